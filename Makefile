@@ -1,0 +1,24 @@
+# Two commands a newcomer needs: `make` builds ./build/release/bin/spiked, `make check` builds with assertions and runs
+# every test. Both install missing Debian packages first.
+PRESET ?= dev
+
+.PHONY: all setup check lint clean
+
+all: setup
+	cmake --preset release -DSPIKED_TESTS=OFF
+	cmake --build --preset release --target spiked
+
+setup:
+	@tools/setup
+
+check: setup
+	cmake --preset $(PRESET)
+	cmake --build --preset $(PRESET)
+	ctest --preset $(PRESET) -j $$(nproc)
+
+# Needs clang-format and clang-tidy, which `make setup` does not install.
+lint:
+	tools/lint
+
+clean:
+	rm -rf build

@@ -1,0 +1,189 @@
+#include "app/command.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <cerrno>
+#include <cstring>
+
+#include "theory/base/error.hpp"
+#include "theory/base/names.hpp"
+
+namespace spiked::app {
+namespace {
+
+std::vector<Option> all_options(const Command& command) {
+    std::vector<Option> options = command.options;
+    options.insert(options.end(), common_options().begin(), common_options().end());
+    return options;
+}
+
+/// The long form is the one arguments are kept under; `-h,--help` is how the table writes both.
+std::string long_name(const Option& option) {
+    const std::size_t comma = option.name.find(',');
+    return comma == std::string::npos ? option.name : option.name.substr(comma + 1);
+}
+
+std::string option_lines(const std::vector<Option>& options) {
+    std::string text;
+    for (const auto& option : options) {
+        std::string left = "  " + option.name + (option.value.empty() ? "" : " " + option.value);
+        const std::string fallback = option.fallback.empty() ? "" : fmt::format(" [{}]", option.fallback);
+        if (left.size() > 30) {
+            text += left + "\n";
+            left.clear();
+        }
+        text += fmt::format("{:<32}{}{}\n", left, option.help, fallback);
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string Arguments::text(std::string_view option) const {
+    const std::string key(option);
+    if (const auto found = given.find(key); found != given.end() && !found->second.empty()) return found->second.back();
+    const auto fallback = fallbacks.find(key);
+    return fallback == fallbacks.end() ? "" : fallback->second;
+}
+
+std::vector<std::string> Arguments::list(std::string_view option) const {
+    std::vector<std::string> values;
+    const auto found = given.find(std::string(option));
+    const std::vector<std::string> sources = found != given.end() ? found->second : std::vector{text(option)};
+    for (const auto& source : sources)
+        if (!source.empty())
+            for (auto& part : split(source, ',')) values.push_back(std::move(part));
+    return values;
+}
+
+double Arguments::number(std::string_view option) const {
+    const auto value = to_number(text(option));
+    if (!value) throw usage_error("{} \"{}\" is not a number", option, text(option));
+    return *value;
+}
+
+std::size_t Arguments::count(std::string_view option) const {
+    const auto value = to_integer(text(option));
+    if (!value || *value < 0) throw usage_error("{} \"{}\" is not a whole number of at least 0", option, text(option));
+    return static_cast<std::size_t>(*value);
+}
+
+std::vector<std::size_t> Arguments::counts(std::string_view option) const {
+    std::vector<std::size_t> values;
+    for (const auto& part : list(option)) {
+        const auto value = to_integer(part);
+        if (!value || *value < 0) throw usage_error("{}: \"{}\" is not a whole number of at least 0", option, part);
+        values.push_back(static_cast<std::size_t>(*value));
+    }
+    return values;
+}
+
+const std::vector<Command>& commands() {
+    static const std::vector<Command> table = {spectrum_command(), quantize_command(), kv_inspect_command(),
+                                               kv_run_command(),   theory_command(),   list_command(),
+                                               doctor_command()};
+    return table;
+}
+
+const std::vector<Option>& common_options() {
+    static const std::vector<Option> options = {
+        {"--json", "", "print one JSON document instead of text", "", false},
+        {"-q,--quiet", "", "no progress, no remarks", "", false},
+        {"-v,--verbose", "", "more remarks", "", false},
+        {"--progress", "auto|bar|lines|none", "how to show progress", "auto", false},
+        {"--color", "auto|always|never", "colour on a terminal; NO_COLOR turns it off", "auto", false},
+        {"-h,--help", "", "this text", "", false},
+    };
+    return options;
+}
+
+Arguments parse(const Command& command, const std::vector<std::string>& words) {
+    CLI::App app;
+    app.set_help_flag("");
+    app.allow_extras();
+    Arguments arguments;
+    const std::vector<Option> options = all_options(command);
+    std::map<std::string, CLI::Option*> handles;
+    std::map<std::string, std::vector<std::string>> values;
+    for (const auto& option : options) {
+        const std::string name = long_name(option);
+        if (option.value.empty())
+            handles[name] = app.add_flag(option.name);
+        else
+            handles[name] = app.add_option(option.name, values[name])->type_size(1)->expected(1, 1 << 20)->take_all()
+                                ->allow_extra_args(false);
+        if (!option.fallback.empty()) arguments.fallbacks[name] = option.fallback;
+    }
+    try {
+        app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    } catch (const CLI::ParseError& error) {
+        throw usage_error("{}: {}: see spiked {} --help", command.name, error.what(), command.name);
+    }
+    for (const auto& option : options) {
+        const std::string name = long_name(option);
+        if (handles[name]->count() == 0) continue;
+        arguments.given[name] = values[name];
+        if (!option.value.empty() && !option.repeatable && values[name].size() > 1)
+            throw usage_error("{}: {} was given {} times (it takes one value)", command.name, name,
+                              values[name].size());
+    }
+    for (const auto& word : app.remaining()) {
+        if (word.size() > 1 && word.front() == '-' && !to_number(word)) {
+            std::vector<std::string> legal;
+            for (const auto& option : options) legal.push_back(long_name(option));
+            throw usage_error("{}: unknown option \"{}\"{}", command.name, word,
+                              suggestion(word.substr(0, word.find('=')), legal));
+        }
+        arguments.positionals.push_back(word);
+    }
+    if (arguments.has("--help")) return arguments;
+    if (arguments.positionals.size() < command.least_positionals)
+        throw usage_error("{}: something is missing after the options: usage is spiked {} {}", command.name,
+                          command.name, command.positionals);
+    if (arguments.positionals.size() > command.most_positionals)
+        throw usage_error("{}: \"{}\" is one word too many: usage is spiked {} {}", command.name,
+                          arguments.positionals[command.most_positionals], command.name, command.positionals);
+    const auto one_of = [&](const char* option, std::vector<std::string> legal) {
+        const std::string value = arguments.text(option);
+        if (std::find(legal.begin(), legal.end(), value) == legal.end())
+            throw usage_error("{}: {} \"{}\" is not possible{}", command.name, option, value,
+                              suggestion(value, legal));
+    };
+    one_of("--progress", {"auto", "bar", "lines", "none"});
+    one_of("--color", {"auto", "always", "never"});
+    return arguments;
+}
+
+std::string help(const Command& command) {
+    std::string text = command.summary + "\n\nExamples\n";
+    for (const auto& example : command.examples) text += "  " + example + "\n";
+    text += fmt::format("\nUsage\n  spiked {} {}[options]\n\n", command.name,
+                        command.positionals.empty() ? "" : command.positionals + " ");
+    if (!command.options.empty()) text += "Options\n" + option_lines(command.options) + "\n";
+    return text + "Common options\n" + option_lines(common_options());
+}
+
+std::string overview() {
+    std::string text =
+        "spiked: simulate spiked random matrices, run the estimators and quantizers built on them,\n"
+        "and say with an error bar which statements of the theory hold at your size.\n\nCommands\n";
+    for (const auto& command : commands()) text += fmt::format("  {:<12}{}\n", command.name, command.summary);
+    return text +
+           "\nspiked COMMAND --help shows examples first. spiked --version [--json] says what this build is.\n"
+           "Exit codes: 0 fine, 1 a check failed, 2 usage, 4 unusable input, 6 cannot write, 7 out of memory, 70 bug.\n";
+}
+
+void print_text(std::string_view text) {
+    errno = 0;
+    const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+    if (!whole || std::fflush(stdout) != 0)
+        throw write_error("standard output cannot be written ({}): free space or choose another target", std::strerror(errno));
+}
+
+void print_json(const Json& document) { print_text(document.text(2) + "\n"); }
+
+void remark(const Arguments& arguments, std::string_view text) {
+    if (!arguments.quiet()) std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
+}
+
+}  // namespace spiked::app

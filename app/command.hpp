@@ -1,0 +1,81 @@
+#pragma once
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "theory/base/json.hpp"
+
+namespace spiked::app {
+
+/// An option of a command, as data: it makes the parser, the help text and the suggestions.
+struct Option {
+    std::string name;        ///< with its dashes
+    std::string value;       ///< what the value is called in the help; empty for a switch
+    std::string help;
+    std::string fallback;    ///< value when the option is not given; empty: none
+    bool repeatable = false;
+};
+
+/// The words of one call, checked against the command's options.
+class Arguments {
+public:
+    std::vector<std::string> positionals;
+    std::map<std::string, std::vector<std::string>> given;
+    std::map<std::string, std::string> fallbacks;
+
+    [[nodiscard]] bool has(std::string_view option) const { return given.contains(std::string(option)); }
+    /// The value given or the fallback; empty when there is neither.
+    [[nodiscard]] std::string text(std::string_view option) const;
+    /// Every value of a repeatable option, split at commas.
+    [[nodiscard]] std::vector<std::string> list(std::string_view option) const;
+    /// Throw usage_error naming the option when the text is no such number.
+    [[nodiscard]] double number(std::string_view option) const;
+    [[nodiscard]] std::size_t count(std::string_view option) const;
+    [[nodiscard]] std::vector<std::size_t> counts(std::string_view option) const;
+    [[nodiscard]] bool json() const { return has("--json"); }
+    [[nodiscard]] bool quiet() const { return has("--quiet"); }
+};
+
+/// A subcommand as data; `run` returns the exit code.
+struct Command {
+    std::string name;  ///< one or two words
+    std::string summary;
+    std::vector<std::string> examples;
+    std::string positionals;  ///< as shown in the usage line
+    std::size_t least_positionals = 0;
+    std::size_t most_positionals = 0;
+    std::vector<Option> options;
+    int (*run)(const Arguments&);
+};
+
+/// Every subcommand, in the order of the help.
+[[nodiscard]] const std::vector<Command>& commands();
+
+/// Options every command takes.
+[[nodiscard]] const std::vector<Option>& common_options();
+
+/// Parses the words after the command's name. Throws usage_error with the nearest legal option.
+[[nodiscard]] Arguments parse(const Command& command, const std::vector<std::string>& words);
+
+[[nodiscard]] std::string help(const Command& command);
+[[nodiscard]] std::string overview();
+
+/// Writes to standard output and makes sure it arrived. Throws write_error.
+void print_text(std::string_view text);
+void print_json(const Json& document);
+
+/// A remark for a person, on standard error, unless --quiet.
+void remark(const Arguments& arguments, std::string_view text);
+
+// One file each.
+[[nodiscard]] Command theory_command();
+[[nodiscard]] Command spectrum_command();
+[[nodiscard]] Command quantize_command();
+[[nodiscard]] Command kv_inspect_command();
+[[nodiscard]] Command kv_run_command();
+[[nodiscard]] Command list_command();
+[[nodiscard]] Command doctor_command();
+
+}  // namespace spiked::app

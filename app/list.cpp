@@ -1,0 +1,140 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "app/command.hpp"
+#include "estimators/compressor.hpp"
+#include "theory/base/error.hpp"
+#include "theory/base/names.hpp"
+
+namespace spiked::app {
+namespace {
+
+struct Line {
+    std::string name;
+    std::string summary;
+    std::vector<std::string> options;
+    std::string source;
+};
+
+struct Topic {
+    std::string name;
+    std::vector<Line> (*lines)();
+};
+
+std::vector<Line> estimator_lines() {
+    std::vector<Line> lines;
+    for (const auto& entry : estimators::spectral_estimators())
+        lines.push_back({entry.name, entry.summary, entry.options, entry.source});
+    return lines;
+}
+
+std::vector<Line> quantizer_lines() {
+    std::vector<Line> lines;
+    for (const auto& entry : estimators::row_quantizers())
+        lines.push_back({entry.name, entry.summary,
+                         {"--bits B: " + entry.bits_mean, "--rotation haar|identity (default haar)",
+                          "--codebook sphere|normal (default sphere)", "--norm fp16|bf16|fp32|fp64 (default fp16)"},
+                         entry.source});
+    lines.push_back({"ESTIMATOR+QUANTIZER",
+                     "the estimator's low-rank part stored in factors, the rest through the quantizer",
+                     {"--factor-bits N (default 4)"},
+                     "paper Algorithm 1"});
+    for (const auto& [alias, meaning] : estimators::method_aliases())
+        lines.push_back({alias, "the paper's name of " + meaning, {}, "paper"});
+    return lines;
+}
+
+std::vector<Line> covariance_lines() {
+    const std::string rows_and_columns = "eigenvalues for --row-spectrum, --col-spectrum";
+    return {{"identity", "white: all eigenvalues 1", {}, ""},
+            {"ar1:RHO[:N]", "symbol of the AR(1) process at N points", {"N (default 64)"}, "reference/theory"},
+            {"toeplitz:RHO:N", "true eigenvalues of the matrix RHO^|i-j|", {}, "Kac, Murdock & Szego 1953"},
+            {"two-atom:LO,HI,WEIGHT_HI", "two eigenvalues", {}, ""},
+            {"uniform:LO,HI[:N]", "midpoints of [LO, HI]", {"N (default 64)"}, ""},
+            {"exponential:C[:N]", "exp(-C (j - 1/2) / N)", {"N (default 64)"}, ""},
+            {"power:A[:N]", "j^-A, j = 1..N", {"N (default 64)"}, ""},
+            {"wishart:ASPECT[:N]", "Marchenko-Pastur quantiles at midpoints", {"N (default 64)"}, "Marchenko & Pastur 1967"},
+            {"sample:FILE.npy", "eigenvalues of a covariance matrix", {}, ""},
+            {"file:PATH", "csv lines value,weight", {}, ""}};
+}
+
+std::vector<Line> entry_lines() {
+    return {{"gaussian", "standard normal, Box-Muller on addressed Philox words", {}, "Box & Muller 1958"}};
+}
+
+std::vector<Line> metric_lines() {
+    return {{"relative_l2", "||X - X^||_F / ||X||_F", {}, "paper Section 5"},
+            {"ip_bias, ip_std", "mean and deviation over pairs of rows of cos(x_j, x^_t) - cos(x_j, x_t), decoded rows renormalised",
+             {}, "paper Section 5, as its tables can be reproduced"},
+            {"ip_bias_plain, ip_std_plain", "the same of <x_j, x^_t - x_t> / (|x_j| |x_t|)", {}, ""},
+            {"mean_rank", "components stored for a block", {}, "paper Section 5"},
+            {"bits_per_entry", "all stored bits over all entries, counted from the bytes", {}, ""},
+            {"paper_bits", "b + r (n + d) b_s / (n d): norms, singular values and codebooks left out", {}, "paper Algorithm 1"}};
+}
+
+std::vector<Line> convention_lines() {
+    return {{"block", "n rows (tokens) by d columns (features)", {}, ""},
+            {"noise", "Z = A^(1/2) X B^(1/2), entries of X have variance 1/d", {}, "paper Assumption 1"},
+            {"aspect ratio", "n/d", {}, ""},
+            {"eigenvalue", "of Z Z^T, the square of a singular value; bulk edges and outliers are eigenvalues", {}, ""},
+            {"strength", "singular value of the clean signal; thresholds are on this scale", {}, ""},
+            {"overlap", "squared inner product of true and observed singular vector", {}, ""},
+            {"bits", "every stored bit: indices, norms, factors, singular values, ranks, padding", {}, ""},
+            {"v(e)", "a value with its standard error in units of the last digits", {}, ""}};
+}
+
+const std::vector<Topic>& topics() {
+    static const std::vector<Topic> table = {{"estimators", estimator_lines}, {"quantizers", quantizer_lines},
+                                             {"entries", entry_lines},        {"covariances", covariance_lines},
+                                             {"metrics", metric_lines},       {"conventions", convention_lines}};
+    return table;
+}
+
+int run(const Arguments& arguments) {
+    std::vector<const Topic*> chosen;
+    std::vector<std::string> names;
+    for (const auto& topic : topics()) {
+        names.push_back(topic.name);
+        if (arguments.positionals.empty() || arguments.positionals.front() == topic.name) chosen.push_back(&topic);
+    }
+    if (chosen.empty())
+        throw usage_error("list: nothing is called \"{}\"{}", arguments.positionals.front(),
+                          suggestion(arguments.positionals.front(), names));
+    if (arguments.json()) {
+        Json document = Json::object({{"schema", "spiked.list/1"}});
+        for (const auto* topic : chosen) {
+            Json lines = Json::array();
+            for (const auto& line : topic->lines()) {
+                Json options = Json::array();
+                for (const auto& option : line.options) options.push(option);
+                lines.push(Json::object({{"name", line.name}, {"summary", line.summary}, {"options", std::move(options)},
+                                         {"source", line.source.empty() ? Json() : Json(line.source)}}));
+            }
+            document.set(topic->name, std::move(lines));
+        }
+        print_json(document);
+        return 0;
+    }
+    std::string text;
+    for (const auto* topic : chosen) {
+        text += (text.empty() ? "" : "\n") + topic->name + "\n";
+        for (const auto& line : topic->lines()) {
+            text += fmt::format("  {:<28}{}\n", line.name, line.summary);
+            if (!line.options.empty()) text += fmt::format("  {:<28}  {}\n", "", fmt::join(line.options, "; "));
+            if (!line.source.empty()) text += fmt::format("  {:<28}  source: {}\n", "", line.source);
+        }
+    }
+    print_text(text);
+    return 0;
+}
+
+}  // namespace
+
+Command list_command() {
+    return {"list",
+            "names, options, defaults and sources of everything there is",
+            {"spiked list", "spiked list estimators", "spiked list quantizers --json"},
+            "[estimators|quantizers|entries|covariances|metrics|conventions]", 0, 1, {}, run};
+}
+
+}  // namespace spiked::app

@@ -1,0 +1,40 @@
+#include "app/method_options.hpp"
+
+#include "theory/base/error.hpp"
+
+namespace spiked::app {
+
+const std::vector<Option>& quantizer_options() {
+    static const std::vector<Option> options = {
+        {"--rotation", "haar|identity", "rotation before the indices", "haar", false},
+        {"--codebook", "sphere|normal", "law the levels are optimal for", "sphere", false},
+        {"--norm", "fp16|bf16|fp32|fp64", "format of row norms and singular values", "fp16", false},
+        {"--factor-bits", "N", "bits an entry of a stored singular vector, 1 to 8", "4", false},
+        {"--seed", "HEX", "seed of the rotations", "0x5eed", false},
+    };
+    return options;
+}
+
+estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments) {
+    estimators::QuantizerOptions options;
+    options.rotation = estimators::rotation_kind(arguments.text("--rotation"));
+    options.codebook = estimators::codebook_kind(arguments.text("--codebook"));
+    options.norm = estimators::number_format(arguments.text("--norm"));
+    const std::size_t factor_bits = arguments.count("--factor-bits");
+    if (factor_bits < 1 || factor_bits > 8)
+        throw usage_error("--factor-bits {} is not possible: choose 1 to 8", factor_bits);
+    options.factor_bits = static_cast<unsigned>(factor_bits);
+    options.seed = stream::StudySeed::parse(arguments.text("--seed"));
+    return options;
+}
+
+std::vector<unsigned> read_bits(const Arguments& arguments) {
+    std::vector<unsigned> bits;
+    for (const std::size_t value : arguments.counts("--bits")) {
+        if (value < 1 || value > 8) throw usage_error("--bits {} is not possible: a quantizer takes 1 to 8", value);
+        bits.push_back(static_cast<unsigned>(value));
+    }
+    return bits;
+}
+
+}  // namespace spiked::app

@@ -1,0 +1,14 @@
+#pragma once
+#include "app/command.hpp"
+#include "estimators/row_quantizer.hpp"
+
+namespace spiked::app {
+
+/// The options that every command with a quantizer takes, and what they say.
+[[nodiscard]] const std::vector<Option>& quantizer_options();
+[[nodiscard]] estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments);
+
+/// Bit widths 1 to 8. Throws usage_error.
+[[nodiscard]] std::vector<unsigned> read_bits(const Arguments& arguments);
+
+}  // namespace spiked::app

@@ -1,0 +1,44 @@
+#include "app/progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace spiked::app {
+
+ProgressDisplay::ProgressDisplay(const Arguments& arguments, std::string label) : label_(std::move(label)) {
+    const std::string asked = arguments.text("--progress");
+    if (arguments.quiet() || asked == "none") return;
+    const bool terminal = isatty(STDERR_FILENO) != 0;
+    mode_ = asked == "bar" || (asked == "auto" && terminal) ? Mode::bar : Mode::lines;
+}
+
+ProgressDisplay::~ProgressDisplay() {
+    if (drawn_) std::fputs("\r\033[K", stderr);
+}
+
+void ProgressDisplay::show(std::size_t done, std::size_t total) {
+    if (mode_ == Mode::none || total == 0) return;
+    const auto now = Clock::now();
+    const auto since = now - last_;
+    if (mode_ == Mode::bar ? (drawn_ && done < total && since < std::chrono::milliseconds(100))
+                           : since < std::chrono::seconds(30))
+        return;
+    last_ = now;
+    const double elapsed = std::chrono::duration<double>(now - start_).count();
+    const double share = static_cast<double>(done) / static_cast<double>(total);
+    const double left = share > 0.0 ? elapsed * (1.0 - share) / share : 0.0;
+    if (mode_ == Mode::bar) {
+        const std::size_t cells = static_cast<std::size_t>(20.0 * share);
+        std::string bar;
+        for (std::size_t i = 0; i < 20; ++i) bar += i < cells ? "█" : "░";
+        fmt::print(stderr, "\r\033[K{}  {}  {}/{}  {:.0f} s left", label_, bar, done, total, left);
+        std::fflush(stderr);
+        drawn_ = true;
+    } else {
+        fmt::print(stderr, "{}: {}/{}, {:.0f} s left\n", label_, done, total, left);
+    }
+}
+
+}  // namespace spiked::app

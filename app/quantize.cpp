@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include "app/command.hpp"
+#include "app/method_options.hpp"
+#include "estimators/compressor.hpp"
+#include "reports/kv_report.hpp"
+#include "reports/text_table.hpp"
+#include "sim/matrix_file.hpp"
+#include "sim/npy.hpp"
+#include "theory/base/error.hpp"
+
+namespace spiked::app {
+namespace {
+
+int run(const Arguments& arguments) {
+    const estimators::Method method = estimators::parse_method(arguments.text("--method"));
+    const auto bits = read_bits(arguments);
+    if (bits.size() != 1) throw usage_error("--bits takes one number here: run the command once a bit width");
+    const auto options = read_quantizer_options(arguments);
+    const std::string& file = arguments.positionals.front();
+
+    estimators::AnalysedBlock block(sim::read_matrix(file));
+    const estimators::Compressor compressor(method, block.block().n_cols, bits.front(), options);
+    const auto [encoded, rank] = [&] {
+        try {
+            return compressor.encode(block);
+        } catch (const Error& error) {
+            throw Error(error.code(), fmt::format("{}: {}", file, error.what()));
+        }
+    }();
+    const arma::mat decoded = compressor.decode(encoded.bytes, block.block().n_rows);
+    if (arguments.has("--output")) sim::write_npy(arguments.text("--output"), decoded);
+
+    const double entries = static_cast<double>(decoded.n_elem);
+    const double norm = arma::norm(block.block(), "fro");
+    const double error_norm = arma::norm(decoded - block.block(), "fro");
+    const double relative_l2 = error_norm == 0.0 ? 0.0 : error_norm / norm;
+    const double bits_per_entry = static_cast<double>(encoded.ledger.total()) / entries;
+    const double paper_bits = compressor.paper_bits(rank, decoded.n_rows);
+    std::vector<double> ledger;
+    for (std::size_t item = 0; item < estimators::item_count; ++item)
+        ledger.push_back(static_cast<double>(encoded.ledger.bits(static_cast<estimators::Item>(item))) / entries);
+
+    if (arguments.json()) {
+        print_json(Json::object({{"schema", "spiked.quantize/1"}, {"method", method.text},
+                            {"bits", static_cast<std::int64_t>(bits.front())}, {"bits_per_entry", bits_per_entry},
+                            {"paper_bits", paper_bits}, {"bytes", encoded.bytes.size()}, {"rank", rank},
+                            {"ledger", reports::ledger_json(ledger)}, {"relative_l2", relative_l2}}));
+        return 0;
+    }
+    reports::TextTable table({"item", "bits an entry"});
+    for (std::size_t item = 0; item < estimators::item_count; ++item)
+        if (ledger[item] > 0.0) table.add({std::string(estimators::item_names[item]), fmt::format("{:.6f}", ledger[item])});
+    table.add({"total", fmt::format("{:.6f}", bits_per_entry)});
+    print_text(fmt::format("{} at {} bits on {}: {} x {}, rank {}, {} bytes\nrelative L2  {:.4f} %\npaper's bits  {:.4f}\n\n{}",
+                      method.text, bits.front(), file, decoded.n_rows, decoded.n_cols, rank, encoded.bytes.size(),
+                      100.0 * relative_l2, paper_bits, table.text()));
+    return 0;
+}
+
+}  // namespace
+
+Command quantize_command() {
+    std::vector<Option> options = {
+        {"--method", "NAME", "quantizer or composition; spiked list shows all", "tq-mse", false},
+        {"--bits", "B", "index bits an entry", "4", false},
+        {"-o,--output", "DECODED.npy", "write the decoded matrix", "", false},
+    };
+    options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
+    return {"quantize",
+            "compress one matrix, count its bits, measure its error",
+            {"spiked quantize data.npy --method tq-mse --bits 2", "spiked quantize data.npz:x --method eoptshrink+tq-mse --bits 3 -o back.npy",
+             "spiked quantize dump.safetensors:layers.0.key:1 --method svd:1+tq-mse --json"},
+            "FILE", 1, 1, options, run};
+}
+
+}  // namespace spiked::app

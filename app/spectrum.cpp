@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+
+#include "app/command.hpp"
+#include "estimators/analysed_block.hpp"
+#include "estimators/spectral_estimator.hpp"
+#include "reports/text_table.hpp"
+#include "sim/matrix_file.hpp"
+#include "sim/npy.hpp"
+#include "theory/base/error.hpp"
+#include "theory/base/names.hpp"
+
+namespace spiked::app {
+namespace {
+
+struct Estimate {
+    std::string name;
+    estimators::Shrinkage shrinkage;
+};
+
+Json estimate_json(const Estimate& estimate, theory::Loss loss) {
+    const auto& found = estimate.shrinkage;
+    return Json::object({{"name", estimate.name}, {"loss", theory::name_of(loss)}, {"rank", found.rank},
+                         {"bulk_edge", found.bulk_edge ? Json(found.bulk_edge->value) : Json()},
+                         {"strengths", found.strengths}, {"overlap_left", found.overlap_left},
+                         {"overlap_right", found.overlap_right}, {"shrunk", found.shrunk},
+                         {"note", found.note.empty() ? Json() : Json(found.note)}});
+}
+
+std::string estimate_text(const Estimate& estimate, const std::vector<double>& singular_values, theory::Loss loss) {
+    const auto& found = estimate.shrinkage;
+    std::string text = fmt::format("\n{} ({} loss): rank {}", estimate.name, theory::name_of(loss), found.rank);
+    if (found.bulk_edge)
+        text += fmt::format(", noise ends at singular value {:.6g} (eigenvalue {:.6g})", root(*found.bulk_edge).value,
+                            found.bulk_edge->value);
+    text += "\n";
+    if (!found.note.empty()) text += "  " + found.note + "\n";
+    if (found.rank == 0) return text;
+    reports::TextTable table({"component", "observed", "strength", "overlap left", "overlap right", "shrunk"});
+    const auto cell = [](double value) { return reports::with_error(value, 0.0, 6); };
+    for (std::size_t i = 0; i < found.rank; ++i)
+        table.add({std::to_string(i + 1), cell(singular_values[i]), cell(found.strengths[i]), cell(found.overlap_left[i]),
+                   cell(found.overlap_right[i]), cell(found.shrunk[i])});
+    return text + table.text();
+}
+
+int run(const Arguments& arguments) {
+    const auto loss = theory::loss_from(arguments.text("--loss"));
+    if (!loss)
+        throw usage_error("--loss \"{}\" is not possible{}", arguments.text("--loss"),
+                          suggestion(arguments.text("--loss"), std::vector<std::string>{"frobenius", "operator", "nuclear"}));
+    std::vector<estimators::SpectralEstimator> chosen;
+    for (const auto& name : arguments.list("--estimator")) chosen.push_back(estimators::spectral_estimator(name, *loss));
+    const bool writes = arguments.has("--denoised") || arguments.has("--residual");
+    if (writes && chosen.size() != 1)
+        throw usage_error("--denoised and --residual need exactly one --estimator ({} given): name the one to apply",
+                          chosen.size());
+
+    const arma::mat matrix = sim::read_matrix(arguments.positionals.front());
+    using EmptyLines = estimators::AnalysedBlock::EmptyLines;
+    estimators::AnalysedBlock block(matrix, arguments.has("--keep-empty") ? EmptyLines::keep : EmptyLines::strip);
+    const auto& singular_values = block.singular_values();
+    std::vector<Estimate> estimates;
+    for (const auto& estimator : chosen)
+        estimates.push_back({estimator.name, estimator.estimate(singular_values, block.shape())});
+    if (writes) {
+        const arma::mat denoised = block.denoised(estimates.front().shrinkage);
+        if (arguments.has("--denoised")) sim::write_npy(arguments.text("--denoised"), denoised);
+        if (arguments.has("--residual")) sim::write_npy(arguments.text("--residual"), matrix - denoised);
+    }
+
+    const auto shape = block.shape();
+    const std::size_t stripped_rows = matrix.n_rows - shape.rows;
+    const std::size_t stripped_columns = matrix.n_cols - shape.columns;
+    if (arguments.json()) {
+        Json found = Json::array();
+        for (const auto& estimate : estimates) found.push(estimate_json(estimate, *loss));
+        print_json(Json::object({{"schema", "spiked.spectrum/1"}, {"rows", static_cast<std::size_t>(matrix.n_rows)},
+                            {"cols", static_cast<std::size_t>(matrix.n_cols)}, {"stripped_rows", stripped_rows},
+                            {"stripped_cols", stripped_columns}, {"singular_values", singular_values},
+                            {"estimators", std::move(found)}}));
+        return 0;
+    }
+    std::string text = fmt::format("{}: {} x {}, aspect ratio {:.6g}\n", arguments.positionals.front(), matrix.n_rows,
+                                   matrix.n_cols, AspectRatio::of(matrix.n_rows, matrix.n_cols).value());
+    if (stripped_rows + stripped_columns > 0)
+        text += fmt::format("left out: {} zero rows, {} zero columns (--keep-empty keeps them)\n", stripped_rows,
+                            stripped_columns);
+    text += "largest singular values:";
+    for (std::size_t i = 0; i < std::min<std::size_t>(8, singular_values.size()); ++i)
+        text += fmt::format(" {:.6g}", singular_values[i]);
+    text += singular_values.size() > 8 ? " ...\n" : "\n";
+    for (const auto& estimate : estimates) text += estimate_text(estimate, singular_values, *loss);
+    print_text(text);
+    return 0;
+}
+
+}  // namespace
+
+Command spectrum_command() {
+    return {"spectrum",
+            "rank, noise edge and shrunk singular values of one matrix",
+            {"spiked spectrum data.npy", "spiked spectrum data.csv --estimator eoptshrink --estimator svd:2 --json",
+             "spiked spectrum data.npz:x --denoised clean.npy --residual noise.npy"},
+            "FILE(.npy|.npz:name|.csv|.safetensors:tensor[:head])", 1, 1,
+            {{"--estimator", "NAME", "spectral estimator; spiked list estimators shows all", "eoptshrink", true},
+             {"--loss", "frobenius|operator|nuclear", "what the shrinkage is optimal for", "frobenius", false},
+             {"--denoised", "FILE.npy", "write the estimated signal", "", false},
+             {"--residual", "FILE.npy", "write the matrix without it", "", false},
+             {"--keep-empty", "", "count zero rows and columns as data", "", false}},
+            run};
+}
+
+}  // namespace spiked::app

@@ -1,0 +1,41 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "estimators/ledger.hpp"
+
+namespace spiked::estimators {
+
+/// Appends fields of 1 to 64 bits, least significant bit first, and enters each in the ledger as it is written: the bits
+/// of a method are what stands here, not a formula.
+class BitWriter {
+public:
+    void write(Item item, std::uint64_t value, unsigned bits);
+    /// Fills up to a whole byte; the filling is counted as padding.
+    void align();
+
+    [[nodiscard]] const std::vector<std::uint8_t>& bytes() const { return bytes_; }
+    [[nodiscard]] std::vector<std::uint8_t> take_bytes() { return std::move(bytes_); }
+    [[nodiscard]] const Ledger& ledger() const { return ledger_; }
+
+private:
+    std::vector<std::uint8_t> bytes_;
+    unsigned free_bits_ = 0;  // in the last byte
+    Ledger ledger_;
+};
+
+/// Reads what BitWriter wrote. Throws input_error when the bytes end too early.
+class BitReader {
+public:
+    explicit BitReader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+    [[nodiscard]] std::uint64_t read(unsigned bits);
+    void align() { at_ = (at_ + 7) / 8 * 8; }
+    [[nodiscard]] bool at_end() const { return (at_ + 7) / 8 == bytes_.size(); }
+
+private:
+    std::span<const std::uint8_t> bytes_;
+    std::size_t at_ = 0;  // in bits
+};
+
+}  // namespace spiked::estimators

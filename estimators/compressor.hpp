@@ -1,0 +1,54 @@
+#pragma once
+#include <map>
+#include <optional>
+
+#include "estimators/analysed_block.hpp"
+#include "estimators/row_quantizer.hpp"
+#include "estimators/spectral_estimator.hpp"
+#include "theory/lloyd_max.hpp"
+
+namespace spiked::estimators {
+
+/// A method as users type it: a row quantizer, alone or behind a spectral estimator, `eoptshrink+tq-mse`.
+struct Method {
+    std::string text;                                ///< as typed
+    std::optional<SpectralEstimator> spectral;
+    std::string quantizer;
+};
+
+/// Resolves aliases (`eoptshrinkq-mse`) and checks both halves. Throws usage_error with the nearest legal name.
+[[nodiscard]] Method parse_method(std::string_view text);
+
+/// Names an alias stands for, for `spiked list`.
+[[nodiscard]] const std::map<std::string, std::string>& method_aliases();
+
+/// One method at one bit width for blocks of one width.
+///
+/// Stored for a composition: the rank (16 bits), then for each component its shrunk value (norm format) and its two
+/// vectors (factor_bits an entry, on fixed levels for unit-variance normal entries), then the rows of the residual. The residual is
+/// formed after the factors are decoded, so their error is quantized with it.
+class Compressor {
+public:
+    Compressor(const Method& method, std::size_t dimension, unsigned bits, const QuantizerOptions& options);
+
+    struct Result {
+        Encoded encoded;
+        std::size_t rank = 0;
+    };
+    [[nodiscard]] Result encode(AnalysedBlock& block) const;
+    [[nodiscard]] arma::mat decode(std::span<const std::uint8_t> bytes, std::size_t rows) const;
+
+    /// Bits an entry by the paper's formula, which leaves out norms, singular values and codebooks:
+    /// b + rank (n + d) b_s / (n d).
+    [[nodiscard]] double paper_bits(std::size_t rank, std::size_t rows) const;
+
+private:
+    std::optional<SpectralEstimator> spectral_;
+    RowQuantizer quantizer_;
+    std::size_t dimension_;
+    unsigned bits_;
+    QuantizerOptions options_;
+    theory::Codebook factor_codebook_;
+};
+
+}  // namespace spiked::estimators

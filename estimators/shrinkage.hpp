@@ -1,0 +1,33 @@
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "theory/base/quantities.hpp"
+
+namespace spiked::estimators {
+
+/// Rows and columns of a block. p = the short side, q = the long side; left vectors have length `rows`.
+struct Shape {
+    std::size_t rows = 0;
+    std::size_t columns = 0;
+
+    [[nodiscard]] std::size_t short_side() const { return std::min(rows, columns); }
+    [[nodiscard]] std::size_t long_side() const { return std::max(rows, columns); }
+};
+
+/// What a spectral estimator says about a block, from its singular values alone. The four arrays have length `rank`,
+/// largest component first; an entry a method does not estimate is NaN.
+struct Shrinkage {
+    std::size_t rank = 0;
+    std::optional<Eigenvalue> bulk_edge;  ///< estimated upper edge of the noise, without any rank margin
+    std::vector<double> strengths;        ///< estimated singular values of the clean signal
+    std::vector<double> overlap_left;     ///< squared inner products of true and observed vectors
+    std::vector<double> overlap_right;
+    std::vector<double> shrunk;           ///< what replaces each observed singular value; 0 <= shrunk <= observed
+    std::string note;                     ///< why the answer is empty or degraded; empty when there is nothing to say
+};
+
+}  // namespace spiked::estimators

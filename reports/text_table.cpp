@@ -1,0 +1,36 @@
+#include "reports/text_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace spiked::reports {
+
+std::string TextTable::text() const {
+    std::vector<std::size_t> width(rows_.front().size());
+    for (const auto& row : rows_)
+        for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+    std::string text;
+    for (const auto& row : rows_) {
+        std::string line;
+        for (std::size_t c = 0; c < row.size(); ++c)
+            line += c < left_aligned_ ? fmt::format("{:<{}}  ", row[c], width[c]) : fmt::format("{:>{}}  ", row[c], width[c]);
+        line.erase(line.find_last_not_of(' ') + 1);
+        text += line + "\n";
+    }
+    return text;
+}
+
+std::string with_error(double value, double standard_error, int digits) {
+    if (std::isnan(value)) return "-";
+    if (!(standard_error > 0.0) || !std::isfinite(standard_error)) return fmt::format("{:.{}g}", value, digits);
+    int exponent = static_cast<int>(std::floor(std::log10(standard_error)));
+    // 0.0996 rounds to 0.10: one place fewer, so that two digits remain.
+    if (std::round(standard_error * std::pow(10.0, 1 - exponent)) >= 100.0) ++exponent;
+    const int places = std::max(0, 1 - exponent);
+    const double units = std::round(standard_error * std::pow(10.0, places));
+    return fmt::format("{:.{}f}({:.0f})", value, places, units);
+}
+
+}  // namespace spiked::reports

@@ -1,0 +1,53 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace spiked::sim {
+
+/// Owns a file descriptor.
+class FileDescriptor {
+public:
+    FileDescriptor() = default;
+    explicit FileDescriptor(int number) : number_(number) {}
+    FileDescriptor(FileDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+    FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+        std::swap(number_, other.number_);
+        return *this;
+    }
+    ~FileDescriptor() { close(); }
+    [[nodiscard]] int number() const { return number_; }
+    void close();
+
+private:
+    int number_ = -1;
+};
+
+/// A regular file read at any offset. Never mapped: a file that another program cuts while it is read must end in an
+/// input_error that names it, not in a signal. Reading is safe from several threads. Every failure is an input_error.
+class ByteFile {
+public:
+    explicit ByteFile(std::string path);
+
+    [[nodiscard]] const std::string& path() const { return path_; }
+    /// Bytes at the time of opening.
+    [[nodiscard]] std::uint64_t size() const { return size_; }
+    /// Fills `out` from `offset` on, all of it or an error.
+    void read(std::uint64_t offset, std::span<std::byte> out) const;
+
+private:
+    std::string path_;
+    FileDescriptor file_;
+    std::uint64_t size_ = 0;
+};
+
+enum class FileKind { safetensors, npy, zip, text };
+
+/// Throws input_error when the file is empty or its first bytes show it to be something else than `expected`:
+/// a git-lfs pointer, a web page saved in its place, another format.
+void refuse_other_format(const ByteFile& file, FileKind expected);
+
+}  // namespace spiked::sim

@@ -1,0 +1,36 @@
+#pragma once
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace spiked::sim {
+
+/// Element types of stored tensors: all that a safetensors header may name.
+enum class DType : std::uint8_t {
+    boolean, f4, f6_e2m3, f6_e3m2, u8, i8, f8_e5m2, f8_e4m3, f8_e8m0, f8_e4m3fnuz, f8_e5m2fnuz,
+    i16, u16, f16, bf16, i32, u32, f32, c64, f64, i64, u64,
+};
+
+/// The word of the safetensors format: `F16`.
+[[nodiscard]] std::string_view dtype_name(DType dtype);
+[[nodiscard]] std::optional<DType> dtype_of_name(std::string_view name);
+/// Bits of one element; F4 and F6 are not whole bytes.
+[[nodiscard]] unsigned dtype_bits(DType dtype);
+/// F16, BF16, F32 or F64: what KV blocks are read from and written to.
+[[nodiscard]] bool is_block_dtype(DType dtype);
+/// Block types, integers and booleans: what decode() knows.
+[[nodiscard]] bool is_decodable(DType dtype);
+
+/// Stored bytes to doubles, exactly (64-bit integers are rounded). bytes.size() is out.size() elements of a decodable
+/// type; anything else is a bug.
+void decode(std::span<const std::byte> bytes, DType dtype, std::span<double> out,
+            std::endian order = std::endian::little);
+
+/// Doubles to little-endian bytes of a block type, rounded to nearest even. Returns the position of the first finite
+/// value that became infinite, if any: the caller decides whether that is an error.
+[[nodiscard]] std::optional<std::size_t> encode(std::span<const double> values, DType dtype, std::span<std::byte> out);
+
+}  // namespace spiked::sim

@@ -1,0 +1,16 @@
+#pragma once
+#include <armadillo>
+#include <string>
+
+namespace spiked::sim {
+
+/// Reads `FILE.npy`, `FILE.npz[:name]`, `FILE.csv` or `FILE.safetensors:tensor[:head]` as a matrix (rows x columns).
+/// A 1-D array is a column. A tensor with 3 axes (or a batch axis of 1 in front) needs the head; its layout comes from
+/// `layout`, else from the file's metadata; it is tokens x dim. FILE itself may contain colons.
+/// Throws input_error: whatever is wrong with the file, an empty matrix, NaN or infinities (count and first place).
+[[nodiscard]] arma::mat read_matrix(const std::string& spec, const std::string& layout = "");
+
+/// Throws input_error with the count and the first place when the matrix holds NaN or infinities.
+void refuse_nonfinite(const arma::mat& matrix, const std::string& where);
+
+}  // namespace spiked::sim

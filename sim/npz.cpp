@@ -1,0 +1,178 @@
+#include "sim/npz.hpp"
+
+#include <fmt/format.h>
+#include <zip.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <unordered_set>
+
+#include "sim/byte_file.hpp"
+#include "sim/printable.hpp"
+#include "theory/base/error.hpp"
+
+namespace spiked::sim {
+namespace {
+
+constexpr std::string_view suffix = ".npy";
+/// Deflate never packs more than 1032 bytes into one.
+constexpr std::uint64_t largest_expansion = 1032;
+constexpr std::size_t chunk_bytes = 1 << 20;
+
+struct CloseArchive {
+    void operator()(zip_t* archive) const { zip_discard(archive); }
+};
+struct CloseMember {
+    void operator()(zip_file_t* member) const { zip_fclose(member); }
+};
+using Archive = std::unique_ptr<zip_t, CloseArchive>;
+using OpenMember = std::unique_ptr<zip_file_t, CloseMember>;
+
+Archive open_archive(const std::string& path) {
+    int code = 0;
+    Archive archive(zip_open(path.c_str(), ZIP_RDONLY, &code));
+    if (!archive) {
+        zip_error_t error;
+        zip_error_init_with_code(&error, code);
+        const std::string reason = zip_error_strerror(&error);
+        zip_error_fini(&error);
+        throw input_error("{}: not a readable .npz (zip: {}): likely an incomplete download, fetch or save it again",
+                          path, reason);
+    }
+    return archive;
+}
+
+OpenMember open_member(zip_t* archive, std::uint64_t index, const std::string& where) {
+    OpenMember member(zip_fopen_index(archive, index, 0));
+    if (!member)
+        throw input_error("{}: member cannot be opened (zip: {}): save the .npz again", where, zip_strerror(archive));
+    return member;
+}
+
+void read_exactly(zip_file_t* member, std::span<std::byte> out, const std::string& where) {
+    while (!out.empty()) {
+        const zip_int64_t count = zip_fread(member, out.data(), out.size());
+        if (count < 0)
+            throw input_error("{}: member is damaged (zip: {}): fetch or save the .npz again", where,
+                              zip_file_strerror(member));
+        if (count == 0)
+            throw input_error("{}: member ends {} bytes early (its size in the archive is wrong): fetch or save the "
+                              ".npz again", where, out.size());
+        out = out.subspan(static_cast<std::size_t>(count));
+    }
+}
+
+/// Unpacks again from the start for each read: headers are short and read in two pieces.
+ByteSource prefix_source(zip_t* archive, std::uint64_t index, std::uint64_t size, const std::string& where) {
+    return {where, size, [=](std::uint64_t offset, std::span<std::byte> out) {
+                const auto member = open_member(archive, index, where);
+                std::vector<std::byte> before(offset);
+                read_exactly(member.get(), before, where);
+                read_exactly(member.get(), out, where);
+            }};
+}
+
+void check_member(const zip_stat_t& status, const std::string& where) {
+    constexpr zip_uint64_t needed = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
+    if ((status.valid & needed) != needed)
+        throw input_error("{}: member without sizes (the archive does not say how long it is): save the .npz again",
+                          where);
+    if ((status.valid & ZIP_STAT_ENCRYPTION_METHOD) != 0 && status.encryption_method != ZIP_EM_NONE)
+        throw input_error("{}: member is encrypted: save the .npz without a password", where);
+    if (status.comp_method != ZIP_CM_STORE && status.comp_method != ZIP_CM_DEFLATE)
+        throw input_error("{}: member packed by zip method {} (0 stored and 8 deflated are read): save it with "
+                          "np.savez or np.savez_compressed", where, status.comp_method);
+    const bool stored = status.comp_method == ZIP_CM_STORE;
+    if (stored ? status.size != status.comp_size : status.size / largest_expansion > status.comp_size)
+        throw input_error("{}: member claims {} out of {} packed (more than its packing can hold): the file is damaged "
+                          "or forged", where, bytes_text(status.size), bytes_text(status.comp_size));
+}
+
+}  // namespace
+
+NpzFile::NpzFile(std::string path) : path_(std::move(path)) {
+    {
+        const ByteFile file(path_);
+        refuse_other_format(file, FileKind::zip);
+    }
+    const Archive archive = open_archive(path_);
+    const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
+    std::unordered_set<std::string> names;
+    for (zip_int64_t i = 0; i < entries; ++i) {
+        zip_stat_t status;
+        zip_stat_init(&status);
+        const auto index = static_cast<zip_uint64_t>(i);
+        if (zip_stat_index(archive.get(), index, 0, &status) != 0 || (status.valid & ZIP_STAT_NAME) == 0)
+            throw input_error("{}: member {} cannot be examined (zip: {}): fetch or save the .npz again", path_, i,
+                              zip_strerror(archive.get()));
+        std::string name = status.name;
+        if (!name.ends_with(suffix)) continue;
+        name.resize(name.size() - suffix.size());
+        if (!names.insert(name).second)
+            throw input_error("{}: two members named {} (each name may stand once): save the .npz again", path_,
+                              in_quotes(name));
+        NpzMember member{name, {}, status.size, index};
+        const std::string at = where(member);
+        check_member(status, at);
+        member.header = read_npy_header(prefix_source(archive.get(), index, status.size, at));
+        members_.push_back(std::move(member));
+    }
+    if (members_.empty())
+        throw input_error("{}: no array in it (a .npz holds members named *.npy): save it with np.savez", path_);
+}
+
+std::string NpzFile::where(const NpzMember& member) const {
+    return fmt::format("{}: member {}", path_, in_quotes(member.name));
+}
+
+const NpzMember& NpzFile::member(const std::optional<std::string>& name) const {
+    std::vector<std::string> names;
+    for (const auto& known : members_) names.push_back(known.name);
+    if (!name) {
+        if (members_.size() == 1) return members_.front();
+        throw input_error("{}: {} arrays in it ({}): name one as FILE.npz:NAME", path_, members_.size(),
+                          list_text(names));
+    }
+    for (const auto& known : members_)
+        if (known.name == *name || known.name + std::string(suffix) == *name) return known;
+    throw input_error("{}: no array {} in it{}", path_, in_quotes(*name), name_hint(*name, names));
+}
+
+std::vector<std::byte> NpzFile::unpack(const NpzMember& member) const {
+    const Archive archive = open_archive(path_);
+    const std::string at = where(member);
+    const auto open = open_member(archive.get(), member.index, at);
+    // Memory grows with what really arrives, not with what the archive claims.
+    std::vector<std::byte> bytes;
+    while (bytes.size() < member.size) {
+        const std::size_t before = bytes.size();
+        bytes.resize(before + std::min<std::uint64_t>(chunk_bytes, member.size - before));
+        read_exactly(open.get(), std::span(bytes).subspan(before), at);
+    }
+    // libzip compares the checksum only when the end is read.
+    std::byte beyond{};
+    const zip_int64_t more = zip_fread(open.get(), &beyond, 1);
+    if (more != 0)
+        throw input_error("{}: member is damaged ({}): fetch or save the .npz again", at,
+                          more < 0 ? zip_file_strerror(open.get()) : "longer than it claims");
+    return bytes;
+}
+
+ByteSource source_of(const std::vector<std::byte>& bytes, std::string where) {
+    return {std::move(where), bytes.size(), [&bytes](std::uint64_t offset, std::span<std::byte> out) {
+                if (offset > bytes.size() || out.size() > bytes.size() - offset)
+                    throw bug("{} bytes asked for at {} of {} in memory", out.size(), offset, bytes.size());
+                std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+            }};
+}
+
+arma::mat read_npz(const std::string& path, const std::optional<std::string>& member) {
+    const NpzFile file(path);
+    const NpzMember& chosen = file.member(member);
+    require_dtype(chosen.header, file.where(chosen));
+    const auto bytes = file.unpack(chosen);
+    return read_npy_matrix(source_of(bytes, file.where(chosen)));
+}
+
+}  // namespace spiked::sim

@@ -1,0 +1,46 @@
+#pragma once
+#include <armadillo>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/npy.hpp"
+
+namespace spiked::sim {
+
+struct NpzMember {
+    std::string name;    ///< without .npy
+    NpyHeader header;    ///< fills the member exactly
+    std::uint64_t size = 0;   ///< bytes when unpacked
+    std::uint64_t index = 0;  ///< in the archive
+};
+
+/// A .npz (zip of .npy members, stored or deflated). Sizes are checked before anything is unpacked: a member may claim
+/// no more than deflate can pack into its compressed bytes, and exactly what its array needs. Failures are
+/// input_errors. Reading is safe from several threads.
+class NpzFile {
+public:
+    explicit NpzFile(std::string path);
+
+    [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] const std::vector<NpzMember>& members() const { return members_; }
+    /// With or without .npy. No name: the only member. Throws input_error with the nearest name, or the list.
+    [[nodiscard]] const NpzMember& member(const std::optional<std::string>& name) const;
+    /// For messages: `FILE:name`.
+    [[nodiscard]] std::string where(const NpzMember& member) const;
+    /// The member unpacked and its checksum verified. Costs memory of its size.
+    [[nodiscard]] std::vector<std::byte> unpack(const NpzMember& member) const;
+
+private:
+    std::string path_;
+    std::vector<NpzMember> members_;
+};
+
+/// Bytes in memory as a source; `bytes` must outlive it.
+[[nodiscard]] ByteSource source_of(const std::vector<std::byte>& bytes, std::string where);
+
+[[nodiscard]] arma::mat read_npz(const std::string& path, const std::optional<std::string>& member = std::nullopt);
+
+}  // namespace spiked::sim

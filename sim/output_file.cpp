@@ -1,0 +1,87 @@
+#include "sim/output_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "sim/printable.hpp"
+#include "theory/base/error.hpp"
+
+namespace spiked::sim {
+
+OutputFile::OutputFile(std::string path, std::uint64_t expected_bytes)
+    : path_(std::move(path)), target_(path_), expected_bytes_(expected_bytes) {
+    struct stat status {};
+    if (::stat(path_.c_str(), &status) == 0) {
+        if (S_ISDIR(status.st_mode))
+            throw write_error("{}: cannot be written (it is a folder): name a file in it", path_);
+        if (!S_ISREG(status.st_mode)) {
+            // Renaming onto /dev/null would replace the device.
+            file_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+            if (file_.number() < 0) fail(errno);
+            return;
+        }
+        std::error_code none;
+        const auto resolved = std::filesystem::canonical(path_, none);
+        if (!none) target_ = resolved.string();
+    }
+    static std::atomic<unsigned> counter = 0;
+    temporary_ = fmt::format("{}.{}-{}.tmp", target_, ::getpid(), counter++);
+    file_ = FileDescriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (file_.number() < 0) {
+        const int why = errno;
+        temporary_.clear();
+        fail(why);
+    }
+}
+
+OutputFile::~OutputFile() {
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void OutputFile::fail(int why) const {
+    const auto reason = std::generic_category().message(why);
+    if (why == ENOSPC || why == EDQUOT || why == EFBIG)
+        throw write_error("{}: cannot be written ({}; {} are needed): free space or choose another folder", path_,
+                          reason, bytes_text(expected_bytes_));
+    if (why == ENOENT)
+        throw write_error("{}: cannot be written (its folder does not exist): create the folder first", path_);
+    throw write_error("{}: cannot be written ({}): choose another place or check the permissions of its folder",
+                      path_, reason);
+}
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+        const ssize_t count = ::write(file_.number(), bytes.data(), bytes.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) fail(errno);
+        bytes = bytes.subspan(static_cast<std::size_t>(count));
+    }
+}
+
+void OutputFile::write(const std::string& text) { write(std::as_bytes(std::span(text))); }
+
+void OutputFile::commit() {
+    if (temporary_.empty()) {
+        file_.close();
+        return;
+    }
+    if (::fsync(file_.number()) != 0) fail(errno);
+    file_.close();
+    if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
+    temporary_.clear();
+    // The name is safe only once its folder is on disk; a file system that cannot flush a folder loses nothing else.
+    auto folder = std::filesystem::path(target_).parent_path();
+    if (folder.empty()) folder = ".";
+    const FileDescriptor handle(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (handle.number() >= 0) ::fsync(handle.number());
+}
+
+}  // namespace spiked::sim

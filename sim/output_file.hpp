@@ -1,0 +1,35 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "sim/byte_file.hpp"
+
+namespace spiked::sim {
+
+/// A file that appears whole or not at all: written beside its place, then flushed and renamed by commit(). Without
+/// commit() nothing is left behind. Devices and pipes are written in place. Every failure is a write_error.
+class OutputFile {
+public:
+    /// `expected_bytes` is only for the message of a full disk.
+    OutputFile(std::string path, std::uint64_t expected_bytes);
+    OutputFile(const OutputFile&) = delete;
+    OutputFile& operator=(const OutputFile&) = delete;
+    ~OutputFile();
+
+    void write(std::span<const std::byte> bytes);
+    void write(const std::string& text);
+    void commit();
+
+private:
+    [[noreturn]] void fail(int why) const;
+
+    std::string path_;       ///< as given
+    std::string target_;     ///< links resolved
+    std::string temporary_;  ///< empty when written in place or done
+    std::uint64_t expected_bytes_;
+    FileDescriptor file_;
+};
+
+}  // namespace spiked::sim

@@ -1,0 +1,71 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "sim/byte_file.hpp"
+#include "sim/dtype.hpp"
+
+namespace spiked::sim {
+
+/// Texts of a file header, in file order.
+using Metadata = std::vector<std::pair<std::string, std::string>>;
+[[nodiscard]] const std::string* find_metadata(const Metadata& metadata, std::string_view key);
+
+struct TensorInfo {
+    std::string name;
+    DType dtype = DType::f32;
+    std::vector<std::size_t> shape;  ///< C order: the last axis is adjacent in the file; empty: one number
+    std::uint64_t offset = 0;        ///< of the first byte, from the beginning of the file
+    std::uint64_t bytes = 0;
+
+    [[nodiscard]] std::uint64_t elements() const { return bytes * 8 / dtype_bits(dtype); }
+};
+
+/// A safetensors file. The header is checked whole when it is opened: every tensor then lies inside the file, none
+/// overlap, none leave holes, and each has the bytes that its shape and dtype need. Failures are input_errors that
+/// name file and tensor. Reading is safe from several threads.
+class SafetensorsFile {
+public:
+    explicit SafetensorsFile(std::string path);
+
+    [[nodiscard]] const std::string& path() const { return file_.path(); }
+    [[nodiscard]] const Metadata& metadata() const { return metadata_; }
+    /// In the order of the header.
+    [[nodiscard]] const std::vector<TensorInfo>& tensors() const { return tensors_; }
+    /// Throws input_error with the nearest name.
+    [[nodiscard]] const TensorInfo& tensor(const std::string& name) const;
+    /// Elements first_element ... of a tensor of this file, in file order. Only F16, BF16, F32 and F64 are read as
+    /// numbers; other types are an input_error.
+    void read(const TensorInfo& tensor, std::uint64_t first_element, std::span<double> out) const;
+
+private:
+    void parse_header(std::uint64_t header_bytes);
+
+    ByteFile file_;
+    Metadata metadata_;
+    std::vector<TensorInfo> tensors_;
+    std::unordered_map<std::string, std::size_t> index_;
+};
+
+/// One tensor to write; `values` fills elements first_element ... in C order and is called in ascending order.
+struct TensorSource {
+    std::string name;
+    DType dtype = DType::f32;
+    std::vector<std::size_t> shape;
+    std::function<void(std::uint64_t first_element, std::span<double> out)> values;
+};
+
+[[nodiscard]] TensorSource tensor_of(std::string name, DType dtype, std::vector<std::size_t> shape,
+                                     std::vector<double> values);
+
+/// Whole or not at all (see OutputFile). Wider dtypes come first in the file so that every tensor is aligned; the
+/// header keeps the given order. A finite value that its dtype cannot hold is a write_error naming it.
+void write_safetensors(const std::string& path, const Metadata& metadata, const std::vector<TensorSource>& tensors);
+
+}  // namespace spiked::sim

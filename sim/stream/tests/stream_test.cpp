@@ -1,0 +1,178 @@
+#include <Random123/philox.h>
+#include <gtest/gtest.h>
+
+#include <boost/math/distributions/chi_squared.hpp>
+#include <boost/math/distributions/normal.hpp>
+#include <boost/random/normal_distribution.hpp>
+#include <boost/random/uniform_int_distribution.hpp>
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include "sim/stream/element_engine.hpp"
+#include "sim/stream/haar.hpp"
+#include "sim/stream/normal.hpp"
+#include "theory/base/error.hpp"
+
+namespace spiked::stream {
+namespace {
+
+// One declared false-alarm rate for each statistical test of this file; seeds are fixed, so a verdict never flickers.
+constexpr double false_alarm = 1e-6;
+
+double two_sided_z(double tests) {
+    return boost::math::quantile(boost::math::complement(boost::math::normal(), false_alarm / tests / 2.0));
+}
+
+const StudySeed seed = StudySeed::parse("0x5eed0000000000000000000000000007");
+
+TEST(PhiloxReference, AgreesWithRandom123WordForWord) {
+    PhiloxCounter counter{1, 2, 3, 4};
+    PhiloxKey key{5, 6};
+    for (int i = 0; i < 1000; ++i) {
+        const auto expected = r123::Philox4x32()({{counter[0], counter[1], counter[2], counter[3]}}, {{key[0], key[1]}});
+        const auto found = philox4x32(counter, key);
+        for (std::size_t w = 0; w < 4; ++w) ASSERT_EQ(found[w], expected[w]) << "round " << i;
+        counter = found;
+        key = {found[1] ^ key[0], found[2] + 1};
+    }
+}
+
+TEST(PhiloxReference, GivesThePublishedKnownAnswers) {
+    EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}), (PhiloxCounter{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+    EXPECT_EQ(philox4x32({~0U, ~0U, ~0U, ~0U}, {~0U, ~0U}),
+              (PhiloxCounter{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+}
+
+TEST(StudySeed, ReadsBackWhatItWrites) {
+    EXPECT_EQ(seed.text(), "0x5eed0000000000000000000000000007");
+    EXPECT_EQ(StudySeed::parse("0x1f").text(), "0x0000000000000000000000000000001f");
+    EXPECT_EQ(StudySeed::parse(seed.text()).bytes, seed.bytes);
+}
+
+TEST(StudySeed, RefusesWhatIsNoSeed) {
+    for (const char* text : {"", "0x", "0xg", "seed", "0x123456789012345678901234567890123"})
+        EXPECT_THROW((void)StudySeed::parse(text), Error) << text;
+}
+
+TEST(StreamAddress, EveryPartOfTheAddressChangesTheWords) {
+    const Stream base(seed, "cell", Role::noise, 0);
+    std::set<PhiloxCounter> seen;
+    seen.insert(base.words(0));
+    seen.insert(base.words(1));
+    seen.insert(base.words(0, 1));
+    seen.insert(Stream(seed, "cell", Role::noise, 1).words(0));
+    seen.insert(Stream(seed, "cell", Role::noise, 1ULL << 32).words(0));
+    seen.insert(Stream(seed, "cell", Role::rotation, 0).words(0));
+    seen.insert(Stream(seed, "other", Role::noise, 0).words(0));
+    seen.insert(Stream(StudySeed::parse("0x1"), "cell", Role::noise, 0).words(0));
+    EXPECT_EQ(seen.size(), 8U);
+}
+
+TEST(StreamAddress, KeyIsTheFirst64BitsOfTheHashOfSeedAndCell) {
+    // python3: sha256(bytes.fromhex('5eed0000000000000000000000000007') + sha256(b'cell').digest()).digest()[:8]
+    EXPECT_EQ(Stream(seed, "cell", Role::noise, 0).key(), (PhiloxKey{0xfbf50200, 0x5058db45}));
+}
+
+TEST(Normal, AnyPrefixOfAnArrayHoldsTheSameNumbers) {
+    const Stream stream(seed, "prefix", Role::noise, 3);
+    std::vector<double> all(1001);
+    std::vector<double> part(500);
+    fill_normal(stream, all);
+    fill_normal(stream, part);
+    for (std::size_t i = 0; i < part.size(); ++i) ASSERT_EQ(part[i], all[i]);
+}
+
+TEST(NormalLaw, MomentsAndCellCountsFitTheStandardNormal) {
+    std::vector<double> x(1 << 20);
+    fill_normal(Stream(seed, "law", Role::noise, 0), x);
+    const double count = static_cast<double>(x.size());
+    double moments[5] = {};
+    std::vector<double> cells(64);
+    const boost::math::normal law;
+    for (const double v : x) {
+        double power = 1.0;
+        for (double& m : moments) m += power / count, power *= v;
+        cells[std::min<std::size_t>(63, static_cast<std::size_t>(64.0 * boost::math::cdf(law, v)))] += 1.0;
+    }
+    const double z = two_sided_z(5);
+    const double expected[5] = {1, 0, 1, 0, 3};
+    const double variance[5] = {0, 1, 2, 15, 96};  // of x, x^2, x^3, x^4 under the law
+    for (int k = 1; k < 5; ++k) {
+        const double limit = z * std::sqrt(variance[k] / count);
+        EXPECT_LT(std::abs(moments[k] - expected[k]), limit) << "moment " << k << ", detectable " << 2 * limit;
+    }
+    double chi_square = 0.0;
+    for (const double c : cells) chi_square += (c - count / 64) * (c - count / 64) / (count / 64);
+    EXPECT_LT(chi_square, boost::math::quantile(boost::math::complement(boost::math::chi_squared(63), false_alarm / 5)));
+}
+
+TEST(NormalControl, AStandardDeviationOffByOnePercentWouldBeSeen) {
+    std::vector<double> x(1 << 20);
+    fill_normal(Stream(seed, "law", Role::noise, 0), x);
+    double second = 0.0;
+    for (const double v : x) second += 1.01 * v * 1.01 * v / static_cast<double>(x.size());
+    EXPECT_GT(std::abs(second - 1.0), two_sided_z(5) * std::sqrt(2.0 / static_cast<double>(x.size())));
+}
+
+TEST(ElementEngine, FeedsBoostRandomFromItsOwnSubStream) {
+    const Stream stream(seed, "boost", Role::noise, 0);
+    double sum = 0.0;
+    double sum_of_squares = 0.0;
+    constexpr int count = 200000;
+    for (std::uint32_t e = 0; e < count; ++e) {
+        ElementEngine engine(stream, e);
+        const double v = boost::random::normal_distribution<double>()(engine);
+        sum += v;
+        sum_of_squares += v * v;
+    }
+    EXPECT_LT(std::abs(sum / count), two_sided_z(2) / std::sqrt(count));
+    EXPECT_LT(std::abs(sum_of_squares / count - 1.0), two_sided_z(2) * std::sqrt(2.0 / count));
+}
+
+TEST(ElementEngine, WalksTheDrawsOfOneElementAndStopsAtItsEnd) {
+    const Stream stream(seed, "walk", Role::noise, 0);
+    ElementEngine engine(stream, 7);
+    for (std::uint16_t draw = 0; draw < 3; ++draw)
+        for (const auto word : stream.words(7, draw)) EXPECT_EQ(engine(), word);
+    for (int i = 12; i < 4 << 16; ++i) (void)engine();
+    EXPECT_THROW((void)engine(), Error);
+}
+
+TEST(HaarFrame, IsOrthonormal) {
+    const arma::mat frame = haar_frame(Stream(seed, "frame", Role::rotation, 0), 40, 7);
+    EXPECT_LT(arma::abs(frame.t() * frame - arma::eye(7, 7)).max(), 40 * 2.3e-16);
+}
+
+// For a Haar rotation of dimension d: E q_ij = 0, E q_ij^2 = 1/d, E q_ij^4 = 3/(d(d+2)). Without the sign fix the first
+// column's leading entry is always of one sign: the control.
+TEST(HaarFrameLaw, EntriesHaveTheMomentsOfTheHaarMeasure) {
+    constexpr int d = 5;
+    constexpr int count = 20000;
+    arma::mat mean(d, d), square(d, d);
+    for (std::uint64_t r = 0; r < count; ++r) {
+        const arma::mat q = haar_frame(Stream(seed, "moments", Role::rotation, r), d, d);
+        mean += q / count;
+        square += q % q / count;
+    }
+    const double z = two_sided_z(2.0 * d * d);
+    const double fourth = 3.0 / (d * (d + 2.0));
+    EXPECT_LT(arma::abs(mean).max(), z * std::sqrt(1.0 / d / count));
+    EXPECT_LT(arma::abs(square - 1.0 / d).max(), z * std::sqrt((fourth - 1.0 / (d * d)) / count));
+}
+
+TEST(HaarFrameControl, WithoutTheSignFixTheMeanIsNotZero) {
+    constexpr int d = 5;
+    constexpr int count = 2000;
+    arma::mat mean(d, d);
+    for (std::uint64_t r = 0; r < count; ++r) {
+        arma::mat gaussian(d, d), q, triangle;
+        fill_normal(Stream(seed, "moments", Role::rotation, r), {gaussian.memptr(), gaussian.n_elem});
+        arma::qr_econ(q, triangle, gaussian);
+        mean += q / count;
+    }
+    EXPECT_GT(arma::abs(mean).max(), two_sided_z(2.0 * d * d) * std::sqrt(1.0 / d / count));
+}
+
+}  // namespace
+}  // namespace spiked::stream

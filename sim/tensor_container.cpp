@@ -1,0 +1,106 @@
+#include "sim/tensor_container.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <mutex>
+
+#include "sim/byte_file.hpp"
+#include "sim/npy.hpp"
+#include "sim/npz.hpp"
+#include "theory/base/error.hpp"
+
+namespace spiked::sim {
+namespace {
+
+StoredTensor stored(std::string name, const NpyHeader& header) {
+    return {std::move(name), header.dtype, header.descr, header.shape, header.fortran_order};
+}
+
+class SafetensorsContainer : public TensorContainer {
+public:
+    explicit SafetensorsContainer(const std::string& path) : file_(path) {
+        for (const auto& tensor : file_.tensors())
+            tensors_.push_back(
+                {tensor.name, tensor.dtype, std::string(dtype_name(tensor.dtype)), tensor.shape, false});
+    }
+    const std::string& path() const override { return file_.path(); }
+    const Metadata& metadata() const override { return file_.metadata(); }
+    const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+    void read(std::size_t index, std::uint64_t first, std::span<double> out) const override {
+        file_.read(file_.tensors()[index], first, out);
+    }
+
+private:
+    SafetensorsFile file_;
+    std::vector<StoredTensor> tensors_;
+};
+
+class NpyContainer : public TensorContainer {
+public:
+    explicit NpyContainer(const std::string& path) : file_(path) {
+        refuse_other_format(file_, FileKind::npy);
+        header_ = read_npy_header(source_of(file_));
+        tensors_.push_back(stored(std::filesystem::path(path).stem().string(), header_));
+    }
+    const std::string& path() const override { return file_.path(); }
+    const Metadata& metadata() const override { return metadata_; }
+    const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+    void read(std::size_t, std::uint64_t first, std::span<double> out) const override {
+        read_npy_elements(source_of(file_), header_, first, out);
+    }
+
+private:
+    ByteFile file_;
+    NpyHeader header_;
+    Metadata metadata_;
+    std::vector<StoredTensor> tensors_;
+};
+
+class NpzContainer : public TensorContainer {
+public:
+    explicit NpzContainer(const std::string& path) : file_(path) {
+        for (const auto& member : file_.members()) tensors_.push_back(stored(member.name, member.header));
+    }
+    const std::string& path() const override { return file_.path(); }
+    const Metadata& metadata() const override { return metadata_; }
+    const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+    void read(std::size_t index, std::uint64_t first, std::span<double> out) const override {
+        const NpzMember& member = file_.members()[index];
+        const auto bytes = unpacked(index);
+        read_npy_elements(source_of(*bytes, file_.where(member)), member.header, first, out);
+    }
+
+private:
+    using Bytes = std::shared_ptr<const std::vector<std::byte>>;
+
+    Bytes unpacked(std::size_t index) const {
+        constexpr std::size_t kept_members = 2;
+        const std::lock_guard lock(mutex_);
+        for (const auto& [known, bytes] : kept_)
+            if (known == index) return bytes;
+        // Room first: the peak is then two members, not three.
+        while (kept_.size() >= kept_members) kept_.pop_front();
+        kept_.emplace_back(index, std::make_shared<const std::vector<std::byte>>(file_.unpack(file_.members()[index])));
+        return kept_.back().second;
+    }
+
+    NpzFile file_;
+    Metadata metadata_;
+    std::vector<StoredTensor> tensors_;
+    mutable std::mutex mutex_;
+    mutable std::deque<std::pair<std::size_t, Bytes>> kept_;
+};
+
+}  // namespace
+
+std::unique_ptr<TensorContainer> open_tensors(const std::string& path) {
+    if (path.ends_with(".npy")) return std::make_unique<NpyContainer>(path);
+    if (path.ends_with(".npz")) return std::make_unique<NpzContainer>(path);
+    if (path.ends_with(".safetensors")) return std::make_unique<SafetensorsContainer>(path);
+    const ByteFile file(path);
+    refuse_other_format(file, FileKind::safetensors);
+    throw input_error("{}: unknown kind of file (a dump is .safetensors, .npz or .npy): rename or convert it", path);
+}
+
+}  // namespace spiked::sim

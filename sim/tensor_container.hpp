@@ -1,0 +1,37 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/dtype.hpp"
+#include "sim/safetensors.hpp"
+
+namespace spiked::sim {
+
+/// A tensor as some file stores it.
+struct StoredTensor {
+    std::string name;
+    std::optional<DType> dtype;  ///< nothing: of a kind that is not read
+    std::string dtype_text;      ///< as the file writes it
+    std::vector<std::size_t> shape;
+    bool fortran_order = false;
+};
+
+/// Named tensors behind one interface: .safetensors, .npz, or one .npy (whose name is the file's without suffix).
+class TensorContainer {
+public:
+    virtual ~TensorContainer() = default;
+    [[nodiscard]] virtual const std::string& path() const = 0;
+    /// Empty where the format has none.
+    [[nodiscard]] virtual const Metadata& metadata() const = 0;
+    [[nodiscard]] virtual const std::vector<StoredTensor>& tensors() const = 0;
+    /// Elements first ... of tensors()[index] in storage order. Safe from several threads. Throws input_error.
+    virtual void read(std::size_t index, std::uint64_t first, std::span<double> out) const = 0;
+};
+
+/// By suffix. A .npz keeps its two last used members unpacked in memory; the others read from the disk.
+[[nodiscard]] std::unique_ptr<TensorContainer> open_tensors(const std::string& path);
+
+}  // namespace spiked::sim

@@ -1,0 +1,59 @@
+#pragma once
+#include <armadillo>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace spiked::sim {
+
+/// Which axis of a stored tensor is what: a permutation of head,token,dim, or one behind a batch axis of size 1.
+/// Never guessed: a tensor of one shape is legal in several layouts.
+struct TensorLayout {
+    std::size_t head = 0;   ///< position of the axis
+    std::size_t token = 1;
+    std::size_t dim = 2;
+    std::size_t axes = 3;   ///< 4 with a batch axis in front
+
+    /// `head,token,dim`.
+    [[nodiscard]] std::string text() const;
+    /// Whether a tensor of this shape can have this layout.
+    [[nodiscard]] bool fits(std::span<const std::size_t> shape) const;
+};
+
+/// Nothing when the text is not one of all_layouts().
+[[nodiscard]] std::optional<TensorLayout> parse_layout(const std::string& text);
+
+/// The six permutations, then the six behind a batch axis.
+[[nodiscard]] const std::vector<TensorLayout>& all_layouts();
+
+/// Layouts that a tensor of this shape may have. When the number of tokens is known and some axis has that size, only
+/// those whose token axis has it.
+[[nodiscard]] std::vector<std::string> legal_layouts(std::span<const std::size_t> shape,
+                                                     std::optional<std::size_t> tokens = std::nullopt);
+
+/// A tensor's axes as sizes and steps between neighbours, in elements.
+struct TensorAxes {
+    std::size_t heads = 0;
+    std::size_t tokens = 0;
+    std::size_t dim = 0;
+    std::uint64_t head_step = 0;
+    std::uint64_t token_step = 0;
+    std::uint64_t dim_step = 0;
+};
+
+/// The layout must fit the shape. fortran_order: the first axis is adjacent in storage, not the last.
+[[nodiscard]] TensorAxes axes_of(const TensorLayout& layout, std::span<const std::size_t> shape,
+                                 bool fortran_order = false);
+
+/// Reads elements first ... of a tensor in storage order.
+using ElementReader = std::function<void(std::uint64_t first, std::span<double> out)>;
+
+/// tokens x dim of one head. Memory and reading beyond the block itself: at most four times the block, or one row of
+/// all heads.
+[[nodiscard]] arma::mat gather_block(const TensorAxes& axes, std::size_t head, std::size_t first_token,
+                                     std::size_t tokens, const ElementReader& read);
+
+}  // namespace spiked::sim

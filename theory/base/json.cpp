@@ -1,0 +1,134 @@
+#include "theory/base/json.hpp"
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "theory/base/error.hpp"
+
+namespace spiked {
+namespace {
+
+using Tree = nlohmann::ordered_json;
+
+/// Builds a Json from the parser's events, refusing what a tree builder would accept silently.
+class Reader : public nlohmann::json_sax<Tree> {
+public:
+    Reader(std::string where, int max_depth) : where_(std::move(where)), max_depth_(max_depth) {}
+
+    bool null() override { return add(Json()); }
+    bool boolean(bool value) override { return add(Json(value)); }
+    bool number_integer(std::int64_t value) override { return add(Json(value)); }
+    bool number_unsigned(std::uint64_t value) override {
+        if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+            throw input_error("{}: number {} is too large (integers here have 63 bits): the file is damaged", where_,
+                              value);
+        return add(Json(static_cast<std::int64_t>(value)));
+    }
+    bool number_float(double value, const std::string&) override { return add(Json(value)); }
+    bool string(std::string& value) override { return add(Json(std::move(value))); }
+    bool binary(Tree::binary_t&) override { return false; }
+    bool start_object(std::size_t) override { return open(Json::object()); }
+    bool start_array(std::size_t) override { return open(Json::array()); }
+    bool end_object() override { return close(); }
+    bool end_array() override { return close(); }
+    bool key(std::string& name) override {
+        if (open_.back().find(name) != nullptr)
+            throw input_error("{}: duplicate name \"{}\" (each name may stand once): the file is damaged or forged",
+                              where_, name);
+        keys_.back() = name;
+        return true;
+    }
+    bool parse_error(std::size_t at, const std::string&, const nlohmann::detail::exception&) override {
+        throw input_error("{}: not valid JSON at byte {} (syntax error): the file is damaged or of another format",
+                          where_, at);
+    }
+
+    Json result;
+
+private:
+    bool open(Json container) {
+        if (static_cast<int>(open_.size()) >= max_depth_)
+            throw input_error("{}: JSON nested deeper than {} levels (no legal file is): the file is damaged or forged",
+                              where_, max_depth_);
+        open_.push_back(std::move(container));
+        keys_.emplace_back();
+        return true;
+    }
+    bool close() {
+        Json done = std::move(open_.back());
+        open_.pop_back();
+        keys_.pop_back();
+        return add(std::move(done));
+    }
+    bool add(Json value) {
+        if (open_.empty())
+            result = std::move(value);
+        else if (open_.back().items() != nullptr)
+            open_.back().push(std::move(value));
+        else
+            open_.back().set(keys_.back(), std::move(value));
+        return true;
+    }
+
+    std::string where_;
+    int max_depth_;
+    std::vector<Json> open_;
+    std::vector<std::string> keys_;
+};
+
+Tree tree(const Json& json) {
+    if (const auto* value = json.boolean()) return *value;
+    if (const auto* value = json.integer()) return *value;
+    if (const auto* value = json.real()) return std::isfinite(*value) ? Tree(*value) : Tree(nullptr);
+    if (const auto* value = json.string()) return *value;
+    if (const auto* items = json.items()) {
+        Tree array = Tree::array();
+        for (const auto& item : *items) array.push_back(tree(item));
+        return array;
+    }
+    if (const auto* members = json.members()) {
+        Tree object = Tree::object();
+        for (const auto& [key, value] : *members) object[key] = tree(value);
+        return object;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+Json& Json::set(std::string key, Json value) {
+    auto& members = std::get<Object>(value_);
+    for (auto& [name, old] : members)
+        if (name == key) {
+            old = std::move(value);
+            return *this;
+        }
+    members.emplace_back(std::move(key), std::move(value));
+    return *this;
+}
+
+Json& Json::push(Json value) {
+    std::get<Array>(value_).push_back(std::move(value));
+    return *this;
+}
+
+const Json* Json::find(std::string_view key) const {
+    if (const auto* all = members())
+        for (const auto& [name, value] : *all)
+            if (name == key) return &value;
+    return nullptr;
+}
+
+std::string Json::text(int indent) const {
+    return tree(*this).dump(indent, ' ', false, Tree::error_handler_t::replace);
+}
+
+Json Json::parse(std::string_view text, const std::string& where, int max_depth) {
+    Reader reader(where, max_depth);
+    if (!Tree::sax_parse(text.begin(), text.end(), &reader))
+        throw input_error("{}: not valid JSON: the file is damaged or of another format", where);
+    return std::move(reader.result);
+}
+
+}  // namespace spiked

@@ -1,0 +1,87 @@
+#include "theory/base/names.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+
+namespace spiked {
+namespace {
+
+/// Edits (insert, delete, replace, swap of neighbours) that turn one word into the other.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+    std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+    for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
+    for (std::size_t j = 0; j <= b.size(); ++j) cost[0][j] = j;
+    for (std::size_t i = 1; i <= a.size(); ++i)
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t replace = cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+            cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, replace});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+        }
+    return cost[a.size()][b.size()];
+}
+
+}  // namespace
+
+std::optional<std::string> ParsedName::option(std::string_view key) const {
+    for (const auto& [name_of, value] : options)
+        if (name_of == key) return value;
+    return std::nullopt;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+    std::vector<std::string> parts;
+    std::size_t from = 0;
+    while (true) {
+        const std::size_t at = text.find(separator, from);
+        parts.emplace_back(text.substr(from, at - from));
+        if (at == std::string_view::npos) return parts;
+        from = at + 1;
+    }
+}
+
+ParsedName parse_name(std::string_view text) {
+    ParsedName parsed;
+    parsed.text = text;
+    auto parts = split(text, ':');
+    parsed.name = parts.front();
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+        const std::size_t equals = parts[i].find('=');
+        if (equals == std::string::npos)
+            parsed.values.push_back(parts[i]);
+        else
+            parsed.options.emplace_back(parts[i].substr(0, equals), parts[i].substr(equals + 1));
+    }
+    return parsed;
+}
+
+std::optional<double> to_number(std::string_view text) {
+    double value = 0.0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || status != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
+        return std::nullopt;
+    return value;
+}
+
+std::optional<std::int64_t> to_integer(std::string_view text) {
+    std::int64_t value = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || status != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+std::string suggestion(std::string_view typed, std::span<const std::string> candidates) {
+    if (candidates.empty()) return "";
+    const auto nearest = std::min_element(candidates.begin(), candidates.end(), [&](const auto& a, const auto& b) {
+        return edit_distance(typed, a) < edit_distance(typed, b);
+    });
+    const std::size_t allowed = std::max<std::size_t>(2, typed.size() / 3);
+    if (edit_distance(typed, *nearest) <= allowed) return fmt::format("; did you mean \"{}\"?", *nearest);
+    return fmt::format("; one of: {}", fmt::join(candidates, ", "));
+}
+
+}  // namespace spiked

@@ -1,0 +1,33 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace spiked {
+
+/// `name[:value][:key=value]...` as users write estimators, quantizers, spectra and laws.
+struct ParsedName {
+    std::string text;                                          ///< as typed
+    std::string name;                                          ///< before the first colon
+    std::vector<std::string> values;                           ///< the parts without '='
+    std::vector<std::pair<std::string, std::string>> options;  ///< the parts with '='
+
+    [[nodiscard]] std::optional<std::string> option(std::string_view key) const;
+};
+
+[[nodiscard]] ParsedName parse_name(std::string_view text);
+
+[[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
+
+/// The whole text as a finite number; nothing if it is not one.
+[[nodiscard]] std::optional<double> to_number(std::string_view text);
+[[nodiscard]] std::optional<std::int64_t> to_integer(std::string_view text);
+
+/// `; did you mean "x"?` when a candidate is near enough, otherwise `; one of: a, b, c`.
+[[nodiscard]] std::string suggestion(std::string_view typed, std::span<const std::string> candidates);
+
+}  // namespace spiked

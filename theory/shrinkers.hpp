@@ -1,0 +1,25 @@
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "theory/base/quantities.hpp"
+
+namespace spiked::theory {
+
+/// The loss between the clean and the estimated signal that a shrinker minimises.
+enum class Loss { frobenius, operator_norm, nuclear };
+
+/// `frobenius`, `operator`, `nuclear`: the names of interface.md.
+[[nodiscard]] std::string_view name_of(Loss loss);
+[[nodiscard]] std::optional<Loss> loss_from(std::string_view name);
+
+/// The singular value that minimises the loss for one spike of this strength, when the observed singular vectors have
+/// these overlaps with the true ones (paper, Step 3 of the algorithm; Gavish and Donoho 2017; Leeb 2022 for the
+/// operator norm with unequal overlaps). The overlaps are exchangeable: which is left does not matter.
+///   frobenius  d sqrt(a b)
+///   operator   d sqrt(min(a, b) / max(a, b)), 0 when both are 0
+///   nuclear    d max(0, sqrt(a b) - sqrt((1 - a)(1 - b))): the positive part is part of the answer, a + b < 1 gives 0
+/// Singular-value scale. Estimated overlaps may leave [0, 1] a little: they are clipped to it. Never above `strength`.
+[[nodiscard]] double shrink(double strength, double overlap, double other_overlap, Loss loss);
+
+}  // namespace spiked::theory
