@@ -160,8 +160,7 @@ void check_size(NpyHeader& header, const ByteSource& source) {
     for (const std::uint64_t size : header.shape)
         if (__builtin_mul_overflow(header.elements, size, &header.elements))
             throw input_error("{}: impossible shape {} (its size overflows 64 bits): the header is damaged",
-                              source.where,
-                              shape_text(header.shape));
+                              source.where, shape_text(header.shape));
     if (!header.dtype) return;
     std::uint64_t needed = 0;
     if (__builtin_mul_overflow(header.elements, std::uint64_t{width_of(*header.dtype)}, &needed))

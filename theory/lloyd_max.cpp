@@ -6,6 +6,7 @@
 #include <boost/math/special_functions/erf.hpp>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <numbers>
 
 #include "theory/base/error.hpp"
@@ -158,8 +159,9 @@ Codebook lloyd_max(const Law& law, int bits) {
         settled = size < 1e-17L || (size < 1e-12L && size > 0.5L * last);
         last = size;
     }
-    if (!settled) throw bug("Lloyd-Max levels for {} bits did not settle (last step {}): report this", bits,
-                            static_cast<double>(last));
+    if (!settled)
+        throw bug("Lloyd-Max levels for {} bits did not settle (last step {}): report this", bits,
+                  static_cast<double>(last));
 
     Real total = 0.0L;
     for (std::size_t i = 0; i < half; ++i) {
@@ -213,8 +215,8 @@ Codebook lloyd_max_sphere(int dimension, int bits) {
                           dimension);
     if (dimension == 1) {
         if (bits > 1)
-            throw usage_error("codebook of {} bits for dimension 1 does not exist (a normalised number is a sign, and 1 "
-                              "bit stores it exactly): use 1 bit", bits);
+            throw usage_error("codebook of {} bits for dimension 1 does not exist (a normalised number is a sign, and "
+                              "1 bit stores it exactly): use 1 bit", bits);
         return {1, {-1.0, 1.0}, {0.0}, {0.5, 0.5}, 0.0, 1.0, 1.0};
     }
     return lloyd_max(SphereLaw(dimension), bits);

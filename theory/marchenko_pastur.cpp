@@ -76,6 +76,7 @@ Eigenvalue MarchenkoPastur::quantile(double probability) const {
     double a = std::numbers::pi * target;
     for (int iteration = 0; iteration < 200; ++iteration) {
         const double miss = upper_mass(a) - target;
+        if (miss == 0.0) break;
         (miss < 0.0 ? low : high) = a;
         const double half_sine = std::sin(a / 2.0);
         const double half_cosine = std::cos(a / 2.0);
@@ -86,7 +87,7 @@ Eigenvalue MarchenkoPastur::quantile(double probability) const {
         if (!(next > low && next < high)) next = 0.5 * (low + high);
         const double step = std::abs(next - a);
         a = next;
-        if (step <= 4e-16 || miss == 0.0) break;
+        if (step <= 4e-16) break;
     }
     const double half_sine = std::sin(a / 2.0);
     const double half_cosine = std::cos(a / 2.0);

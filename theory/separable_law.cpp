@@ -249,9 +249,10 @@ EdgeRegularity SeparableLaw::edge_regularity(double few) const {
             if (!row_detaches || !column_detaches) continue;
             std::string who = rows > 0 ? name("row", row_spectrum_, rows) : std::string();
             if (columns > 0) who += (rows > 0 ? " and " : "") + name("column", column_spectrum_, columns);
-            return {false, fmt::format("irregular edge: {} detach{} from the bulk, whose own edge is {:.6g}; pure noise "
-                                       "has outliers there, bulk_edge is the edge of their blob, and Tracy-Widom does "
-                                       "not apply", who, rows + columns > 1 ? "" : "es", rest.edge_.z)};
+            return {false, fmt::format("irregular edge: {} detach{} from the bulk, whose own edge is {:.6g}; pure "
+                                       "noise has outliers there, bulk_edge is the edge of their blob, and "
+                                       "Tracy-Widom does not apply", who, rows + columns > 1 ? "" : "es",
+                                       rest.edge_.z)};
         }
     }
     return {};

@@ -20,7 +20,8 @@ void require_correlation(double rho) {
 }
 
 void require_finite(double value, const char* what) {
-    if (!std::isfinite(value)) throw usage_error("{} {} is not usable (not a finite number): give a number", what, value);
+    if (!std::isfinite(value))
+        throw usage_error("{} {} is not usable (not a finite number): give a number", what, value);
 }
 
 /// (1 - rho^2) / (1 - 2 rho cos(angle) + rho^2), the denominator as a sum of squares so that rho -> 1 loses nothing.
@@ -99,20 +100,21 @@ Spectrum toeplitz_ar1_spectrum(double rho, std::size_t count) {
     require_count(count);
     // Eigenvalues are the symbol at the angles where the phase (N+1) x + 2 arg(1 - rho e^{-ix}) is k pi, k = 1..N.
     // The phase increases from 0 to (N+1) pi with slope at least N, so each k has one angle and Newton is safe inside
-    // its bracket. Alternating signs on the diagonal turn -rho into rho, so |rho| is enough.
+    // its bracket. The argument enters as pi/2 minus itself: for rho near 1 the first angle is tiny, and pi would
+    // drown it. Alternating signs on the diagonal turn -rho into rho, so |rho| is enough.
     const double r = std::abs(rho);
     const double size = static_cast<double>(count);
     std::vector<double> values(count);
     for (std::size_t k = 1; k <= count; ++k) {
-        const double target = std::numbers::pi * static_cast<double>(k);
-        double low = std::max(0.0, (target - std::numbers::pi) / (size + 1.0));
-        double high = target / (size + 1.0);
+        const double target = std::numbers::pi * static_cast<double>(k - 1);
+        double low = target / (size + 1.0);
+        double high = std::numbers::pi * static_cast<double>(k) / (size + 1.0);
         double angle = 0.5 * (low + high);
         for (int iteration = 0; iteration < 100; ++iteration) {
             const double half = std::sin(angle / 2.0);
             const double real = (1.0 - r) + 2.0 * r * half * half;  // 1 - r cos(angle)
-            const double lag = std::atan2(r * std::sin(angle), real);
-            const double miss = (size + 1.0) * angle + 2.0 * lag - target;
+            const double lead = std::atan2(real, r * std::sin(angle));
+            const double miss = (size + 1.0) * angle - 2.0 * lead - target;
             const double squared_modulus = (1.0 - r) * (1.0 - r) + 4.0 * r * half * half;
             const double slope = size + 1.0 + 2.0 * r * (std::cos(angle) - r) / squared_modulus;
             (miss < 0.0 ? low : high) = angle;
@@ -137,8 +139,8 @@ Spectrum two_atom_spectrum(double low, double high, double weight_of_high) {
 Spectrum uniform_spectrum(double low, double high, std::size_t count) {
     require_count(count);
     if (!(low >= 0.0) || !(high >= low) || !std::isfinite(high))
-        throw usage_error("uniform spectrum from {} to {} is not usable (0 <= low <= high, finite): swap or correct the "
-                          "ends", low, high);
+        throw usage_error("uniform spectrum from {} to {} is not usable (0 <= low <= high, finite): swap or correct "
+                          "the ends", low, high);
     std::vector<double> values(count);
     for (std::size_t j = 0; j < count; ++j)
         values[j] = low + (high - low) * (2.0 * static_cast<double>(j) + 1.0) / (2.0 * static_cast<double>(count));

@@ -81,8 +81,8 @@ double log_cdf(double s) {
 
 void require_share(double share, const char* what) {
     if (!(share > 0.0 && share < 1.0))
-        throw usage_error("{} {} has no Tracy-Widom quantile (it must lie strictly between 0 and 1): give a share", what,
-                          share);
+        throw usage_error("{} {} has no Tracy-Widom quantile (it must lie strictly between 0 and 1): give a share",
+                          what, share);
 }
 
 /// The zero of an increasing function.

@@ -5,7 +5,7 @@ namespace spiked::theory {
 /// The Tracy-Widom law of order 1: the limit of the top eigenvalue of real noise, after SeparableLaw's scale.
 /// F1(s) = det(1 - K) on L^2(s, infinity), K(x, y) = Ai((x + y) / 2) / 2 (Ferrari and Spohn 2005), by Gauss-Legendre
 /// nodes (Bornemann 2010).
-/// Accuracy: 1e-14 absolute; both tails keep relative accuracy: cdf 1e-8 down to 1e-12, survival 1e-12 at every size.
+/// Accuracy: 1e-14 absolute; both tails keep relative accuracy: cdf 1e-7 down to 1e-12, survival 1e-12 at every size.
 /// Below s = -10 (cdf < 1e-18) the left-tail expansion of Baik, Buckingham and DiFranco (2008) takes over, 1 % there.
 /// Cost: about 1 ms; a quantile about 10 ms.
 

@@ -61,7 +61,8 @@ TEST(DType, EveryHalfAndBrainFloatSurvivesTheRoundTrip) {
         for (const auto dtype : {DType::f16, DType::bf16}) {
             const std::string bytes{static_cast<char>(bits & 0xFFU), static_cast<char>(bits >> 8)};
             const double value = decoded(bytes, dtype)[0];
-            if (!std::isnan(value)) ASSERT_EQ(encoded16(value, dtype), bits) << dtype_name(dtype);
+            if (std::isnan(value)) continue;
+            ASSERT_EQ(encoded16(value, dtype), bits) << dtype_name(dtype);
         }
 }
 

@@ -142,7 +142,8 @@ TEST(NpyBadInput, DamageNeverCrashes) {
         if (round < good.size())
             bad.resize(round);
         else
-            bad[random() % (good.size() - six.size())] = static_cast<char>(round % 2 == 0 ? random() : ' ' + random() % 95);
+            bad[random() % (good.size() - six.size())] =
+                static_cast<char>(round % 2 == 0 ? random() : ' ' + random() % 95);
         try {
             (void)read_npy(scratch.write("bad.npy", bad));
         } catch (const Error& error) {
@@ -238,7 +239,8 @@ TEST(NpzBadInput, DamageIsFoundByTheChecksum) {
     std::string bytes = bytes_of_file(path);
     bytes[bytes.find(six) + 5] = '\x55';
     const auto damaged = scratch.write("damaged.npz", bytes);
-    expect_error(ExitCode::unusable_input, [&] { (void)read_npz(damaged); }, {"damaged.npz", "member \"a\"", "damaged"});
+    expect_error(ExitCode::unusable_input, [&] { (void)read_npz(damaged); },
+                 {"damaged.npz", "member \"a\" is damaged", "CRC"});
 }
 
 TEST(NpzBadInput, DamageNeverCrashes) {

@@ -57,7 +57,8 @@ void expect_error(ExitCode code, Action action, std::initializer_list<std::strin
         const std::string message = error.what();
         EXPECT_EQ(static_cast<int>(error.code()), static_cast<int>(code)) << message;
         EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-        for (const auto part : parts) EXPECT_NE(message.find(part), std::string::npos) << part << "\nis not in\n" << message;
+        for (const auto part : parts)
+            EXPECT_NE(message.find(part), std::string::npos) << part << "\nis not in\n" << message;
     }
 }
 

@@ -1,0 +1,184 @@
+#include "estimators/eoptshrink.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "estimators/empirical_law.hpp"
+#include "estimators/spectral_estimator.hpp"
+#include "theory/base/error.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+/// Test point A of research note spectral.md 12: eigenvalues, 40-digit reference answers.
+std::vector<double> point_a() {
+    std::vector<double> s;
+    for (const double lambda : {40.0, 20.0, 6.0, 5.5, 5.0, 4.5, 4.0, 3.5, 3.0, 2.5, 2.0, 1.5}) s.push_back(std::sqrt(lambda));
+    return s;
+}
+
+struct Expected {
+    double strength, overlap_left, overlap_right, frobenius, operator_norm, nuclear;
+};
+
+void expect_point_a(Shape shape, const Expected (&expected)[2]) {
+    const auto s = point_a();
+    const theory::Loss losses[] = {theory::Loss::frobenius, theory::Loss::operator_norm, theory::Loss::nuclear};
+    for (const auto loss : losses) {
+        const Shrinkage found = eoptshrink(s, shape, {.loss = loss});
+        ASSERT_EQ(found.rank, 2U);
+        EXPECT_NEAR(found.bulk_edge->value, 8.053621575878973, 1e-11);
+        for (std::size_t i = 0; i < 2; ++i) {
+            EXPECT_NEAR(found.strengths[i], expected[i].strength, 1e-9);
+            EXPECT_NEAR(found.overlap_left[i], expected[i].overlap_left, 1e-9);
+            EXPECT_NEAR(found.overlap_right[i], expected[i].overlap_right, 1e-9);
+            const double shrunk[] = {expected[i].frobenius, expected[i].operator_norm, expected[i].nuclear};
+            EXPECT_NEAR(found.shrunk[i], shrunk[static_cast<int>(loss)], 1e-9);
+        }
+    }
+}
+
+TEST(EOptShrinkReference, TestPointASquare) {
+    expect_point_a({12, 12}, {{5.69576213008351, .905915265324803, .905915265324803, 5.159877861301568, 5.69576213008351,
+                               4.623993592519626},
+                              {3.559895960028874, .8143894638838523, .8143894638838523, 2.899141762370206,
+                               3.559895960028874, 2.238387564711538}});
+}
+
+TEST(EOptShrinkReference, TestPointAWide) {
+    expect_point_a({12, 24}, {{5.842838344727323, .9472431382388687, .900155239985889, 5.395271594762407,
+                               5.69576213008351, 4.971212886302124},
+                              {3.756618471939346, .883234052750387, .7931516585715807, 3.144221336146032,
+                               3.559895960028874, 2.560398316887333}});
+}
+
+TEST(EOptShrinkReference, TestPointATallSwapsTheSides) {
+    expect_point_a({24, 12}, {{5.842838344727323, .900155239985889, .9472431382388687, 5.395271594762407,
+                               5.69576213008351, 4.971212886302124},
+                              {3.756618471939346, .7931516585715807, .883234052750387, 3.144221336146032,
+                               3.559895960028874, 2.560398316887333}});
+}
+
+// The one-line forms of research note spectral.md 0, written with sums of their own.
+TEST(EOptShrinkIdentity, ShrunkValuesSatisfyTheShortForms) {
+    const auto s = point_a();
+    const double mu[] = {7.053621575879, 5.8259683690326, 5.1048435838789, 4.5, 4.0, 3.5, 3.0, 2.5, 2.0, 1.5};
+    for (const Shape shape : {Shape{12, 12}, Shape{12, 24}, Shape{24, 12}}) {
+        const double beta = 12.0 / static_cast<double>(shape.long_side());
+        const Shrinkage frobenius = eoptshrink(s, shape);
+        const Shrinkage op = eoptshrink(s, shape, {.loss = theory::Loss::operator_norm});
+        for (std::size_t i = 0; i < 2; ++i) {
+            const double z = s[i] * s[i];
+            const auto D = [&](double x) {
+                double m = 0.0;
+                for (const double value : mu) m += 1.0 / (value - x) / 10.0;
+                return x * m * (beta * m - (1.0 - beta) / x);
+            };
+            const double h = 1e-5 * z;
+            const double slope = (D(z + h) - D(z - h)) / (2.0 * h);
+            EXPECT_NEAR(frobenius.shrunk[i], -D(z) / (s[i] * slope), 1e-7);
+            double m = 0.0;
+            for (const double value : mu) m += 1.0 / (value - z) / 10.0;
+            EXPECT_NEAR(op.shrunk[i] * s[i] * std::abs(m), 1.0, 1e-10);
+        }
+    }
+}
+
+TEST(EOptShrink, ScalesWithTheDataOverThreeHundredOrders) {
+    const auto s = point_a();
+    const Shrinkage base = eoptshrink(s, {12, 24});
+    for (const double c : {1e-150, 1e-100, 3.0, 1e100, 1e150}) {
+        auto scaled = s;
+        for (double& value : scaled) value *= c;
+        const Shrinkage found = eoptshrink(scaled, {12, 24});
+        ASSERT_EQ(found.rank, base.rank) << c;
+        for (std::size_t i = 0; i < base.rank; ++i) {
+            EXPECT_NEAR(found.shrunk[i] / c, base.shrunk[i], 1e-12 * base.shrunk[i]);
+            EXPECT_NEAR(found.overlap_left[i], base.overlap_left[i], 1e-12);
+        }
+    }
+}
+
+TEST(EOptShrink, PilotCountFollowsTheShortSide) {
+    const std::pair<std::size_t, std::size_t> table[] = {{16, 3},   {32, 5},   {64, 7},    {128, 11},  {256, 15},
+                                                         {512, 22}, {1024, 31}, {2048, 42}, {4096, 50}, {1, 0}, {2, 0}};
+    for (const auto& [side, k] : table) EXPECT_EQ(pilot_count(side), k) << side;
+}
+
+TEST(EOptShrink, ShrunkValuesLieBetweenZeroAndTheObserved) {
+    // Spectra without a square-root edge, where imputed noise reaches beyond the outliers.
+    for (int steep = 1; steep <= 40; ++steep) {
+        std::vector<double> s(64);
+        for (std::size_t i = 0; i < s.size(); ++i) s[i] = std::pow(static_cast<double>(i + 1), -0.1 * steep);
+        for (const auto loss : {theory::Loss::frobenius, theory::Loss::operator_norm, theory::Loss::nuclear})
+            for (const std::size_t rank : {std::size_t{1}, std::size_t{5}, std::size_t{20}}) {
+                const Shrinkage found = eoptshrink(s, {64, 96}, {.loss = loss, .rank = rank});
+                ASSERT_EQ(found.shrunk.size(), found.rank);
+                for (std::size_t i = 0; i < found.rank; ++i) {
+                    ASSERT_GE(found.shrunk[i], 0.0);
+                    ASSERT_LE(found.shrunk[i], s[i]);
+                    ASSERT_GE(found.overlap_left[i], 0.0);
+                    ASSERT_LE(found.overlap_left[i], 1.0);
+                }
+            }
+    }
+}
+
+TEST(EOptShrink, DegenerateSpectraHaveDefinedAnswers) {
+    EXPECT_EQ(eoptshrink(std::vector<double>(8, 0.0), {8, 8}).rank, 0U);
+    EXPECT_EQ(eoptshrink({}, {0, 0}).rank, 0U);
+    EXPECT_EQ(eoptshrink(std::vector<double>{3.0}, {1, 5}).rank, 0U);
+    EXPECT_EQ(eoptshrink(std::vector<double>{3.0, 1.0}, {2, 5}).rank, 0U);
+    EXPECT_EQ(eoptshrink(std::vector<double>(32, 1.0), {32, 32}).rank, 0U) << "all equal: no edge stands out";
+    EXPECT_NE(eoptshrink(std::vector<double>{3.0, 1.0}, {2, 5}).note, "");
+}
+
+TEST(EOptShrink, AnExactlyLowRankBlockIsKeptAsItIs) {
+    std::vector<double> s(32, 1e-15);
+    s[0] = 5.0;
+    s[1] = 2.0;
+    const Shrinkage found = eoptshrink(s, {32, 40});
+    ASSERT_EQ(found.rank, 2U);
+    EXPECT_EQ(found.shrunk, (std::vector<double>{5.0, 2.0}));
+}
+
+TEST(EOptShrink, OptionsChangeWhatTheySay) {
+    const auto s = point_a();
+    const Shape shape{12, 24};
+    const auto names = {"eoptshrink:margin=10", "eoptshrink:rank=1", "eoptshrink:impute=none", "eoptshrink:impute=j"};
+    for (const char* name : names) {
+        const Shrinkage found = spectral_estimator(name).estimate(s, shape);
+        const Shrinkage base = eoptshrink(s, shape);
+        EXPECT_TRUE(found.rank != base.rank || found.shrunk != base.shrunk) << name;
+    }
+    EXPECT_EQ(spectral_estimator("eoptshrink:margin=10").estimate(s, shape).rank, 0U);
+    EXPECT_EQ(spectral_estimator("eoptshrink:rank=1").estimate(s, shape).rank, 1U);
+    EXPECT_NE(spectral_estimator("eoptshrink:pilot=d").estimate(s, {12, 144}).bulk_edge->value,
+              eoptshrink(s, {12, 144}).bulk_edge->value);
+}
+
+TEST(SpectralEstimator, WrongNamesAndOptionsAreRefused) {
+    for (const char* name : {"eoptshrnk", "eoptshrink:edge", "eoptshrink:rank=x", "eoptshrink:rank=-1", "eoptshrink:margn=1",
+                             "eoptshrink:pilot=q", "eoptshrink:impute=k", "svd", "svd:x", "svd:1:2", "svd:1:rank=1", ""}) {
+        try {
+            (void)spectral_estimator(name);
+            ADD_FAILURE() << name << " was accepted";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ExitCode::usage) << name;
+        }
+    }
+}
+
+TEST(TruncatedSvd, KeepsTheFirstValuesAndClaimsNothingElse) {
+    const Shrinkage found = spectral_estimator("svd:3").estimate(point_a(), {12, 12});
+    ASSERT_EQ(found.rank, 3U);
+    EXPECT_DOUBLE_EQ(found.shrunk[2], std::sqrt(6.0));
+    EXPECT_TRUE(std::isnan(found.overlap_left[0]));
+    EXPECT_FALSE(found.bulk_edge.has_value());
+    EXPECT_EQ(spectral_estimator("svd:99").estimate(point_a(), {12, 12}).rank, 12U);
+}
+
+}  // namespace
+}  // namespace spiked::estimators

@@ -1,0 +1,260 @@
+#include <gtest/gtest.h>
+
+#include <boost/math/distributions/normal.hpp>
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "estimators/byte_stream.hpp"
+#include "estimators/compressor.hpp"
+#include "sim/stream/normal.hpp"
+#include "theory/base/error.hpp"
+#include "theory/base/json.hpp"
+#include "theory/lloyd_max.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+const stream::StudySeed seed = stream::StudySeed::parse("0x5eed");
+
+arma::mat gaussian(std::size_t rows, std::size_t columns, std::uint64_t replicate) {
+    arma::mat matrix(rows, columns);
+    stream::fill_normal(stream::Stream(seed, "quantizer test", stream::Role::noise, replicate),
+                        {matrix.memptr(), matrix.n_elem});
+    return matrix;
+}
+
+const QuantizerOptions golden_flags = {.rotation = RotationKind::identity,
+                                       .codebook = CodebookKind::normal,
+                                       .norm = NumberFormat::fp64};
+
+double relative_error(const arma::mat& decoded, const arma::mat& block) {
+    return arma::norm(decoded - block, "fro") / arma::norm(block, "fro");
+}
+
+std::string message_of(const std::function<void()>& work, ExitCode code) {
+    try {
+        work();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), code) << error.what();
+        return error.what();
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return "";
+}
+
+TEST(BitStream, FieldsOfAnyWidthComeBackAndEveryBitIsCounted) {
+    BitWriter writer;
+    std::vector<std::pair<std::uint64_t, unsigned>> fields;
+    for (std::uint32_t i = 0; i < 5000; ++i) {
+        const auto words = stream::philox_4x32_10({i, 0, 0, 0}, {1, 2});
+        const unsigned bits = 1 + words[0] % 64;
+        const std::uint64_t value = (std::uint64_t{words[1]} << 32 | words[2]) & (~0ULL >> (64 - bits));
+        fields.emplace_back(value, bits);
+        writer.write(i % 2 == 0 ? Item::indices : Item::norms, value, bits);
+        if (i % 97 == 0) writer.align();
+    }
+    writer.align();
+    EXPECT_EQ(writer.ledger().total(), 8 * writer.bytes().size());
+    BitReader reader(writer.bytes());
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+        ASSERT_EQ(reader.read(fields[i].second), fields[i].first);
+        if (i % 97 == 0) reader.align();
+    }
+    EXPECT_TRUE(reader.at_end());
+    EXPECT_THROW((void)reader.read(64), Error);
+}
+
+TEST(TurboQuantStability, GoldenVectorsComeOutExactly) {
+    std::ifstream file(std::string(SPIKED_SOURCE_DIR) + "/estimators/tests/data/quantizer_golden.json");
+    std::stringstream text;
+    text << file.rdbuf();
+    const Json golden = Json::parse(text.str(), "golden");
+    const arma::mat row = arma::linspace(1.0, 8.0, 8).t();
+    for (const unsigned bits : {2U, 3U}) {
+        const Json* expected = golden.find("tq_id_b" + std::to_string(bits));
+        ASSERT_NE(expected, nullptr);
+        const RowQuantizer quantizer = row_quantizer("tq-mse", 8, bits, golden_flags);
+        const Encoded encoded = quantizer.encode(row);
+        BitReader reader(encoded.bytes);
+        EXPECT_EQ(decode_number(reader.read(64), NumberFormat::fp64), *expected->find("norm")->real());
+        for (const auto& index : *expected->find("idx")->items())
+            EXPECT_EQ(reader.read(bits), static_cast<std::uint64_t>(*index.integer()));
+        const arma::mat decoded = quantizer.decode(encoded.bytes, 1);
+        for (std::size_t j = 0; j < 8; ++j)
+            EXPECT_NEAR(decoded(0, j), *(*expected->find("xhat_tq")->items())[j].real(), 1e-12);
+        EXPECT_NEAR(relative_error(decoded, row), *expected->find("relL2")->real(), 1e-12);
+    }
+}
+
+// The squared error of a row on the sphere has mean D_b(d) exactly, whatever the rotation; rows are independent, so the
+// limit follows from their own spread and the declared false-alarm rate.
+struct Distortion {
+    double deviation;
+    double limit;
+    double variance;
+};
+
+Distortion measure_distortion(std::size_t d, unsigned bits, const arma::mat& rows, const QuantizerOptions& options,
+                              double expected, double tests) {
+    const RowQuantizer quantizer = row_quantizer("tq-mse", d, bits, options);
+    const arma::mat decoded = quantizer.decode(quantizer.encode(rows).bytes, rows.n_rows);
+    const arma::vec share = arma::sum(arma::square(decoded - rows), 1) / arma::sum(arma::square(rows), 1);
+    const double z = boost::math::quantile(boost::math::complement(boost::math::normal(), 1e-6 / tests / 2.0));
+    return {arma::mean(share) - expected, z * arma::stddev(share) / std::sqrt(static_cast<double>(rows.n_rows)),
+            arma::var(share)};
+}
+
+TEST(TurboQuantLaw, DistortionIsThatOfTheSphereAtEveryWidthAndRate) {
+    constexpr double tests = 4 * 4;
+    for (const std::size_t d : {16, 32, 64, 128})
+        for (unsigned bits = 1; bits <= 4; ++bits) {
+            const double expected = theory::lloyd_max_sphere(static_cast<int>(d), static_cast<int>(bits)).distortion;
+            const auto found = measure_distortion(d, bits, gaussian(8192, d, d), {.norm = NumberFormat::fp64, .seed = seed},
+                                                  expected, tests);
+            EXPECT_LT(std::abs(found.deviation), found.limit)
+                << "d=" << d << " b=" << bits << ", detectable share of D: " << 2 * found.limit / expected;
+        }
+}
+
+TEST(TurboQuantLaw, OneFixedRowSeesTheSameDistortionUnderManyRotations) {
+    constexpr std::size_t d = 32;
+    constexpr std::size_t rotations = 2000;
+    arma::mat row(1, d);
+    row(0, 0) = 3.0;
+    const double expected = theory::lloyd_max_sphere(d, 2).distortion;
+    arma::vec share(rotations);
+    for (std::size_t r = 0; r < rotations; ++r) {
+        const RowQuantizer quantizer =
+            row_quantizer("tq-mse", d, 2, {.norm = NumberFormat::fp64, .seed = seed, .rotation_index = r});
+        share(r) = arma::accu(arma::square(quantizer.decode(quantizer.encode(row).bytes, 1) - row)) / 9.0;
+    }
+    const double z = boost::math::quantile(boost::math::complement(boost::math::normal(), 0.5e-6));
+    EXPECT_LT(std::abs(arma::mean(share) - expected), z * arma::stddev(share) / std::sqrt(double{rotations}));
+}
+
+TEST(TurboQuantControl, WrongLawsAreSeen) {
+    // The limit law in place of the exact one, at d = 16; and no rotation on rows along an axis.
+    const auto limit_law = measure_distortion(16, 2, gaussian(8192, 16, 16), {.norm = NumberFormat::fp64, .seed = seed},
+                                              theory::lloyd_max_normal(2).distortion, 16);
+    EXPECT_GT(std::abs(limit_law.deviation), limit_law.limit);
+    const auto unrotated = measure_distortion(32, 2, arma::eye(32, 32), {.rotation = RotationKind::identity, .norm = NumberFormat::fp64},
+                                              theory::lloyd_max_sphere(32, 2).distortion, 16);
+    EXPECT_GT(std::abs(unrotated.deviation), unrotated.limit);
+}
+
+TEST(TurboQuant, BitsAreTheBytesAndAddUpByHand) {
+    // 128 x 128 at 2 bits: 128 norms of 16 bits and 16384 indices of 2; 5 x 3 at 3 bits: 80 + 45 = 125, padded to 128.
+    const Encoded square = row_quantizer("tq-mse", 128, 2, {.seed = seed}).encode(gaussian(128, 128, 1));
+    EXPECT_EQ(square.bytes.size(), 128U * 2 + 128 * 128 * 2 / 8);
+    EXPECT_EQ(square.ledger.bits(Item::norms), 128U * 16);
+    EXPECT_EQ(square.ledger.bits(Item::indices), 128U * 128 * 2);
+    const Encoded odd = row_quantizer("tq-mse", 3, 3, {.seed = seed}).encode(gaussian(5, 3, 1));
+    EXPECT_EQ(odd.bytes.size(), 16U);
+    EXPECT_EQ(odd.ledger.bits(Item::padding), 3U);
+    EXPECT_EQ(odd.ledger.total(), 8 * odd.bytes.size());
+}
+
+TEST(TurboQuant, ScalesWithTheRowsExactly) {
+    const arma::mat rows = gaussian(20, 64, 2);
+    const RowQuantizer quantizer = row_quantizer("tq-mse", 64, 3, {.norm = NumberFormat::fp64, .seed = seed});
+    const arma::mat once = quantizer.decode(quantizer.encode(rows).bytes, 20);
+    const arma::mat scaled = quantizer.decode(quantizer.encode(rows * 1024.0).bytes, 20);
+    EXPECT_LT(arma::abs(scaled - once * 1024.0).max(), 1e-12 * arma::abs(scaled).max());
+}
+
+TEST(TurboQuant, ZeroRowsStayZeroAndSpoilNoOther) {
+    arma::mat rows = gaussian(4, 32, 3);
+    const RowQuantizer quantizer = row_quantizer("tq-mse", 32, 4, {.seed = seed});
+    const arma::mat before = quantizer.decode(quantizer.encode(rows).bytes, 4);
+    rows.row(2).zeros();
+    const arma::mat after = quantizer.decode(quantizer.encode(rows).bytes, 4);
+    EXPECT_TRUE(arma::all(after.row(2) == 0.0));
+    EXPECT_TRUE(arma::approx_equal(after.row(3), before.row(3), "absdiff", 0.0));
+}
+
+TEST(TurboQuant, RowsThatCannotBeStoredAreRefused) {
+    const RowQuantizer quantizer = row_quantizer("tq-mse", 4, 2, {.seed = seed});
+    const arma::mat large(1, 4, arma::fill::value(1e5));
+    const std::string overflow = message_of([&] { (void)quantizer.encode(large); }, ExitCode::unusable_input);
+    EXPECT_NE(overflow.find("200000"), std::string::npos) << overflow;
+    EXPECT_NE(overflow.find("--norm bf16 or fp32"), std::string::npos) << overflow;
+    EXPECT_NO_THROW((void)row_quantizer("tq-mse", 4, 2, {.norm = NumberFormat::bf16, .seed = seed}).encode(large));
+    for (const double bad : {std::nan(""), HUGE_VAL}) {
+        arma::mat rows(2, 4, arma::fill::ones);
+        rows(1, 1) = bad;
+        message_of([&] { (void)quantizer.encode(rows); }, ExitCode::unusable_input);
+    }
+    const Encoded whole = quantizer.encode(arma::mat(3, 4, arma::fill::ones));
+    message_of([&] { (void)quantizer.decode({whole.bytes.data(), whole.bytes.size() - 1}, 3); }, ExitCode::unusable_input);
+}
+
+TEST(TurboQuant, BitsOutsideOneToEightAndUnknownNamesAreRefused) {
+    for (const unsigned bits : {0U, 9U}) message_of([&] { (void)row_quantizer("tq-mse", 8, bits, {}); }, ExitCode::usage);
+    const std::string message = message_of([&] { (void)parse_method("tq-mes"); }, ExitCode::usage);
+    EXPECT_NE(message.find("did you mean \"tq-mse\""), std::string::npos) << message;
+    for (const char* name : {"eoptshrink", "svd:1+", "+tq-mse", "svd+tq-mse", "tq-mse:3+tq-mse", ""})
+        message_of([&] { (void)parse_method(name); }, ExitCode::usage);
+}
+
+TEST(TurboQuant, SeedAndIndexChooseTheRotation) {
+    const arma::mat rows = gaussian(1, 64, 4);
+    const auto bytes = [&](const QuantizerOptions& options) { return row_quantizer("tq-mse", 64, 4, options).encode(rows).bytes; };
+    EXPECT_EQ(bytes({.seed = seed}), bytes({.seed = seed}));
+    EXPECT_NE(bytes({.seed = seed}), bytes({.seed = stream::StudySeed::parse("0x1")}));
+    EXPECT_NE(bytes({.seed = seed}), bytes({.seed = seed, .rotation_index = 1}));
+}
+
+TEST(Compressor, BitsOfACompositionAddUpByHand) {
+    // svd:1 at 128 x 128, 4-bit factors: rank 16, value 16, 256 entries of 4, then the rows.
+    AnalysedBlock block(gaussian(128, 128, 5));
+    const Compressor compressor(parse_method("svd:1+tq-mse"), 128, 2, {.seed = seed});
+    const auto [encoded, rank] = compressor.encode(block);
+    EXPECT_EQ(rank, 1U);
+    EXPECT_EQ(encoded.ledger.bits(Item::ranks), 16U);
+    EXPECT_EQ(encoded.ledger.bits(Item::singular_values), 16U);
+    EXPECT_EQ(encoded.ledger.bits(Item::factor_indices), 1024U);
+    EXPECT_EQ(encoded.ledger.total(), 8 * encoded.bytes.size());
+    EXPECT_EQ(encoded.bytes.size(), (16U + 16 + 1024 + 128 * 16 + 128 * 128 * 2) / 8);
+    EXPECT_DOUBLE_EQ(compressor.paper_bits(1, 128), 2.0625);
+}
+
+TEST(Compressor, TheResidualIsFormedAfterTheFactorsAreDecoded) {
+    // A strong rank-one block: an open loop would keep the 4-bit factors' error (over 10 %) whatever the residual's bits.
+    const arma::mat block = 50.0 * arma::normalise(gaussian(128, 1, 6)) * arma::normalise(gaussian(128, 1, 7)).t() +
+                            gaussian(128, 128, 8) / std::sqrt(128.0);
+    AnalysedBlock analysed(block);
+    for (const char* method : {"svd:1+tq-mse", "eoptshrink+tq-mse"}) {
+        const Compressor compressor(parse_method(method), 128, 8, {.seed = seed});
+        const auto [encoded, rank] = compressor.encode(analysed);
+        EXPECT_EQ(rank, 1U);
+        EXPECT_LT(relative_error(compressor.decode(encoded.bytes, 128), block), 0.005) << method;
+    }
+}
+
+TEST(Compressor, ZeroRowsColumnsAndBlocksAreHandled) {
+    arma::mat block = gaussian(40, 24, 9);
+    block.row(3).zeros();
+    block.col(5).zeros();
+    for (const arma::mat& data : {block, arma::mat(40, 24)})
+        for (const char* method : {"tq-mse", "svd:1+tq-mse", "eoptshrink+tq-mse"}) {
+            AnalysedBlock analysed(data);
+            const Compressor compressor(parse_method(method), 24, 8, {.seed = seed});
+            const auto [encoded, rank] = compressor.encode(analysed);
+            const arma::mat decoded = compressor.decode(encoded.bytes, 40);
+            EXPECT_TRUE(decoded.is_finite());
+            EXPECT_LT(arma::norm(decoded - data, "fro"), 0.02 * arma::norm(data, "fro") + 1e-300) << method;
+        }
+}
+
+TEST(Compressor, AliasesMeanWhatTheySay) {
+    AnalysedBlock block(gaussian(64, 32, 10));
+    const auto bytes = [&](const char* name) {
+        return Compressor(parse_method(name), 32, 3, {.seed = seed}).encode(block).encoded.bytes;
+    };
+    EXPECT_EQ(bytes("eoptshrinkq-mse"), bytes("eoptshrink+tq-mse"));
+}
+
+}  // namespace
+}  // namespace spiked::estimators

@@ -1,0 +1,141 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <type_traits>
+
+#include "theory/base/error.hpp"
+#include "theory/base/float16.hpp"
+#include "theory/base/json.hpp"
+#include "theory/base/names.hpp"
+#include "theory/base/quantities.hpp"
+#include "theory/base/sha256.hpp"
+
+namespace spiked {
+namespace {
+
+std::string message_of(const std::function<void()>& work) {
+    try {
+        work();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "";
+}
+
+TEST(Quantities, EigenvaluesAndSingularValuesDoNotMix) {
+    static_assert(!std::is_convertible_v<Eigenvalue, SingularValue>);
+    static_assert(!std::is_convertible_v<SingularValue, Eigenvalue>);
+    static_assert(!std::is_convertible_v<Eigenvalue, double>);
+    EXPECT_DOUBLE_EQ(squared(root(Eigenvalue{2.0})).value, 2.0);
+}
+
+TEST(Quantities, AspectRatioOfWholeNumbersIsNotTruncated) {
+    EXPECT_DOUBLE_EQ(AspectRatio::of(1, 3).value(), 1.0 / 3.0);
+    for (const double wrong : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()})
+        EXPECT_THROW(AspectRatio{wrong}, Error);
+}
+
+TEST(Names, PartsOfANameAreToldApart) {
+    const ParsedName parsed = parse_name("eoptshrink:edgefit:rank=3:margin=0.5");
+    EXPECT_EQ(parsed.name, "eoptshrink");
+    EXPECT_EQ(parsed.values, std::vector<std::string>{"edgefit"});
+    EXPECT_EQ(parsed.option("rank"), "3");
+    EXPECT_EQ(parsed.option("margin"), "0.5");
+    EXPECT_FALSE(parsed.option("pilot").has_value());
+}
+
+TEST(Names, SuggestionsNameTheNearestOrAll) {
+    const std::vector<std::string> legal = {"tq-mse", "tq-prod", "kivi"};
+    EXPECT_EQ(suggestion("tq-mes", legal), "; did you mean \"tq-mse\"?");
+    EXPECT_EQ(suggestion("completely different", legal), "; one of: tq-mse, tq-prod, kivi");
+}
+
+TEST(Names, NumbersAreReadWhollyOrNotAtAll) {
+    EXPECT_EQ(to_number("1e-3"), 1e-3);
+    EXPECT_EQ(to_integer("-12"), -12);
+    for (const char* wrong : {"", "1x", " 1", "nan", "inf", "1e999"}) EXPECT_FALSE(to_number(wrong)) << wrong;
+    for (const char* wrong : {"", "1.0", "99999999999999999999"}) EXPECT_FALSE(to_integer(wrong)) << wrong;
+}
+
+TEST(Json, NumbersReadBackExactly) {
+    for (const double value : {0.1, 1.0 / 3.0, 5e-324, 1.7976931348623157e308, -0.0, 1e22, 4.0}) {
+        const Json back = Json::parse(Json(value).text(), "test");
+        const double found = back.real() != nullptr ? *back.real() : static_cast<double>(*back.integer());
+        EXPECT_EQ(std::bit_cast<std::uint64_t>(found), std::bit_cast<std::uint64_t>(value)) << Json(value).text();
+    }
+}
+
+TEST(Json, WhatIsNoNumberIsNull) {
+    EXPECT_EQ(Json(std::nan("")).text(), "null");
+    EXPECT_EQ(Json(std::numeric_limits<double>::infinity()).text(), "null");
+}
+
+TEST(Json, ObjectsKeepTheirOrderAndTextIsEscaped) {
+    const Json json = Json::object({{"z", 1}, {"a", "quote \" and \n"}, {"list", Json::array()}});
+    EXPECT_EQ(json.text(), R"({"z":1,"a":"quote \" and \n","list":[]})");
+    EXPECT_EQ(Json::parse(json.text(), "test").text(), json.text());
+}
+
+TEST(Json, DamageIsRefusedByName) {
+    EXPECT_NE(message_of([] { (void)Json::parse(R"({"a":1,"a":2})", "file x"); }).find("file x: duplicate name \"a\""),
+              std::string::npos);
+    EXPECT_NE(message_of([] { (void)Json::parse(std::string(40, '['), "x"); }).find("nested deeper"), std::string::npos);
+    EXPECT_NE(message_of([] { (void)Json::parse("{\"a\":", "x"); }).find("not valid JSON"), std::string::npos);
+    EXPECT_NE(message_of([] { (void)Json::parse("{} {}", "x"); }).find("not valid JSON"), std::string::npos);
+    EXPECT_NE(message_of([] { (void)Json::parse("18446744073709551615", "x"); }).find("too large"), std::string::npos);
+    EXPECT_NO_THROW((void)Json::parse(std::string(15, '[') + std::string(15, ']'), "x"));
+}
+
+TEST(Float16, EveryBinary16ValueComesBack) {
+    for (unsigned bits = 0; bits < 0x10000; ++bits) {
+        const double value = from_float16(static_cast<std::uint16_t>(bits));
+        if (std::isnan(value)) continue;
+        ASSERT_EQ(to_float16(value), bits) << value;
+    }
+}
+
+TEST(Float16, EveryBfloat16ValueComesBack) {
+    for (unsigned bits = 0; bits < 0x10000; ++bits) {
+        const double value = from_bfloat16(static_cast<std::uint16_t>(bits));
+        if (std::isnan(value)) continue;
+        ASSERT_EQ(to_bfloat16(value), bits) << value;
+    }
+}
+
+// Halfway between neighbours goes to the even one, a hair more or less to the nearer one; subnormals included.
+TEST(Float16, RoundsToNearestEven) {
+    for (unsigned bits = 0; bits < 0x7BFF; ++bits) {
+        const double low = from_float16(static_cast<std::uint16_t>(bits));
+        const double high = from_float16(static_cast<std::uint16_t>(bits + 1));
+        const double middle = 0.5 * (low + high);
+        ASSERT_EQ(to_float16(middle), bits + (bits & 1U));
+        ASSERT_EQ(to_float16(std::nextafter(middle, 1e9)), bits + 1);
+        ASSERT_EQ(to_float16(-std::nextafter(middle, 0.0)), bits | 0x8000U);
+    }
+    EXPECT_EQ(to_float16(65519.99), 0x7BFF);
+    EXPECT_EQ(to_float16(65520.0), 0x7C00);
+    EXPECT_TRUE(std::isnan(from_float16(to_float16(std::nan("")))));
+}
+
+TEST(Float16, KnownBfloat16Points) {
+    const std::pair<double, unsigned> points[] = {{1.0, 0x3f80},    {-2.5, 0xc020},  {3.140625, 0x4049},
+                                                  {65504.0, 0x4780}, {1e-40, 0x0001}, {3.3895314e38, 0x7f7f}};
+    for (const auto& [value, bits] : points) EXPECT_EQ(to_bfloat16(value), bits) << value;
+}
+
+TEST(Sha256, GivesThePublishedAnswersForTextAndFile) {
+    const std::string expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    EXPECT_EQ(hex(sha256("abc")), expected);
+    const std::string path = testing::TempDir() + "/spiked-sha256";
+    std::ofstream(path) << "abc";
+    EXPECT_EQ(hex(sha256_of_file(path)), expected);
+    std::remove(path.c_str());
+    EXPECT_NE(message_of([&] { (void)sha256_of_file(path); }).find(path), std::string::npos);
+}
+
+}  // namespace
+}  // namespace spiked
