@@ -93,7 +93,7 @@ arma::mat gather_block(const TensorAxes& axes, std::size_t head, std::size_t fir
         if (!at_once) read(first + i * outer_step, buffer);
         const double* from = buffer.data() + (at_once ? i * outer_step : 0);
         for (std::size_t j = 0; j < inner; ++j)
-            (rows_outside ? block(i, j) : block(j, i)) = from[j * inner_step];
+            (rows_outside ? block.at(i, j) : block.at(j, i)) = from[j * inner_step];
     }
     return block;
 }

@@ -12,8 +12,10 @@ FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t co
         throw usage_error("size {}x{} is not usable (a matrix has rows and columns): give NxD", rows, columns);
     const double aspect = AspectRatio::of(rows, columns).value();
     if (std::abs(aspect - law.aspect().value()) > 1e-9 * law.aspect().value())
-        throw usage_error("size {}x{} does not fit the law (rows over columns is {}, the aspect ratio {}): change one "
-                          "of them", rows, columns, aspect, law.aspect().value());
+        throw usage_error(
+            "size {}x{} does not fit the law (rows over columns is {}, the aspect ratio {}): change one "
+            "of them",
+            rows, columns, aspect, law.aspect().value());
     const double upper_quantile = tracy_widom_upper_quantile(level);
 
     FiniteSize result;

@@ -20,10 +20,10 @@ struct RankRule {
 struct FiniteSize {
     std::size_t rows = 0;
     std::size_t columns = 0;
-    double top_noise_shift = 0.0;              ///< mean of the top noise eigenvalue minus the edge; negative
-    double top_noise_standard_deviation = 0.0; ///< both in eigenvalue units
+    double top_noise_shift = 0.0;               ///< mean of the top noise eigenvalue minus the edge; negative
+    double top_noise_standard_deviation = 0.0;  ///< both in eigenvalue units
     std::vector<RankRule> rules;
-    EdgeRegularity regularity;                 ///< not regular: none of the numbers above is to be trusted
+    EdgeRegularity regularity;  ///< not regular: none of the numbers above is to be trusted
 };
 
 /// First-order finite-size theory of n x d noise under `law` (research note theory.md C6, C7): the top eigenvalue is

@@ -130,8 +130,7 @@ Codebook lloyd_max(const Law& law, int bits) {
             cell[i] = integrate(law, edge(i), edge(i + 1), level[i]);
             const Real shift = cell[i].offset / cell[i].mass;
             const Real centroid = level[i] + shift;
-            const Real pull_low =
-                i == 0 ? 0.0L : law.density(edge(i)) * (centroid - edge(i)) / cell[i].mass / 2.0L;
+            const Real pull_low = i == 0 ? 0.0L : law.density(edge(i)) * (centroid - edge(i)) / cell[i].mass / 2.0L;
             const Real pull_high =
                 i + 1 == half ? 0.0L : law.density(edge(i + 1)) * (edge(i + 1) - centroid) / cell[i].mass / 2.0L;
             const Real pivot = 1.0L - pull_low - pull_high - pull_low * coupling;
@@ -215,8 +214,10 @@ Codebook lloyd_max_sphere(int dimension, int bits) {
                           dimension);
     if (dimension == 1) {
         if (bits > 1)
-            throw usage_error("codebook of {} bits for dimension 1 does not exist (a normalised number is a sign, and "
-                              "1 bit stores it exactly): use 1 bit", bits);
+            throw usage_error(
+                "codebook of {} bits for dimension 1 does not exist (a normalised number is a sign, and "
+                "1 bit stores it exactly): use 1 bit",
+                bits);
         return {1, {-1.0, 1.0}, {0.0}, {0.5, 0.5}, 0.0, 1.0, 1.0};
     }
     return lloyd_max(SphereLaw(dimension), bits);

@@ -131,7 +131,8 @@ SeparableLaw::SeparableLaw(Spectrum row, Spectrum column, AspectRatio aspect)
         std::sqrt(aspect_.value()), 0.0, std::numeric_limits<double>::infinity());
     edge_ = at(t, last);
     threshold_ = 1.0 / std::sqrt(d_transform_at(edge_));
-    tracy_widom_scale_ = std::cbrt(2.0 / edge_curvature()) / std::cbrt(edge_.z * edge_.z);
+    const double root = std::cbrt(edge_.z);
+    tracy_widom_scale_ = std::cbrt(2.0 / edge_curvature()) / root / root;
 }
 
 double SeparableLaw::edge_curvature() const { return -edge_.z / (edge_.t * edge_.t) * edge_.fall_slope; }
@@ -152,8 +153,10 @@ SeparableLaw::CurvePoint SeparableLaw::point_with_strength(double strength) cons
 
 SeparableLaw::CurvePoint SeparableLaw::point_with_eigenvalue(Eigenvalue z) const {
     if (!(z.value >= edge_.z) || !std::isfinite(z.value))
-        throw usage_error("eigenvalue {} is not usable here (below the bulk edge {}, or not finite): give one at or "
-                          "above the edge", z.value, edge_.z);
+        throw usage_error(
+            "eigenvalue {} is not usable here (below the bulk edge {}, or not finite): give one at or "
+            "above the edge",
+            z.value, edge_.z);
     if (z.value == edge_.z) return edge_;
     // log z(t) is convex in log t with its minimum at the edge; this guess is exact for white noise.
     const double excess = (z.value / edge_.z - 1.0) / -edge_.fall_slope;
@@ -170,8 +173,8 @@ SeparableLaw::CurvePoint SeparableLaw::point_with_eigenvalue(Eigenvalue z) const
 
 SpikePrediction SeparableLaw::spike(SignalStrength strength) const {
     const double d = strength.value;
-    if (!(d >= 0.0) || !std::isfinite(d))
-        throw usage_error("strength {} is not usable (a singular value is finite and not negative): give one", d);
+    if (!(d >= 0.0 && d < 1e150))  // its square must be a number too
+        throw usage_error("strength {} is not usable (a singular value lies between 0 and 1e150): give one", d);
     SpikePrediction result;
     result.strength = strength;
     result.detectable = d > threshold_;
@@ -251,8 +254,8 @@ EdgeRegularity SeparableLaw::edge_regularity(double few) const {
             if (columns > 0) who += (rows > 0 ? " and " : "") + name("column", column_spectrum_, columns);
             return {false, fmt::format("irregular edge: {} detach{} from the bulk, whose own edge is {:.6g}; pure "
                                        "noise has outliers there, bulk_edge is the edge of their blob, and "
-                                       "Tracy-Widom does not apply", who, rows + columns > 1 ? "" : "es",
-                                       rest.edge_.z)};
+                                       "Tracy-Widom does not apply",
+                                       who, rows + columns > 1 ? "" : "es", rest.edge_.z)};
         }
     }
     return {};

@@ -68,7 +68,7 @@ public:
     /// they lie beyond the edge of the law without them. Cost: up to 16 edge solves.
     [[nodiscard]] EdgeRegularity edge_regularity(double few = 3.0 / 128.0) const;
 
-    /// Throws usage_error on a strength that is negative or not finite.
+    /// Throws usage_error on a strength that is negative, 1e150 or more, or not a number.
     [[nodiscard]] SpikePrediction spike(SignalStrength strength) const;
 
     /// The strength whose outlier lies there; the threshold at the edge. Conditioned like a square root near the
@@ -95,10 +95,10 @@ private:
 
     /// The implicit equation of a side solved at one target.
     struct SidePoint {
-        double s = 0.0;                ///< its unknown; 0: not solved yet
-        double transform = 0.0;        ///< g, minus the weighted Stieltjes transform of the other side
-        double elasticity = 0.0;       ///< E = dlog g / dlog target
-        double elasticity_slope = 0.0; ///< dE / dlog target
+        double s = 0.0;                 ///< its unknown; 0: not solved yet
+        double transform = 0.0;         ///< g, minus the weighted Stieltjes transform of the other side
+        double elasticity = 0.0;        ///< E = dlog g / dlog target
+        double elasticity_slope = 0.0;  ///< dE / dlog target
     };
 
     /// Everything on the curve at one t.

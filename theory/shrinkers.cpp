@@ -7,9 +7,12 @@ namespace spiked::theory {
 
 std::string_view name_of(Loss loss) {
     switch (loss) {
-        case Loss::frobenius: return "frobenius";
-        case Loss::operator_norm: return "operator";
-        case Loss::nuclear: return "nuclear";
+        case Loss::frobenius:
+            return "frobenius";
+        case Loss::operator_norm:
+            return "operator";
+        case Loss::nuclear:
+            return "nuclear";
     }
     throw bug("loss {} has no name (a value outside the enumeration): report this", static_cast<int>(loss));
 }
@@ -25,7 +28,8 @@ double shrink(double strength, double overlap, double other_overlap, Loss loss) 
     const double b = std::clamp(other_overlap, 0.0, 1.0);
     const double product = std::sqrt(a * b);
     switch (loss) {
-        case Loss::frobenius: return strength * product;
+        case Loss::frobenius:
+            return strength * product;
         case Loss::operator_norm: {
             const double larger = std::max(a, b);
             return larger > 0.0 ? strength * std::sqrt(std::min(a, b) / larger) : 0.0;

@@ -15,8 +15,10 @@ void require_count(std::size_t count) {
 
 void require_correlation(double rho) {
     if (!(std::abs(rho) < 1.0))
-        throw usage_error("AR(1) correlation {} is not usable (rho^|i-j| is a covariance only for -1 < rho < 1): "
-                          "give rho inside (-1, 1)", rho);
+        throw usage_error(
+            "AR(1) correlation {} is not usable (rho^|i-j| is a covariance only for -1 < rho < 1): "
+            "give rho inside (-1, 1)",
+            rho);
 }
 
 void require_finite(double value, const char* what) {
@@ -39,11 +41,15 @@ Spectrum::Spectrum(std::vector<Atom> atoms) : atoms_(std::move(atoms)) {
     for (std::size_t i = 0; i < atoms_.size(); ++i) {
         const auto [value, weight] = atoms_[i];
         if (!(value >= 0.0) || !std::isfinite(value))
-            throw usage_error("atom {} of the spectrum has value {} (eigenvalues of a covariance are finite and not "
-                              "negative): correct it", i + 1, value);
+            throw usage_error(
+                "atom {} of the spectrum has value {} (eigenvalues of a covariance are finite and not "
+                "negative): correct it",
+                i + 1, value);
         if (!(weight > 0.0) || !std::isfinite(weight))
-            throw usage_error("atom {} of the spectrum has weight {} (weights are positive and finite): correct it or "
-                              "leave the atom out", i + 1, weight);
+            throw usage_error(
+                "atom {} of the spectrum has weight {} (weights are positive and finite): correct it or "
+                "leave the atom out",
+                i + 1, weight);
         sum += weight;
     }
     if (std::abs(static_cast<double>(sum - 1.0L)) > 1e-9)
@@ -90,8 +96,8 @@ Spectrum ar1_symbol_spectrum(double rho, std::size_t count) {
     require_count(count);
     std::vector<double> values(count);
     for (std::size_t k = 0; k < count; ++k)
-        values[k] = ar1_symbol(rho, std::numbers::pi * (2.0 * static_cast<double>(k) + 1.0) /
-                                        (2.0 * static_cast<double>(count)));
+        values[k] = ar1_symbol(
+            rho, std::numbers::pi * (2.0 * static_cast<double>(k) + 1.0) / (2.0 * static_cast<double>(count)));
     return Spectrum::of_values(values);
 }
 
@@ -131,16 +137,20 @@ Spectrum toeplitz_ar1_spectrum(double rho, std::size_t count) {
 
 Spectrum two_atom_spectrum(double low, double high, double weight_of_high) {
     if (!(weight_of_high > 0.0 && weight_of_high < 1.0))
-        throw usage_error("weight {} of the upper atom is not usable (a share strictly between 0 and 1): give one, or "
-                          "use identity", weight_of_high);
+        throw usage_error(
+            "weight {} of the upper atom is not usable (a share strictly between 0 and 1): give one, or "
+            "use identity",
+            weight_of_high);
     return Spectrum({{low, 1.0 - weight_of_high}, {high, weight_of_high}});
 }
 
 Spectrum uniform_spectrum(double low, double high, std::size_t count) {
     require_count(count);
     if (!(low >= 0.0) || !(high >= low) || !std::isfinite(high))
-        throw usage_error("uniform spectrum from {} to {} is not usable (0 <= low <= high, finite): swap or correct "
-                          "the ends", low, high);
+        throw usage_error(
+            "uniform spectrum from {} to {} is not usable (0 <= low <= high, finite): swap or correct "
+            "the ends",
+            low, high);
     std::vector<double> values(count);
     for (std::size_t j = 0; j < count; ++j)
         values[j] = low + (high - low) * (2.0 * static_cast<double>(j) + 1.0) / (2.0 * static_cast<double>(count));

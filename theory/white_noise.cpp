@@ -72,7 +72,8 @@ SingularValue white_shrunk(SingularValue observed, AspectRatio aspect, Loss loss
     if (!(y * y > white_bulk_edge(aspect).value)) return {0.0};
     const double square = strength_squared(y * y, beta);
     switch (loss) {
-        case Loss::frobenius: return {(square - beta / square) / y};
+        case Loss::frobenius:
+            return {(square - beta / square) / y};
         case Loss::operator_norm:
             return {std::sqrt(square * (square + std::min(1.0, beta)) / (square + std::max(1.0, beta)))};
         case Loss::nuclear: {

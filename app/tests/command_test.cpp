@@ -1,1 +1,390 @@
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "app/tests/process.hpp"
+#include "sim/npy.hpp"
+#include "sim/safetensors.hpp"
+#include "sim/stream/normal.hpp"
+
+namespace spiked::app {
+namespace {
+
+arma::mat gaussian(std::size_t rows, std::size_t columns) {
+    arma::mat matrix(rows, columns);
+    stream::fill_normal(stream::Stream({}, "command test", stream::Role::noise, 0), {matrix.memptr(), matrix.n_elem});
+    return matrix;
+}
+
+std::string saved(const std::string& name, const arma::mat& matrix) {
+    const std::string path = scratch(name);
+    sim::write_npy(path, matrix);
+    return path;
+}
+
+double ledger_sum(const Json& document) {
+    double sum = 0.0;
+    for (const auto& [item, bits] : *document.find("ledger")->members()) sum += number(bits);
+    return sum;
+}
+
+TEST(TheoryCommand, WhiteNoiseGivesTheClosedForms) {
+    const Outcome found = spiked("theory --aspect 0.25 --strength 2,0.5 --strength 1 --json");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json json = found.json();
+    EXPECT_EQ(*json.find("schema")->string(), "spiked.theory/1");
+    EXPECT_NEAR(number(json, "bulk_edge"), 2.25, 1e-13);
+    EXPECT_NEAR(number(json, "detection_threshold"), std::sqrt(0.5), 1e-13);
+    EXPECT_TRUE(*json.find("regular_edge")->boolean());
+    const auto& spikes = *json.find("spikes")->items();
+    ASSERT_EQ(spikes.size(), 3U);
+    // theta = (1 + d^2)(beta + d^2)/d^2 at d = 2, and the overlaps of research note theory.md 1.3.
+    EXPECT_NEAR(number(spikes[0], "outlier"), 5.0 * 4.25 / 4.0, 1e-12);
+    EXPECT_NEAR(number(spikes[0], "overlap_left"), (16 - .25) / (16 + .25 * 4), 1e-12);
+    EXPECT_NEAR(number(spikes[0], "overlap_right"), (16 - .25) / (16 + 4), 1e-12);
+    EXPECT_LT(number(spikes[0], "stieltjes_left"), 0.0);
+    EXPECT_FALSE(*spikes[1].find("detectable")->boolean());
+    EXPECT_EQ(number(*spikes[1].find("shrunk"), "frobenius"), 0.0);
+    EXPECT_NEAR(number(spikes[1], "outlier"), 2.25, 1e-13);
+    EXPECT_EQ(number(spikes[2], "strength"), 1.0);
+}
+
+TEST(TheoryCommand, SpectraFromFilesAndSpecsAgree) {
+    std::ofstream(scratch("atoms.csv")) << "0.5,0.5\n1.5,0.5\n";
+    const std::string tail = " --aspect 1 --strength 2 --json";
+    const Outcome file = spiked("theory --col-spectrum file:" + scratch("atoms.csv") + tail);
+    const Outcome spec = spiked("theory --col-spectrum two-atom:0.5,1.5,0.5" + tail);
+    ASSERT_EQ(file.code, 0) << file.err;
+    EXPECT_EQ(number(file.json(), "bulk_edge"), number(spec.json(), "bulk_edge"));
+    EXPECT_NEAR(number(spec.json(), "bulk_edge"), 4.681750848014567, 1e-12);
+}
+
+TEST(SpectrumCommand, SeparatesAMatrixIntoSignalAndResidual) {
+    arma::mat matrix = gaussian(60, 40) / std::sqrt(40.0);
+    matrix += 6.0 * arma::ones(60, 1) * arma::ones(1, 40) / std::sqrt(60.0 * 40.0);
+    const std::string path = saved("signal.npy", matrix);
+    const Outcome found = spiked("spectrum " + path + " --json --denoised " + scratch("clean.npy") + " --residual " +
+                                 scratch("rest.npy"));
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json json = found.json();
+    EXPECT_EQ(*json.find("schema")->string(), "spiked.spectrum/1");
+    EXPECT_EQ(number(json, "rows"), 60);
+    EXPECT_EQ(number(json, "cols"), 40);
+    EXPECT_EQ(json.find("singular_values")->items()->size(), 40U);
+    const Json& estimate = json.find("estimators")->items()->front();
+    EXPECT_EQ(*estimate.find("name")->string(), "eoptshrink");
+    EXPECT_EQ(*estimate.find("loss")->string(), "frobenius");
+    EXPECT_EQ(number(estimate, "rank"), 1);
+    for (const char* key : {"strengths", "overlap_left", "overlap_right", "shrunk"})
+        EXPECT_EQ(estimate.find(key)->items()->size(), 1U) << key;
+    EXPECT_NEAR(number(estimate.find("strengths")->items()->front()), 6.0, 0.5);
+    const arma::mat clean = sim::read_npy(scratch("clean.npy"));
+    const arma::mat rest = sim::read_npy(scratch("rest.npy"));
+    EXPECT_LT(arma::abs(clean + rest - matrix).max(), 1e-14);
+    EXPECT_NEAR(arma::norm(clean, 2), number(estimate.find("shrunk")->items()->front()), 1e-12);
+}
+
+TEST(SpectrumCommand, ManyEstimatorsShareOneSpectrumAndMissingNumbersAreNull) {
+    const std::string path = saved("many.npy", gaussian(30, 50));
+    const Outcome found = spiked("spectrum " + path + " --estimator svd:2 --estimator eoptshrink:rank=1 --loss nuclear --json");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json json = found.json();
+    const auto& estimates = *json.find("estimators")->items();
+    ASSERT_EQ(estimates.size(), 2U);
+    EXPECT_EQ(*estimates[0].find("name")->string(), "svd:2");
+    EXPECT_TRUE(estimates[0].find("bulk_edge")->is_null());
+    EXPECT_TRUE(estimates[0].find("overlap_left")->items()->front().is_null());
+    EXPECT_EQ(*estimates[1].find("loss")->string(), "nuclear");
+    EXPECT_EQ(spiked("spectrum " + path + " --estimator svd:1,svd:2 --denoised " + scratch("x.npy")).code, 2);
+}
+
+TEST(SpectrumCommand, ZeroLinesAreStrippedAndReportedUnlessKept) {
+    arma::mat matrix = gaussian(20, 12);
+    matrix.row(4).zeros();
+    matrix.cols(2, 3).zeros();
+    const std::string path = saved("empty.npy", matrix);
+    const Json stripped = spiked("spectrum " + path + " --json").json();
+    EXPECT_EQ(number(stripped, "stripped_rows"), 1);
+    EXPECT_EQ(number(stripped, "stripped_cols"), 2);
+    EXPECT_EQ(stripped.find("singular_values")->items()->size(), 10U);
+    const Json kept = spiked("spectrum " + path + " --json --keep-empty").json();
+    EXPECT_EQ(number(kept, "stripped_cols"), 0);
+    EXPECT_EQ(kept.find("singular_values")->items()->size(), 12U);
+}
+
+TEST(QuantizeCommand, ReproducesTheGoldenVectorUnderTheGoldenFlags) {
+    const std::string path = saved("golden.npy", arma::linspace(1.0, 8.0, 8).t());
+    const Outcome found = spiked("quantize " + path + " --method tq-mse --bits 2 --rotation identity --codebook normal --norm fp64 --json -o " +
+                                 scratch("decoded.npy"));
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json json = found.json();
+    EXPECT_EQ(*json.find("schema")->string(), "spiked.quantize/1");
+    EXPECT_NEAR(number(json, "relative_l2"), 0.2735486563874111, 1e-13);
+    EXPECT_EQ(number(json, "bytes"), 10);  // a norm of 8 bytes, 8 indices of 2 bits
+    EXPECT_DOUBLE_EQ(number(json, "bits_per_entry"), 10.0);
+    EXPECT_DOUBLE_EQ(ledger_sum(json), 10.0);
+    EXPECT_NEAR(sim::read_npy(scratch("decoded.npy"))(0, 7), 7.627235048012826, 1e-12);
+}
+
+TEST(QuantizeCommand, EveryMethodCountsItsBytes) {
+    const std::string path = saved("block.npy", gaussian(64, 32) + 2.0);
+    for (const char* method : {"tq-mse", "svd:1+tq-mse", "eoptshrink+tq-mse", "eoptshrinkq-mse"})
+        for (const char* bits : {"1", "4", "8"}) {
+            const Json json = spiked("quantize " + path + " --method " + method + " --bits " + bits + " --json").json();
+            EXPECT_EQ(*json.find("method")->string(), method);
+            EXPECT_DOUBLE_EQ(number(json, "bits_per_entry"), 8.0 * number(json, "bytes") / (64 * 32));
+            EXPECT_NEAR(ledger_sum(json), number(json, "bits_per_entry"), 1e-12);
+        }
+}
+
+TEST(KvRunCommand, MeasuresEveryHeadAndBlockOfTheBundledDump) {
+    const Outcome found = spiked("kv run '" + sample_dump + "' --json");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json json = found.json();
+    EXPECT_EQ(*json.find("schema")->string(), "spiked.kv/1");
+    EXPECT_EQ(*json.find("cluster")->string(), "head");
+    // 2 layers x 2 heads x 2 blocks x 2 sides.
+    EXPECT_EQ(number(json.find("inputs")->items()->front(), "blocks"), 16);
+    const auto& rows = *json.find("rows")->items();
+    ASSERT_EQ(rows.size(), 2U * 3 * 3);
+    for (const auto& row : rows) {
+        EXPECT_EQ(number(row, "blocks"), 8);
+        EXPECT_NEAR(ledger_sum(row), number(row, "bits_per_entry"), 1e-12);
+        const double bits = number(row, "bits");
+        const double rank = number(row, "mean_rank");
+        EXPECT_NEAR(number(row, "paper_bits"), bits + rank * 256 * 4 / 16384, 1e-12);
+        const bool plain = *row.find("method")->string() == "tq-mse";
+        const double stored = bits + 0.125 + (plain ? 0.0 : 16.0 / 16384 + rank * (16 + 1024) / 16384);
+        EXPECT_NEAR(number(row, "bits_per_entry"), stored, 1e-12);
+        EXPECT_GT(number(row, "mcse_relative_l2"), 0.0);
+        for (const char* key : {"ip_bias", "ip_std", "ip_bias_plain", "ip_std_plain", "mcse_ip_bias", "mcse_ip_bias_plain"})
+            EXPECT_LT(std::abs(number(row, key)), 0.2) << key;
+    }
+}
+
+TEST(KvRunCommand, GivesTheSameDocumentForAnyNumberOfThreads) {
+    const std::string words = "kv run '" + sample_dump + "' --json --threads ";
+    const std::string one = spiked(words + "1").out;
+    EXPECT_EQ(spiked(words + "2").out, one);
+    EXPECT_EQ(spiked(words + "7").out, one);
+}
+
+TEST(KvRunCommand, AgreesWithQuantizeOnOneBlock) {
+    const std::string flags = " --method eoptshrink+tq-mse --bits 3 --rotation identity --json";
+    const Json run = spiked("kv run '" + sample_dump + "' --layers 3 --heads 1 --side value --block 256" + flags).json();
+    const Json one = spiked("quantize '" + sample_dump + ":layers.3.value:1'" + flags).json();
+    const Json& row = run.find("rows")->items()->front();
+    EXPECT_EQ(number(row, "blocks"), 1);
+    EXPECT_DOUBLE_EQ(number(row, "relative_l2"), number(one, "relative_l2"));
+    EXPECT_DOUBLE_EQ(number(row, "bits_per_entry"), number(one, "bits_per_entry"));
+    EXPECT_TRUE(row.find("mcse_relative_l2")->is_null()) << "one cluster has no error bar";
+}
+
+TEST(KvRunCommand, PrintsBothSidesAndSaysWhatTheColumnsAre) {
+    const Outcome found = spiked("kv run '" + sample_dump + "' --block 100");
+    ASSERT_EQ(found.code, 0) << found.err;
+    for (const char* text : {"keys, 8 blocks", "values, 8 blocks", "mean rank", "paper bits", "rel. L2 %", "IP bias plain",
+                             "eoptshrink+tq-mse", "clustered by layer and head (4 clusters)", "448 tokens of partial last blocks"})
+        EXPECT_NE(found.out.find(text), std::string::npos) << text << "\n" << found.out;
+}
+
+TEST(KvRunCommand, ClustersByPromptFromEightPromptsOn) {
+    std::string dumps;
+    for (int p = 0; p < 8; ++p) {
+        const std::string path = scratch("prompt" + std::to_string(p) + ".safetensors");
+        const arma::mat values = gaussian(64, 16) + 0.1 * p;
+        sim::write_safetensors(path, {{"layout", "head,token,dim"}, {"prompt_id", "p" + std::to_string(p)}},
+                               {sim::tensor_of("layers.0.key", sim::DType::f32, {2, 32, 16}, {values.begin(), values.end()})});
+        dumps += " " + path;
+        const Json json = spiked("kv run" + dumps + " --block 32 --method tq-mse --bits 2 --json").json();
+        EXPECT_EQ(*json.find("cluster")->string(), p < 7 ? "head" : "prompt");
+        EXPECT_EQ(number(json, "clusters"), p < 7 ? 2 : 8);
+    }
+}
+
+TEST(KvRunCommand, ReadsEveryExtraDump) {
+    const char* folder = std::getenv("SPIKED_EXTRA_DUMPS");
+    if (folder == nullptr) GTEST_SKIP() << "SPIKED_EXTRA_DUMPS names no folder";
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        if (entry.path().extension() != ".safetensors") continue;
+        const std::string path = entry.path().string();
+        double expected = 0.0;
+        const Json inspected = spiked("kv inspect '" + path + "' --json").json();
+        for (const auto& tensor : *inspected.find("tensors")->items())
+            if (tensor.find("side") != nullptr && *tensor.find("side")->string() != "query") expected += number(tensor, "blocks");
+        const Outcome found = spiked("kv run '" + path + "' --json");
+        ASSERT_EQ(found.code, 0) << found.err;
+        double measured = 0.0;
+        const Json json = found.json();
+        for (const auto& row : *json.find("rows")->items()) measured += number(row, "blocks") / 9.0;
+        EXPECT_DOUBLE_EQ(measured, expected) << path;
+        EXPECT_GT(expected, 0.0) << path;
+    }
+}
+
+TEST(KvInspectCommand, SaysWhatIsThereAndWhatIsMissing) {
+    const Json json = spiked("kv inspect '" + sample_dump + "' --json").json();
+    EXPECT_EQ(*json.find("schema")->string(), "spiked.kv-inspect/1");
+    EXPECT_EQ(*json.find("layout")->string(), "head,token,dim");
+    EXPECT_EQ(json.find("tensors")->items()->size(), 6U);
+    EXPECT_EQ(json.find("missing")->items()->size(), 0U);
+
+    const std::string bare = scratch("bare.safetensors");
+    sim::write_safetensors(bare, {}, {sim::tensor_of("layers.0.key", sim::DType::f32, {2, 3, 4}, std::vector<double>(24, 1.0))});
+    const Outcome found = spiked("kv inspect " + bare);
+    EXPECT_EQ(found.code, 0) << found.err;
+    EXPECT_NE(found.out.find("layouts its shape allows"), std::string::npos);
+    EXPECT_NE(found.out.find("give --layout"), std::string::npos);
+    EXPECT_EQ(spiked("kv run " + bare + " --block 2").code, 4);
+    EXPECT_EQ(spiked("kv run " + bare + " --block 2 --layout head,token,dim").code, 0);
+}
+
+TEST(ListCommand, NamesWhatTheOtherCommandsAccept) {
+    const Json json = spiked("list --json").json();
+    for (const char* topic : {"estimators", "quantizers", "entries", "covariances", "metrics", "conventions"})
+        EXPECT_GT(json.find(topic)->items()->size(), 0U) << topic;
+    EXPECT_EQ(spiked("list estimators").code, 0);
+    EXPECT_EQ(spiked("list estimater").code, 2);
+}
+
+TEST(DoctorCommand, FindsThisMachineHealthy) {
+    const Json json = spiked("doctor --json").json();
+    EXPECT_EQ(*json.find("schema")->string(), "spiked.doctor/1");
+    EXPECT_TRUE(*json.find("healthy")->boolean());
+    EXPECT_EQ(spiked("doctor --device cuda:0").code, 2);
+}
+
+TEST(Program, HelpStartsWithExamplesForEveryCommand) {
+    for (const char* command : {"spectrum", "quantize", "kv inspect", "kv run", "theory", "list", "doctor"}) {
+        const Outcome found = spiked(std::string(command) + " --help");
+        EXPECT_EQ(found.code, 0);
+        EXPECT_NE(found.out.find("\n\nExamples\n  spiked " + std::string(command)), std::string::npos) << command;
+        EXPECT_NE(spiked("").out.find(command), std::string::npos) << command;
+    }
+}
+
+TEST(Program, VersionIsALineOrADocument) {
+    EXPECT_EQ(spiked("--version").out.substr(0, 7), "spiked ");
+    EXPECT_EQ(*spiked("--version --json").json().find("schema")->string(), "spiked.version/1");
+}
+
+TEST(Program, ProgressGoesToStandardErrorOnlyWhenAsked) {
+    const std::string words = "kv run '" + sample_dump + "' --method tq-mse --bits 2 --json";
+    EXPECT_EQ(spiked(words).err, "") << "a short run prints no lines";
+    EXPECT_NE(spiked(words + " --progress bar").err.find("16/16"), std::string::npos);
+    EXPECT_EQ(spiked(words + " --progress bar --quiet").err, "");
+}
+
+struct Mistake {
+    const char* name;
+    std::string words;
+    int code;
+    const char* says;  ///< part of the message
+};
+
+class Mistakes : public testing::TestWithParam<Mistake> {};
+
+TEST_P(Mistakes, GetOneLineAndTheRightExitCode) {
+    const Mistake& mistake = GetParam();
+    const Outcome found = spiked(mistake.words);
+    EXPECT_EQ(found.code, mistake.code) << found.err;
+    EXPECT_NE(found.err.find(mistake.says), std::string::npos) << found.err;
+    EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), 1) << found.err;
+    EXPECT_EQ(found.out, "");
+    const Outcome as_json = spiked(mistake.words + " --json");
+    EXPECT_EQ(as_json.code, mistake.code);
+    EXPECT_EQ(*as_json.json().find("schema")->string(), "spiked.error/1");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Usage, Mistakes,
+    testing::Values(
+        Mistake{"command", "spectrm x.npy", 2, "did you mean \"spectrum\""},
+        Mistake{"kv_command", "kv inspct x", 2, "did you mean \"kv inspect\""},
+        Mistake{"option", "spectrum x.npy --los frobenius", 2, "unknown option \"--los\"; did you mean \"--loss\""},
+        Mistake{"short_option", "spectrum x.npy -z", 2, "unknown option \"-z\""},
+        Mistake{"no_file", "spectrum", 2, "usage is spiked spectrum FILE"},
+        Mistake{"two_files", "spectrum a.npy b.npy", 2, "\"b.npy\" is one word too many"},
+        Mistake{"loss", "spectrum x.npy --loss frobnius", 2, "did you mean \"frobenius\""},
+        Mistake{"estimator", "spectrum x.npy --estimator eoptshrnk", 2, "did you mean \"eoptshrink\""},
+        Mistake{"estimator_option", "spectrum x.npy --estimator eoptshrink:margn=1", 2, "did you mean \"margin\""},
+        Mistake{"method", "kv run x --method tq-mes", 2, "did you mean \"tq-mse\""},
+        Mistake{"estimator_as_method", "kv run x --method eoptshrink", 2, "write eoptshrink+tq-mse"},
+        Mistake{"bits", "kv run x --bits 9", 2, "--bits 9"},
+        Mistake{"bits_text", "kv run x --bits two", 2, "\"two\""},
+        Mistake{"block", "kv run x --block 0", 2, "0 tokens"},
+        Mistake{"side", "kv run x --side keys", 2, "did you mean \"key\""},
+        Mistake{"rotation", "quantize x.npy --rotation har", 2, "did you mean \"haar\""},
+        Mistake{"norm", "quantize x.npy --norm fp61", 2, "did you mean \"fp16\""},
+        Mistake{"seed", "quantize x.npy --seed 0xzz", 2, "hex digits"},
+        Mistake{"twice", "quantize x.npy --bits 2 --bits 3", 2, "takes one value"},
+        Mistake{"value_missing", "quantize x.npy --bits", 2, "--bits"},
+        Mistake{"progress", "doctor --progress bra", 2, "did you mean \"bar\""},
+        Mistake{"aspect_missing", "theory --strength 2", 2, "--aspect is missing"},
+        Mistake{"aspect", "theory --aspect 0", 2, "aspect ratio 0"},
+        Mistake{"strength", "theory --aspect 1 --strength -1", 2, "--strength \"-1\""},
+        Mistake{"spec", "theory --aspect 1 --row-spectrum arr1:0.5", 2, "arr1"}),
+    [](const auto& mistake) { return std::string(mistake.param.name); });
+
+INSTANTIATE_TEST_SUITE_P(
+    Input, Mistakes,
+    testing::Values(Mistake{"missing", "spectrum /nowhere/x.npy", 4, "/nowhere/x.npy"},
+                    Mistake{"missing_dump", "kv run /nowhere/x.safetensors", 4, "/nowhere/x.safetensors"},
+                    Mistake{"folder", "spectrum /tmp", 4, "/tmp"},
+                    Mistake{"head", "spectrum '" + sample_dump + ":layers.0.key:9'", 4, "9"},
+                    Mistake{"tensor", "spectrum '" + sample_dump + ":layers.0.kee:0'", 4, "layers.0.key"},
+                    Mistake{"few_tokens", "kv run '" + sample_dump + "' --block 257", 4, "256 tokens"},
+                    Mistake{"no_such_layer", "kv run '" + sample_dump + "' --layers 7", 4, "spiked kv inspect"}),
+    [](const auto& mistake) { return std::string(mistake.param.name); });
+
+TEST(Mistakes, NonFiniteEntriesAreCountedAndPlaced) {
+    arma::mat matrix = gaussian(4, 3);
+    matrix(2, 1) = std::nan("");
+    const Outcome found = spiked("spectrum " + saved("nan.npy", matrix));
+    EXPECT_EQ(found.code, 4);
+    EXPECT_NE(found.err.find("nan.npy"), std::string::npos) << found.err;
+
+    std::vector<double> values(2 * 8 * 4, 1.0);
+    values[9] = HUGE_VAL;
+    sim::write_safetensors(scratch("inf.safetensors"), {{"layout", "head,token,dim"}},
+                           {sim::tensor_of("layers.0.key", sim::DType::f32, {2, 8, 4}, values)});
+    const Outcome dump = spiked("kv run " + scratch("inf.safetensors") + " --block 8");
+    EXPECT_EQ(dump.code, 4);
+    EXPECT_NE(dump.err.find("layers.0.key"), std::string::npos) << dump.err;
+}
+
+TEST(Mistakes, ARowThatOverflowsItsNormFormatIsNamed) {
+    sim::write_safetensors(scratch("large.safetensors"), {{"layout", "head,token,dim"}},
+                           {sim::tensor_of("layers.3.value", sim::DType::f32, {1, 8, 4}, std::vector<double>(32, 1e6))});
+    const Outcome found = spiked("kv run " + scratch("large.safetensors") + " --block 8 --method tq-mse");
+    EXPECT_EQ(found.code, 4);
+    for (const char* part : {"large.safetensors", "layers.3.value", "head 0", "tokens 0 to 7", "2e+06", "--norm bf16"})
+        EXPECT_NE(found.err.find(part), std::string::npos) << part << ": " << found.err;
+    EXPECT_EQ(spiked("kv run " + scratch("large.safetensors") + " --block 8 --norm fp32").code, 0);
+}
+
+TEST(Mistakes, UnwritableOutputIsExitSix) {
+    const std::string path = saved("write.npy", gaussian(8, 8));
+    for (const std::string& words : {"quantize " + path + " -o /nowhere/back.npy", "spectrum " + path + " --denoised /nowhere/a.npy",
+                                    "spectrum " + path + " --residual /proc/a.npy"}) {
+        const Outcome found = spiked(words);
+        EXPECT_EQ(found.code, 6) << words << ": " << found.err;
+        EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), 1) << found.err;
+    }
+    const std::string line = "'" SPIKED_BINARY "' list >/dev/full 2>'" + scratch("full") + "'";
+    EXPECT_EQ(WEXITSTATUS(std::system(line.c_str())), 6);
+    EXPECT_NE(contents(scratch("full")).find("standard output"), std::string::npos);
+}
+
+TEST(Mistakes, RunningOutOfMemoryIsExitSeven) {
+    const std::string path = saved("tall.npy", arma::mat(4000000, 2));
+    const Outcome found = spiked("spectrum " + path, "ulimit -v 400000;");
+    EXPECT_EQ(found.code, 7) << found.err;
+    EXPECT_NE(found.err.find("allowed"), std::string::npos) << found.err;
+    std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace spiked::app

@@ -390,6 +390,26 @@ np.save("layers.4.key.npy", a[None])
     expect_block(single.read_block(single.tensors()[0], 2, 0, 5), 2, 0, 5);
 }
 
+TEST(KvDump, SampleDumpToolCuts) {
+    const ScratchFolder scratch;
+    const auto path = scratch.path("cut.safetensors");
+    const std::string tool = std::string(SPIKED_SOURCE_DIR) + "/tools/make-sample-dump";
+    const std::string command = "'" + tool + "' '" + bundled + "' '" + path + "' --tokens 100 --layers 3 > /dev/null";
+    ASSERT_EQ(std::system(command.c_str()), 0);
+    const KvDump whole(bundled);
+    const KvDump cut(path);
+    ASSERT_EQ(cut.tensors().size(), 3U);
+    EXPECT_EQ(cut.metadata("tokens"), "100");
+    EXPECT_EQ(cut.metadata("rope_base"), "10000");
+    for (const auto& tensor : cut.tensors()) {
+        EXPECT_EQ(tensor.tokens, 100U);
+        const auto& source = *whole.find(3, tensor.side);
+        for (std::size_t head = 0; head < tensor.heads; ++head)
+            EXPECT_TRUE(arma::approx_equal(cut.read_block(tensor, head, 40, 60), whole.read_block(source, head, 40, 60),
+                                           "absdiff", 0.0));
+    }
+}
+
 /// Every block of every tensor of the dumps in the folder that SPIKED_EXTRA_DUMPS names.
 TEST(KvDump, ExtraDumps) {
     const char* folder = std::getenv("SPIKED_EXTRA_DUMPS");

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "theory/base/error.hpp"
 
@@ -28,15 +29,15 @@ public:
     bool number_float(double value, const std::string&) override { return add(Json(value)); }
     bool string(std::string& value) override { return add(Json(std::move(value))); }
     bool binary(Tree::binary_t&) override { return false; }
-    bool start_object(std::size_t) override { return open(Json::object()); }
-    bool start_array(std::size_t) override { return open(Json::array()); }
+    bool start_object(std::size_t) override { return open(true); }
+    bool start_array(std::size_t) override { return open(false); }
     bool end_object() override { return close(); }
     bool end_array() override { return close(); }
     bool key(std::string& name) override {
-        if (open_.back().find(name) != nullptr)
+        if (!open_.back().names.insert(name).second)
             throw input_error("{}: duplicate name \"{}\" (each name may stand once): the file is damaged or forged",
                               where_, name);
-        keys_.back() = name;
+        open_.back().key = std::move(name);
         return true;
     }
     bool parse_error(std::size_t at, const std::string&, const nlohmann::detail::exception&) override {
@@ -47,34 +48,40 @@ public:
     Json result;
 
 private:
-    bool open(Json container) {
+    /// A container being read. Names are also kept hashed: a file may hold a hundred thousand.
+    struct Level {
+        bool is_object = false;
+        Json::Array items;
+        Json::Object members;
+        std::unordered_set<std::string> names;
+        std::string key;
+    };
+
+    bool open(bool is_object) {
         if (static_cast<int>(open_.size()) >= max_depth_)
             throw input_error("{}: JSON nested deeper than {} levels (no legal file is): the file is damaged or forged",
                               where_, max_depth_);
-        open_.push_back(std::move(container));
-        keys_.emplace_back();
+        open_.emplace_back().is_object = is_object;
         return true;
     }
     bool close() {
-        Json done = std::move(open_.back());
+        Level done = std::move(open_.back());
         open_.pop_back();
-        keys_.pop_back();
-        return add(std::move(done));
+        return add(done.is_object ? Json::object(std::move(done.members)) : Json(std::move(done.items)));
     }
     bool add(Json value) {
         if (open_.empty())
             result = std::move(value);
-        else if (open_.back().items() != nullptr)
-            open_.back().push(std::move(value));
+        else if (!open_.back().is_object)
+            open_.back().items.push_back(std::move(value));
         else
-            open_.back().set(keys_.back(), std::move(value));
+            open_.back().members.emplace_back(std::move(open_.back().key), std::move(value));
         return true;
     }
 
     std::string where_;
     int max_depth_;
-    std::vector<Json> open_;
-    std::vector<std::string> keys_;
+    std::vector<Level> open_;
 };
 
 Tree tree(const Json& json) {

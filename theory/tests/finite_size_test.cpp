@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "reference.hpp"
+#include "theory/tests/reference.hpp"
 #include "theory/tracy_widom.hpp"
 
 namespace spiked::theory {

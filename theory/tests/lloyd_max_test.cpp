@@ -5,11 +5,11 @@
 #include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
 #include <fstream>
-#include <limits>
-#include <nlohmann/json.hpp>
 #include <random>
+#include <sstream>
 
-#include "reference.hpp"
+#include "theory/base/json.hpp"
+#include "theory/tests/reference.hpp"
 
 namespace spiked::theory {
 namespace {
@@ -43,24 +43,31 @@ Codebook codebook(int dimension, int bits) {
 }
 
 TEST(LloydMax, CodebooksMatchTheTablesOfTwentyDigits) {
-    for (const auto& [name, dimension] : {std::pair<const char*, int>{"N01", 0}, {"sphere32", 32}, {"sphere64", 64},
-                                          {"sphere128", 128}, {"sphere256", 256}}) {
-        const auto table = nlohmann::json::parse(
-            std::ifstream(test::data_file(std::string("codebook_") + name + ".json")));
+    for (const auto& [name, dimension] : {std::pair<const char*, int>{"N01", 0},
+                                          {"sphere32", 32},
+                                          {"sphere64", 64},
+                                          {"sphere128", 128},
+                                          {"sphere256", 256}}) {
+        const std::string path = test::data_file(std::string("codebook_") + name + ".json");
+        std::stringstream text;
+        text << std::ifstream(path).rdbuf();
+        const Json table = Json::parse(text.str(), path);
         for (int bits = 1; bits <= 8; ++bits) {
-            const auto& row = table.at(std::to_string(bits));
-            const auto number = [](const nlohmann::json& text) { return std::stod(text.get<std::string>()); };
+            const Json* row = table.find(std::to_string(bits));
+            ASSERT_NE(row, nullptr) << name << " " << bits;
+            const auto number = [](const Json& digits) { return std::stod(*digits.string()); };
+            const auto list = [&](const char* key) { return *row->find(key)->items(); };
             const Codebook book = codebook(dimension, bits);
             const std::size_t half = std::size_t{1} << (bits - 1);
-            ASSERT_EQ(row.at("levels").size(), half);
+            ASSERT_EQ(list("levels").size(), half);
             for (std::size_t i = 0; i < half; ++i) {
-                EXPECT_NEAR(book.levels[half + i], number(row.at("levels")[i]), 1e-15) << name << " " << bits;
-                EXPECT_NEAR(book.probabilities[half + i], number(row.at("probs")[i]), 1e-16) << name << " " << bits;
+                EXPECT_NEAR(book.levels[half + i], number(list("levels")[i]), 1e-15) << name << " " << bits;
+                EXPECT_NEAR(book.probabilities[half + i], number(list("probs")[i]), 1e-16) << name << " " << bits;
             }
             for (std::size_t i = 0; i + 1 < half; ++i)
-                EXPECT_NEAR(book.thresholds[half + i], number(row.at("thr")[i]), 1e-15) << name << " " << bits;
-            test::expect_relative(book.distortion, number(row.at("D")), 1e-15, name);
-            EXPECT_NEAR(book.entropy_bits, number(row.at("H")), 1e-14);  // the table has 15 digits
+                EXPECT_NEAR(book.thresholds[half + i], number(list("thr")[i]), 1e-15) << name << " " << bits;
+            test::expect_relative(book.distortion, number(*row->find("D")), 1e-15, name);
+            EXPECT_NEAR(book.entropy_bits, number(*row->find("H")), 1e-14);  // the table has 15 digits
             EXPECT_EQ(book.bits, bits);
         }
     }
@@ -150,8 +157,8 @@ TEST(LloydMax, NoOtherStartOfLloydsAlgorithmBeatsTheArcsineCodebook) {
                     const double high = i + 1 == count ? end : 0.5 * (level[i] + level[i + 1]);
                     const double mass =
                         (std::asin(std::min(1.0, high / end)) - std::asin(std::max(-1.0, low / end))) / pi;
-                    const double moment = (std::sqrt(std::max(0.0, 2.0 - low * low)) -
-                                           std::sqrt(std::max(0.0, 2.0 - high * high))) / pi;
+                    const double moment =
+                        (std::sqrt(std::max(0.0, 2.0 - low * low)) - std::sqrt(std::max(0.0, 2.0 - high * high))) / pi;
                     moved[i] = moment / mass;
                     distortion -= moment * moment / mass;
                 }

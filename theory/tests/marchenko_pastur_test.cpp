@@ -3,7 +3,7 @@
 #include <boost/math/quadrature/tanh_sinh.hpp>
 #include <cmath>
 
-#include "reference.hpp"
+#include "theory/tests/reference.hpp"
 
 namespace spiked::theory {
 namespace {

@@ -1,26 +1,16 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "theory/separable_law.hpp"
+#include "theory/spectrum.hpp"
 
 namespace spiked::theory::test {
 
-inline std::string data_file(const std::string& name) {
-    return std::string(SPIKED_SOURCE_DIR) + "/theory/tests/data/" + name;
-}
-
-inline std::vector<std::string> fields(const std::string& line) {
-    std::vector<std::string> parts;
-    std::stringstream stream(line);
-    for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
-    return parts;
-}
+/// Path of a file in theory/tests/data.
+[[nodiscard]] std::string data_file(const std::string& name);
 
 /// One row of theory_reference.csv: numbers by column name (the last column is prose and is left out).
 struct ReferenceRow {
@@ -28,41 +18,14 @@ struct ReferenceRow {
     std::map<std::string, double> value;
 };
 
-inline std::vector<ReferenceRow> reference_rows() {
-    std::ifstream file(data_file("theory_reference.csv"));
-    std::vector<std::string> names;
-    std::vector<ReferenceRow> rows;
-    for (std::string line; std::getline(file, line);) {
-        if (line.empty() || line[0] == '#') continue;
-        const auto parts = fields(line);
-        if (names.empty()) {
-            names = parts;
-            continue;
-        }
-        ReferenceRow row{parts[0], {}};
-        for (std::size_t i = 1; i + 1 < names.size(); ++i) row.value[names[i]] = std::stod(parts[i]);
-        rows.push_back(row);
-    }
-    return rows;
-}
+[[nodiscard]] std::vector<ReferenceRow> reference_rows();
 
-inline Spectrum reference_spectrum(const std::string& setting, const std::string& side) {
-    std::ifstream file(data_file("theory_settings.csv"));
-    std::vector<Atom> atoms;
-    for (std::string line; std::getline(file, line);) {
-        const auto parts = fields(line);
-        if (parts.size() == 5 && parts[0] == setting && parts[2] == side)
-            atoms.push_back({std::stod(parts[3]), std::stod(parts[4])});
-    }
-    return Spectrum(std::move(atoms));
-}
+/// The atoms that theory_settings.csv lists for side A (rows) or B (columns).
+[[nodiscard]] Spectrum reference_spectrum(const std::string& setting, const std::string& side);
 
-inline void expect_relative(double found, double expected, double tolerance, const std::string& what) {
-    EXPECT_LE(std::abs(found - expected), tolerance * std::abs(expected))
-        << what << ": found " << found << ", expected " << expected;
-}
+void expect_relative(double found, double expected, double tolerance, const std::string& what);
 
-/// The action throws a usage error whose text contains the words.
+/// The action throws a usage error of one line whose text contains the words.
 template <class Action>
 void expect_refused(Action action, const std::string& words) {
     try {

@@ -4,8 +4,8 @@
 #include <limits>
 #include <random>
 
-#include "reference.hpp"
 #include "theory/marchenko_pastur.hpp"
+#include "theory/tests/reference.hpp"
 #include "theory/white_noise.hpp"
 
 namespace spiked::theory {
@@ -346,9 +346,13 @@ TEST(SeparableLaw, NamesTheEigenvalueThatDetachesFromPureNoise) {
     EXPECT_TRUE(white(1.0).edge_regularity().regular);
     for (const std::string setting : {"W1", "TA1", "AR1", "U1", "E1"})
         EXPECT_TRUE(SeparableLaw(test::reference_spectrum(setting, "A"), test::reference_spectrum(setting, "B"),
-                                 AspectRatio(1.0)).edge_regularity().regular) << setting;
+                                 AspectRatio(1.0))
+                        .edge_regularity()
+                        .regular)
+            << setting;
     EXPECT_TRUE(SeparableLaw(toeplitz_ar1_spectrum(0.7, 128), toeplitz_ar1_spectrum(0.7, 128), AspectRatio(1.0))
-                    .edge_regularity().regular);
+                    .edge_regularity()
+                    .regular);
 }
 
 TEST(SeparableLaw, RefusesArgumentsOutsideItsDomain) {
@@ -356,6 +360,8 @@ TEST(SeparableLaw, RefusesArgumentsOutsideItsDomain) {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     expect_refused([&] { (void)law.spike({-1.0}); }, "strength -1");
     expect_refused([&] { (void)law.spike({nan}); }, "strength nan");
+    expect_refused([&] { (void)law.spike({1e150}); }, "strength 1e+150");
+    EXPECT_TRUE(std::isfinite(law.spike({9e149}).overlap_left.value));
     expect_refused([&] { (void)law.spike({std::numeric_limits<double>::infinity()}); }, "strength inf");
     expect_refused([&] { (void)law.strength_of({3.99}); }, "below the bulk edge 4");
     expect_refused([&] { (void)law.d_transform({nan}); }, "eigenvalue nan");

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "reference.hpp"
+#include "theory/tests/reference.hpp"
 
 namespace spiked::theory {
 namespace {
@@ -22,9 +22,12 @@ double loss_of(double x, double d, double a, double b, Loss loss) {
     const double sum = std::sqrt(square + 2.0 * determinant);
     const double difference = std::sqrt(std::max(0.0, square - 2.0 * determinant));
     switch (loss) {
-        case Loss::frobenius: return std::sqrt(square);
-        case Loss::operator_norm: return 0.5 * (sum + difference);
-        case Loss::nuclear: return sum;
+        case Loss::frobenius:
+            return std::sqrt(square);
+        case Loss::operator_norm:
+            return 0.5 * (sum + difference);
+        case Loss::nuclear:
+            return sum;
     }
     return 0.0;
 }

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "reference.hpp"
+#include "theory/tests/reference.hpp"
 
 namespace spiked::theory {
 namespace {

@@ -4,7 +4,7 @@
 #include <boost/math/special_functions/airy.hpp>
 #include <cmath>
 
-#include "reference.hpp"
+#include "theory/tests/reference.hpp"
 
 namespace spiked::theory {
 namespace {
@@ -41,9 +41,9 @@ TEST(TracyWidom, BothTailsKeepTheirRelativeAccuracy) {
 }
 
 TEST(TracyWidom, QuantilesMatchTheKnownOnes) {
-    const double right[][2] = {{0.5, -1.268574617},    {0.95, 0.979316053},   {0.975, 1.453771352},
-                               {0.99, 2.023449281},    {0.995, 2.422326586},  {0.999, 3.272196059},
-                               {0.9999, 4.359420344},  {0.99999, 5.344295940}};
+    const double right[][2] = {{0.5, -1.268574617},   {0.95, 0.979316053},   {0.975, 1.453771352},
+                               {0.99, 2.023449281},   {0.995, 2.422326586},  {0.999, 3.272196059},
+                               {0.9999, 4.359420344}, {0.99999, 5.344295940}};
     for (const auto& [p, s] : right) EXPECT_NEAR(tracy_widom_quantile(p), s, 6e-10) << p;
     // Left of the median the research note is off by up to 4e-5; these two are from 25-digit determinants.
     EXPECT_NEAR(tracy_widom_quantile(0.0005), -4.846522120451, 1e-11);
@@ -67,8 +67,8 @@ TEST(TracyWidom, MeanAndVarianceAreTheConstants) {
     using Rule = boost::math::quadrature::gauss<double, 30>;
     const auto left = [](auto f) { return Rule::integrate(f, -10.0, -4.0) + Rule::integrate(f, -4.0, 0.0); };
     const auto right = [](auto f) { return Rule::integrate(f, 0.0, 4.0) + Rule::integrate(f, 4.0, 16.0); };
-    const double mean = right([](double s) { return tracy_widom_survival(s); }) -
-                        left([](double s) { return tracy_widom_cdf(s); });
+    const double mean =
+        right([](double s) { return tracy_widom_survival(s); }) - left([](double s) { return tracy_widom_cdf(s); });
     const double square = right([](double s) { return 2.0 * s * tracy_widom_survival(s); }) -
                           left([](double s) { return 2.0 * s * tracy_widom_cdf(s); });
     EXPECT_NEAR(mean, tracy_widom_mean, 1e-11);
