@@ -110,7 +110,10 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
         if (option.value.empty())
             handles[name] = app.add_flag(option.name);
         else
-            handles[name] = app.add_option(option.name, values[name])->type_size(1)->expected(1, 1 << 20)->take_all()
+            handles[name] = app.add_option(option.name, values[name])
+                                ->type_size(1)
+                                ->expected(1, 1 << 20)
+                                ->take_all()
                                 ->allow_extra_args(false);
         if (!option.fallback.empty()) arguments.fallbacks[name] = option.fallback;
     }
@@ -146,8 +149,7 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
     const auto one_of = [&](const char* option, std::vector<std::string> legal) {
         const std::string value = arguments.text(option);
         if (std::find(legal.begin(), legal.end(), value) == legal.end())
-            throw usage_error("{}: {} \"{}\" is not possible{}", command.name, option, value,
-                              suggestion(value, legal));
+            throw usage_error("{}: {} \"{}\" is not possible{}", command.name, option, value, suggestion(value, legal));
     };
     one_of("--progress", {"auto", "bar", "lines", "none"});
     one_of("--color", {"auto", "always", "never"});
@@ -170,14 +172,16 @@ std::string overview() {
     for (const auto& command : commands()) text += fmt::format("  {:<12}{}\n", command.name, command.summary);
     return text +
            "\nspiked COMMAND --help shows examples first. spiked --version [--json] says what this build is.\n"
-           "Exit codes: 0 fine, 1 a check failed, 2 usage, 4 unusable input, 6 cannot write, 7 out of memory, 70 bug.\n";
+           "Exit codes: 0 fine, 1 a check failed, 2 usage, 4 unusable input, 6 cannot write, 7 out of memory, 70 "
+           "bug.\n";
 }
 
 void print_text(std::string_view text) {
     errno = 0;
     const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
     if (!whole || std::fflush(stdout) != 0)
-        throw write_error("standard output cannot be written ({}): free space or choose another target", std::strerror(errno));
+        throw write_error("standard output cannot be written ({}): free space or choose another target",
+                          std::strerror(errno));
 }
 
 void print_json(const Json& document) { print_text(document.text(2) + "\n"); }

@@ -11,10 +11,10 @@ namespace spiked::app {
 
 /// An option of a command, as data: it makes the parser, the help text and the suggestions.
 struct Option {
-    std::string name;        ///< with its dashes
-    std::string value;       ///< what the value is called in the help; empty for a switch
+    std::string name;   ///< with its dashes
+    std::string value;  ///< what the value is called in the help; empty for a switch
     std::string help;
-    std::string fallback;    ///< value when the option is not given; empty: none
+    std::string fallback;  ///< value when the option is not given; empty: none
     bool repeatable = false;
 };
 

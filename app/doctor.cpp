@@ -51,13 +51,15 @@ Finding check_decomposition() {
     const auto vectors = estimators::leading_vectors(a, 64);
     const arma::mat back = vectors.left * arma::diagmat(arma::vec(values)) * vectors.right.t();
     const double worst = arma::abs(back - a).max();
-    return {"decomposition", worst < 1e-12 ? "ok" : "failed",
-            fmt::format("96 x 64 comes back from its singular values and vectors within {:.1e} (allowed 1e-12)", worst)};
+    return {
+        "decomposition", worst < 1e-12 ? "ok" : "failed",
+        fmt::format("96 x 64 comes back from its singular values and vectors within {:.1e} (allowed 1e-12)", worst)};
 }
 
 Finding check_folder() {
     if (access(".", W_OK) != 0)
-        return {"current folder", "warning", fmt::format("not writable ({}): give output paths elsewhere", std::strerror(errno))};
+        return {"current folder", "warning",
+                fmt::format("not writable ({}): give output paths elsewhere", std::strerror(errno))};
     struct statvfs disk {};
     if (statvfs(".", &disk) != 0) return {"current folder", "ok", "writable"};
     const double gib = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize) / 0x1p30;
@@ -72,7 +74,8 @@ int run(const Arguments& arguments) {
         {"BLAS", "ok", blas_description() + ", one thread"},
         {"processors", "ok", std::to_string(std::thread::hardware_concurrency())},
         {"memory", "ok",
-         fmt::format("{:.1f} GiB", static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 0x1p30)},
+         fmt::format("{:.1f} GiB", static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
+                                       static_cast<double>(sysconf(_SC_PAGESIZE)) / 0x1p30)},
         {"GPU", "ok", "not used by this build"},
         check_product(),
         check_decomposition(),
@@ -99,7 +102,9 @@ Command doctor_command() {
     return {"doctor",
             "what this machine and build can do, and whether its linear algebra computes right",
             {"spiked doctor", "spiked doctor --json"},
-            "", 0, 0,
+            "",
+            0,
+            0,
             {{"--device", "auto|cpu|cuda:0", "device to examine", "auto", false}},
             run};
 }

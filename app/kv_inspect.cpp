@@ -44,7 +44,9 @@ Inspection inspect(const std::string& path, const sim::DumpOptions& options) {
     return found;
 }
 
-std::size_t blocks_of(const sim::DumpTensor& tensor, std::size_t block) { return tensor.heads * (tensor.tokens / block); }
+std::size_t blocks_of(const sim::DumpTensor& tensor, std::size_t block) {
+    return tensor.heads * (tensor.tokens / block);
+}
 
 Json as_json(const Inspection& found, std::size_t block) {
     Json tensors = Json::array();
@@ -55,8 +57,12 @@ Json as_json(const Inspection& found, std::size_t block) {
         if (found.dump)
             for (const auto& of_cache : found.dump->tensors())
                 if (of_cache.name == tensor.name)
-                    line.set("layer", of_cache.layer).set("side", side_name(of_cache.side)).set("heads", of_cache.heads)
-                        .set("tokens", of_cache.tokens).set("dim", of_cache.dim).set("blocks", blocks_of(of_cache, block));
+                    line.set("layer", of_cache.layer)
+                        .set("side", side_name(of_cache.side))
+                        .set("heads", of_cache.heads)
+                        .set("tokens", of_cache.tokens)
+                        .set("dim", of_cache.dim)
+                        .set("blocks", blocks_of(of_cache, block));
         tensors.push(std::move(line));
     }
     Json metadata = Json::object();
@@ -68,10 +74,14 @@ Json as_json(const Inspection& found, std::size_t block) {
         for (const auto& name : found.dump->ignored()) ignored.push(name);
     Json missing = Json::array();
     for (const auto& key : found.missing) missing.push(key);
-    return Json::object({{"schema", "spiked.kv-inspect/1"}, {"file", found.file->path()}, {"block", block},
+    return Json::object({{"schema", "spiked.kv-inspect/1"},
+                         {"file", found.file->path()},
+                         {"block", block},
                          {"layout", found.dump ? Json(found.dump->layout().text()) : Json()},
-                         {"legal_layouts", std::move(legal)}, {"tensors", std::move(tensors)},
-                         {"ignored", std::move(ignored)}, {"metadata", std::move(metadata)},
+                         {"legal_layouts", std::move(legal)},
+                         {"tensors", std::move(tensors)},
+                         {"ignored", std::move(ignored)},
+                         {"metadata", std::move(metadata)},
                          {"missing", std::move(missing)}});
 }
 
@@ -79,7 +89,8 @@ std::string as_text(const Inspection& found, std::size_t block) {
     std::string text = found.file->path() + "\n";
     if (found.dump) {
         text += fmt::format("layout {}\n\n", found.dump->layout().text());
-        reports::TextTable table({"tensor", "side", "dtype", "layer", "heads", "tokens", "dim", "blocks of " + std::to_string(block)}, 3);
+        reports::TextTable table(
+            {"tensor", "side", "dtype", "layer", "heads", "tokens", "dim", "blocks of " + std::to_string(block)}, 3);
         for (const auto& tensor : found.dump->tensors())
             table.add({tensor.name, std::string(side_name(tensor.side)), std::string(sim::dtype_name(tensor.dtype)),
                        std::to_string(tensor.layer), std::to_string(tensor.heads), std::to_string(tensor.tokens),
@@ -94,8 +105,9 @@ std::string as_text(const Inspection& found, std::size_t block) {
             table.add({tensor.name, tensor.dtype_text, sim::shape_text(tensor.shape)});
         text += table.text();
     }
-    text += fmt::format("\nlayouts its shape allows: {}\n",
-                        found.legal.empty() ? "none (no tensor has three axes)" : fmt::format("{}", fmt::join(found.legal, " | ")));
+    text += fmt::format("\nlayouts its shape allows: {}\n", found.legal.empty()
+                                                                ? "none (no tensor has three axes)"
+                                                                : fmt::format("{}", fmt::join(found.legal, " | ")));
     if (!found.file->metadata().empty()) text += "\nmetadata\n";
     for (const auto& [key, value] : found.file->metadata())
         text += fmt::format("  {:<16}{}\n", key, value.size() > 90 ? value.substr(0, 87) + "..." : value);
@@ -126,7 +138,9 @@ Command kv_inspect_command() {
     return {"kv inspect",
             "what is in a KV dump, which layouts are legal, what its header does not say",
             {"spiked kv inspect dump.safetensors", "spiked kv inspect dump.npz --layout head,token,dim --json"},
-            "DUMP", 1, 1,
+            "DUMP",
+            1,
+            1,
             {{"--block", "TOKENS", "tokens of a block", "128", false},
              {"--tensor", "PATTERN", "names of the tensors", "layers.{layer}.{side}", false},
              {"--layout", "head,token,dim", "order of the axes, where the file does not say", "", false}},

@@ -20,7 +20,8 @@ int run(const Arguments& arguments) {
     if (const std::string side = arguments.text("--side"); side == "key" || side == "value")
         plan.side = side == "key" ? sim::Side::key : sim::Side::value;
     else if (!side.empty())
-        throw usage_error("--side \"{}\" is not possible{}", side, suggestion(side, std::vector<std::string>{"key", "value"}));
+        throw usage_error("--side \"{}\" is not possible{}", side,
+                          suggestion(side, std::vector<std::string>{"key", "value"}));
     plan.dump.layout = arguments.text("--layout");
     plan.dump.tensor_pattern = arguments.text("--tensor");
     plan.dump.prompt_id_key = arguments.text("--prompt-id");
@@ -42,7 +43,8 @@ int run(const Arguments& arguments) {
 
 Command kv_run_command() {
     std::vector<Option> options = {
-        {"--method", "NAME[,NAME...]", "what to compare; spiked list shows all", "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse", true},
+        {"--method", "NAME[,NAME...]", "what to compare; spiked list shows all",
+         "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse", true},
         {"--bits", "B[,B...]", "index bits an entry", "2,3,4", true},
         {"--block", "TOKENS", "tokens of a block", "128", false},
         {"--layers", "L[,L...]", "only these layers", "", true},
@@ -56,9 +58,14 @@ Command kv_run_command() {
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return {"kv run",
             "compress every block of KV dumps and print the paper's table with error bars",
-            {"spiked kv run dump.safetensors", "spiked kv run a.safetensors b.safetensors --method tq-mse --bits 2,4 --json",
+            {"spiked kv run dump.safetensors",
+             "spiked kv run a.safetensors b.safetensors --method tq-mse --bits 2,4 --json",
              "spiked kv run dump.safetensors --side key --layers 0,1"},
-            "DUMP...", 1, 1 << 20, options, run};
+            "DUMP...",
+            1,
+            1 << 20,
+            options,
+            run};
 }
 
 }  // namespace spiked::app

@@ -31,7 +31,8 @@ std::vector<Line> estimator_lines() {
 std::vector<Line> quantizer_lines() {
     std::vector<Line> lines;
     for (const auto& entry : estimators::row_quantizers())
-        lines.push_back({entry.name, entry.summary,
+        lines.push_back({entry.name,
+                         entry.summary,
                          {"--bits B: " + entry.bits_mean, "--rotation haar|identity (default haar)",
                           "--codebook sphere|normal (default sphere)", "--norm fp16|bf16|fp32|fp64 (default fp16)"},
                          entry.source});
@@ -53,7 +54,10 @@ std::vector<Line> covariance_lines() {
             {"uniform:LO,HI[:N]", "midpoints of [LO, HI]", {"N (default 64)"}, ""},
             {"exponential:C[:N]", "exp(-C (j - 1/2) / N)", {"N (default 64)"}, ""},
             {"power:A[:N]", "j^-A, j = 1..N", {"N (default 64)"}, ""},
-            {"wishart:ASPECT[:N]", "Marchenko-Pastur quantiles at midpoints", {"N (default 64)"}, "Marchenko & Pastur 1967"},
+            {"wishart:ASPECT[:N]",
+             "Marchenko-Pastur quantiles at midpoints",
+             {"N (default 64)"},
+             "Marchenko & Pastur 1967"},
             {"sample:FILE.npy", "eigenvalues of a covariance matrix", {}, ""},
             {"file:PATH", "csv lines value,weight", {}, ""}};
 }
@@ -64,12 +68,17 @@ std::vector<Line> entry_lines() {
 
 std::vector<Line> metric_lines() {
     return {{"relative_l2", "||X - X^||_F / ||X||_F", {}, "paper Section 5"},
-            {"ip_bias, ip_std", "mean and deviation over pairs of rows of cos(x_j, x^_t) - cos(x_j, x_t), decoded rows renormalised",
-             {}, "paper Section 5, as its tables can be reproduced"},
+            {"ip_bias, ip_std",
+             "mean and deviation over pairs of rows of cos(x_j, x^_t) - cos(x_j, x_t), decoded rows renormalised",
+             {},
+             "paper Section 5, as its tables can be reproduced"},
             {"ip_bias_plain, ip_std_plain", "the same of <x_j, x^_t - x_t> / (|x_j| |x_t|)", {}, ""},
             {"mean_rank", "components stored for a block", {}, "paper Section 5"},
             {"bits_per_entry", "all stored bits over all entries, counted from the bytes", {}, ""},
-            {"paper_bits", "b + r (n + d) b_s / (n d): norms, singular values and codebooks left out", {}, "paper Algorithm 1"}};
+            {"paper_bits",
+             "b + r (n + d) b_s / (n d): norms, singular values and codebooks left out",
+             {},
+             "paper Algorithm 1"}};
 }
 
 std::vector<Line> convention_lines() {
@@ -107,7 +116,9 @@ int run(const Arguments& arguments) {
             for (const auto& line : topic->lines()) {
                 Json options = Json::array();
                 for (const auto& option : line.options) options.push(option);
-                lines.push(Json::object({{"name", line.name}, {"summary", line.summary}, {"options", std::move(options)},
+                lines.push(Json::object({{"name", line.name},
+                                         {"summary", line.summary},
+                                         {"options", std::move(options)},
                                          {"source", line.source.empty() ? Json() : Json(line.source)}}));
             }
             document.set(topic->name, std::move(lines));
@@ -134,7 +145,11 @@ Command list_command() {
     return {"list",
             "names, options, defaults and sources of everything there is",
             {"spiked list", "spiked list estimators", "spiked list quantizers --json"},
-            "[estimators|quantizers|entries|covariances|metrics|conventions]", 0, 1, {}, run};
+            "[estimators|quantizers|entries|covariances|metrics|conventions]",
+            0,
+            1,
+            {},
+            run};
 }
 
 }  // namespace spiked::app

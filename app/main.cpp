@@ -61,8 +61,10 @@ int dispatch(std::vector<std::string> words) {
 int report(bool json, bool colour, ExitCode code, const std::string& message) {
     fmt::print(stderr, "{}spiked:{} {}\n", colour ? "\033[31m" : "", colour ? "\033[0m" : "", message);
     if (json && code != ExitCode::cannot_write)
-        fmt::print("{}\n", Json::object({{"schema", "spiked.error/1"}, {"exit_code", static_cast<int>(code)},
-                                         {"error", message}}).text(2));
+        fmt::print(
+            "{}\n",
+            Json::object({{"schema", "spiked.error/1"}, {"exit_code", static_cast<int>(code)}, {"error", message}})
+                .text(2));
     return static_cast<int>(code);
 }
 
@@ -101,7 +103,7 @@ int main(int argc, char** argv) {
     } catch (const std::bad_alloc&) {
         return app::report(json, colour, ExitCode::out_of_memory, app::memory_message());
     } catch (const std::exception& error) {
-        return app::report(json, colour, ExitCode::bug, fmt::format("unexpected: {}: please report it with the command",
-                                                                    error.what()));
+        return app::report(json, colour, ExitCode::bug,
+                           fmt::format("unexpected: {}: please report it with the command", error.what()));
     }
 }

@@ -42,19 +42,26 @@ int run(const Arguments& arguments) {
         ledger.push_back(static_cast<double>(encoded.ledger.bits(static_cast<estimators::Item>(item))) / entries);
 
     if (arguments.json()) {
-        print_json(Json::object({{"schema", "spiked.quantize/1"}, {"method", method.text},
-                            {"bits", static_cast<std::int64_t>(bits.front())}, {"bits_per_entry", bits_per_entry},
-                            {"paper_bits", paper_bits}, {"bytes", encoded.bytes.size()}, {"rank", rank},
-                            {"ledger", reports::ledger_json(ledger)}, {"relative_l2", relative_l2}}));
+        print_json(Json::object({{"schema", "spiked.quantize/1"},
+                                 {"method", method.text},
+                                 {"bits", static_cast<std::int64_t>(bits.front())},
+                                 {"bits_per_entry", bits_per_entry},
+                                 {"paper_bits", paper_bits},
+                                 {"bytes", encoded.bytes.size()},
+                                 {"rank", rank},
+                                 {"ledger", reports::ledger_json(ledger)},
+                                 {"relative_l2", relative_l2}}));
         return 0;
     }
     reports::TextTable table({"item", "bits an entry"});
     for (std::size_t item = 0; item < estimators::item_count; ++item)
-        if (ledger[item] > 0.0) table.add({std::string(estimators::item_names[item]), fmt::format("{:.6f}", ledger[item])});
+        if (ledger[item] > 0.0)
+            table.add({std::string(estimators::item_names[item]), fmt::format("{:.6f}", ledger[item])});
     table.add({"total", fmt::format("{:.6f}", bits_per_entry)});
-    print_text(fmt::format("{} at {} bits on {}: {} x {}, rank {}, {} bytes\nrelative L2  {:.4f} %\npaper's bits  {:.4f}\n\n{}",
-                      method.text, bits.front(), file, decoded.n_rows, decoded.n_cols, rank, encoded.bytes.size(),
-                      100.0 * relative_l2, paper_bits, table.text()));
+    print_text(fmt::format(
+        "{} at {} bits on {}: {} x {}, rank {}, {} bytes\nrelative L2  {:.4f} %\npaper's bits  {:.4f}\n\n{}",
+        method.text, bits.front(), file, decoded.n_rows, decoded.n_cols, rank, encoded.bytes.size(),
+        100.0 * relative_l2, paper_bits, table.text()));
     return 0;
 }
 
@@ -69,9 +76,14 @@ Command quantize_command() {
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return {"quantize",
             "compress one matrix, count its bits, measure its error",
-            {"spiked quantize data.npy --method tq-mse --bits 2", "spiked quantize data.npz:x --method eoptshrink+tq-mse --bits 3 -o back.npy",
+            {"spiked quantize data.npy --method tq-mse --bits 2",
+             "spiked quantize data.npz:x --method eoptshrink+tq-mse --bits 3 -o back.npy",
              "spiked quantize dump.safetensors:layers.0.key:1 --method svd:1+tq-mse --json"},
-            "FILE", 1, 1, options, run};
+            "FILE",
+            1,
+            1,
+            options,
+            run};
 }
 
 }  // namespace spiked::app

@@ -19,10 +19,14 @@ struct Estimate {
 
 Json estimate_json(const Estimate& estimate, theory::Loss loss) {
     const auto& found = estimate.shrinkage;
-    return Json::object({{"name", estimate.name}, {"loss", theory::name_of(loss)}, {"rank", found.rank},
+    return Json::object({{"name", estimate.name},
+                         {"loss", theory::name_of(loss)},
+                         {"rank", found.rank},
                          {"bulk_edge", found.bulk_edge ? Json(found.bulk_edge->value) : Json()},
-                         {"strengths", found.strengths}, {"overlap_left", found.overlap_left},
-                         {"overlap_right", found.overlap_right}, {"shrunk", found.shrunk},
+                         {"strengths", found.strengths},
+                         {"overlap_left", found.overlap_left},
+                         {"overlap_right", found.overlap_right},
+                         {"shrunk", found.shrunk},
                          {"note", found.note.empty() ? Json() : Json(found.note)}});
 }
 
@@ -38,18 +42,20 @@ std::string estimate_text(const Estimate& estimate, const std::vector<double>& s
     reports::TextTable table({"component", "observed", "strength", "overlap left", "overlap right", "shrunk"});
     const auto cell = [](double value) { return reports::with_error(value, 0.0, 6); };
     for (std::size_t i = 0; i < found.rank; ++i)
-        table.add({std::to_string(i + 1), cell(singular_values[i]), cell(found.strengths[i]), cell(found.overlap_left[i]),
-                   cell(found.overlap_right[i]), cell(found.shrunk[i])});
+        table.add({std::to_string(i + 1), cell(singular_values[i]), cell(found.strengths[i]),
+                   cell(found.overlap_left[i]), cell(found.overlap_right[i]), cell(found.shrunk[i])});
     return text + table.text();
 }
 
 int run(const Arguments& arguments) {
     const auto loss = theory::loss_from(arguments.text("--loss"));
     if (!loss)
-        throw usage_error("--loss \"{}\" is not possible{}", arguments.text("--loss"),
-                          suggestion(arguments.text("--loss"), std::vector<std::string>{"frobenius", "operator", "nuclear"}));
+        throw usage_error(
+            "--loss \"{}\" is not possible{}", arguments.text("--loss"),
+            suggestion(arguments.text("--loss"), std::vector<std::string>{"frobenius", "operator", "nuclear"}));
     std::vector<estimators::SpectralEstimator> chosen;
-    for (const auto& name : arguments.list("--estimator")) chosen.push_back(estimators::spectral_estimator(name, *loss));
+    for (const auto& name : arguments.list("--estimator"))
+        chosen.push_back(estimators::spectral_estimator(name, *loss));
     const bool writes = arguments.has("--denoised") || arguments.has("--residual");
     if (writes && chosen.size() != 1)
         throw usage_error("--denoised and --residual need exactly one --estimator ({} given): name the one to apply",
@@ -74,10 +80,13 @@ int run(const Arguments& arguments) {
     if (arguments.json()) {
         Json found = Json::array();
         for (const auto& estimate : estimates) found.push(estimate_json(estimate, *loss));
-        print_json(Json::object({{"schema", "spiked.spectrum/1"}, {"rows", static_cast<std::size_t>(matrix.n_rows)},
-                            {"cols", static_cast<std::size_t>(matrix.n_cols)}, {"stripped_rows", stripped_rows},
-                            {"stripped_cols", stripped_columns}, {"singular_values", singular_values},
-                            {"estimators", std::move(found)}}));
+        print_json(Json::object({{"schema", "spiked.spectrum/1"},
+                                 {"rows", static_cast<std::size_t>(matrix.n_rows)},
+                                 {"cols", static_cast<std::size_t>(matrix.n_cols)},
+                                 {"stripped_rows", stripped_rows},
+                                 {"stripped_cols", stripped_columns},
+                                 {"singular_values", singular_values},
+                                 {"estimators", std::move(found)}}));
         return 0;
     }
     std::string text = fmt::format("{}: {} x {}, aspect ratio {:.6g}\n", arguments.positionals.front(), matrix.n_rows,
@@ -101,7 +110,9 @@ Command spectrum_command() {
             "rank, noise edge and shrunk singular values of one matrix",
             {"spiked spectrum data.npy", "spiked spectrum data.csv --estimator eoptshrink --estimator svd:2 --json",
              "spiked spectrum data.npz:x --denoised clean.npy --residual noise.npy"},
-            "FILE(.npy|.npz:name|.csv|.safetensors:tensor[:head])", 1, 1,
+            "FILE(.npy|.npz:name|.csv|.safetensors:tensor[:head])",
+            1,
+            1,
             {{"--estimator", "NAME", "spectral estimator; spiked list estimators shows all", "eoptshrink", true},
              {"--loss", "frobenius|operator|nuclear", "what the shrinkage is optimal for", "frobenius", false},
              {"--denoised", "FILE.npy", "write the estimated signal", "", false},

@@ -33,7 +33,8 @@ SingularVectors AnalysedBlock::vectors(std::size_t count) {
     if (vectors_.left.n_cols < count) {
         vectors_ = leading_vectors(core(), count);
         if (!complete())
-            vectors_ = {in_place(vectors_.left, rows_, block_.n_rows), in_place(vectors_.right, columns_, block_.n_cols)};
+            vectors_ = {in_place(vectors_.left, rows_, block_.n_rows),
+                        in_place(vectors_.right, columns_, block_.n_cols)};
     }
     return {vectors_.left.head_cols(count), vectors_.right.head_cols(count)};
 }

@@ -29,7 +29,8 @@ void BitWriter::align() {
 
 std::uint64_t BitReader::read(unsigned bits) {
     if (at_ + bits > 8 * bytes_.size())
-        throw input_error("a coded block ends after {} bytes (more were announced): the data is truncated", bytes_.size());
+        throw input_error("a coded block ends after {} bytes (more were announced): the data is truncated",
+                          bytes_.size());
     std::uint64_t value = 0;
     unsigned have = 0;
     while (have < bits) {

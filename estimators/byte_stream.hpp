@@ -7,8 +7,8 @@
 
 namespace spiked::estimators {
 
-/// Appends fields of 1 to 64 bits, least significant bit first, and enters each in the ledger as it is written: the bits
-/// of a method are what stands here, not a formula.
+/// Appends fields of 1 to 64 bits, least significant bit first, and enters each in the ledger as it is written: the
+/// bits of a method are what stands here, not a formula.
 class BitWriter {
 public:
     void write(Item item, std::uint64_t value, unsigned bits);

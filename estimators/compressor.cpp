@@ -68,7 +68,8 @@ Method parse_method(std::string_view text) {
         if (plus == std::string::npos)
             for (const auto& entry : spectral_estimators()) {
                 if (parse_name(method.quantizer).name == entry.name)
-                    throw usage_error("\"{}\" only estimates (a method must also quantize): write {}+tq-mse", text, text);
+                    throw usage_error("\"{}\" only estimates (a method must also quantize): write {}+tq-mse", text,
+                                      text);
                 legal.push_back(entry.name + "+tq-mse");
             }
         throw usage_error("unknown method \"{}\"{}", text, suggestion(method.quantizer, legal));

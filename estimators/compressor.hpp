@@ -11,7 +11,7 @@ namespace spiked::estimators {
 
 /// A method as users type it: a row quantizer, alone or behind a spectral estimator, `eoptshrink+tq-mse`.
 struct Method {
-    std::string text;                                ///< as typed
+    std::string text;  ///< as typed
     std::optional<SpectralEstimator> spectral;
     std::string quantizer;
 };
@@ -25,8 +25,8 @@ struct Method {
 /// One method at one bit width for blocks of one width.
 ///
 /// Stored for a composition: the rank (16 bits), then for each component its shrunk value (norm format) and its two
-/// vectors (factor_bits an entry, on fixed levels for unit-variance normal entries), then the rows of the residual. The residual is
-/// formed after the factors are decoded, so their error is quantized with it.
+/// vectors (factor_bits an entry, on fixed levels for unit-variance normal entries), then the rows of the residual. The
+/// residual is formed after the factors are decoded, so their error is quantized with it.
 class Compressor {
 public:
     Compressor(const Method& method, std::size_t dimension, unsigned bits, const QuantizerOptions& options);

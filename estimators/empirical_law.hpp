@@ -8,8 +8,8 @@ namespace spiked::estimators {
 
 /// Strength and overlaps of one outlier, seen through the noise eigenvalues of the block it came from.
 struct OutlierEstimate {
-    double strength = 0.0;       ///< T(z)^{-1/2}, singular-value scale
-    double overlap_left = 0.0;   ///< in [0, 1]
+    double strength = 0.0;      ///< T(z)^{-1/2}, singular-value scale
+    double overlap_left = 0.0;  ///< in [0, 1]
     double overlap_right = 0.0;
 };
 

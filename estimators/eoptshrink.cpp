@@ -76,7 +76,8 @@ Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const
 
     // Step 1: bulk edge and rank.
     const double edge = lambda[k] + (lambda[k] - lambda[2 * k]) * edge_factor;
-    if (edge == 0.0) return unshrunk(singular_values, above_rounding, "the block is exactly of low rank: nothing to shrink");
+    if (edge == 0.0)
+        return unshrunk(singular_values, above_rounding, "the block is exactly of low rank: nothing to shrink");
     result.bulk_edge = Eigenvalue{edge * scale * scale};
     const double margin = options.margin.value_or(std::pow(static_cast<double>(side), -1.0 / 3.0));
     std::size_t rank = 0;

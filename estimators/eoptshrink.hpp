@@ -13,10 +13,10 @@ enum class Imputation { none, from_j, from_j_minus_1 };
 
 struct EOptShrinkOptions {
     theory::Loss loss = theory::Loss::frobenius;
-    bool pilot_from_columns = false;       ///< the paper's reading: k and margin from d instead of min(n, d)
-    std::optional<double> margin;          ///< relative rank margin on eigenvalues; default p^{-1/3}
+    bool pilot_from_columns = false;  ///< the paper's reading: k and margin from d instead of min(n, d)
+    std::optional<double> margin;     ///< relative rank margin on eigenvalues; default p^{-1/3}
     Imputation imputation = Imputation::from_j_minus_1;
-    std::optional<std::size_t> rank;       ///< oracle rank instead of the rank rule
+    std::optional<std::size_t> rank;  ///< oracle rank instead of the rank rule
 };
 
 /// eOptShrink: rank, bulk edge, strengths, overlaps and optimally shrunk values of a signal in noise of unknown
@@ -24,9 +24,9 @@ struct EOptShrinkOptions {
 ///
 /// Source: paper Algorithm 2; Su & Wu, "Data-driven optimal shrinkage of singular values under high-dimensional noise
 /// with separable covariance structure".
-/// Input: all min(n, d) singular values, descending. Returns rank 0 with a note when the block is too small, zero, or the
-/// outliers leave no room for the imputation. An exactly low-rank block is kept unshrunk. Scale equivariant from 1e-150
-/// to 1e150. Cost O(p rank).
+/// Input: all min(n, d) singular values, descending. Returns rank 0 with a note when the block is too small, zero, or
+/// the outliers leave no room for the imputation. An exactly low-rank block is kept unshrunk. Scale equivariant from
+/// 1e-150 to 1e150. Cost O(p rank).
 [[nodiscard]] Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const EOptShrinkOptions& = {});
 
 /// Pilot count k = floor(p^c), c = 1/2.01 until log log p passes 2.01, then 1/log log p; 0 for p < 3.

@@ -8,13 +8,25 @@ namespace spiked::estimators {
 
 /// What a stored bit is for. Order and names are those of the JSON output.
 enum class Item : std::size_t {
-    indices, signs, norms, residual_norms, scales, zeros, factor_indices, singular_values, codebooks, ranks, outliers,
-    residual_window, header, padding,
+    indices,
+    signs,
+    norms,
+    residual_norms,
+    scales,
+    zeros,
+    factor_indices,
+    singular_values,
+    codebooks,
+    ranks,
+    outliers,
+    residual_window,
+    header,
+    padding,
 };
 inline constexpr std::size_t item_count = 14;
 inline constexpr std::array<std::string_view, item_count> item_names = {
-    "indices", "signs", "norms", "residual_norms", "scales", "zeros", "factor_indices", "singular_values", "codebooks",
-    "ranks", "outliers", "residual_window", "header", "padding"};
+    "indices",         "signs",     "norms", "residual_norms", "scales",          "zeros",  "factor_indices",
+    "singular_values", "codebooks", "ranks", "outliers",       "residual_window", "header", "padding"};
 
 /// Every stored bit by item, counted while the bytes are written.
 class Ledger {

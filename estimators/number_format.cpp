@@ -31,10 +31,18 @@ unsigned bits_of(NumberFormat format) { return format_bits[static_cast<std::size
 std::uint64_t encode_number(double value, NumberFormat format, std::string_view what) {
     std::uint64_t bits = 0;
     switch (format) {
-        case NumberFormat::fp16: bits = to_float16(value); break;
-        case NumberFormat::bf16: bits = to_bfloat16(value); break;
-        case NumberFormat::fp32: bits = std::bit_cast<std::uint32_t>(static_cast<float>(value)); break;
-        case NumberFormat::fp64: bits = std::bit_cast<std::uint64_t>(value); break;
+        case NumberFormat::fp16:
+            bits = to_float16(value);
+            break;
+        case NumberFormat::bf16:
+            bits = to_bfloat16(value);
+            break;
+        case NumberFormat::fp32:
+            bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+            break;
+        case NumberFormat::fp64:
+            bits = std::bit_cast<std::uint64_t>(value);
+            break;
     }
     if (!std::isfinite(decode_number(bits, format)))
         throw input_error("{} {:.6g} does not fit {} (it would be stored as infinity): use --norm {}", what, value,
@@ -44,10 +52,14 @@ std::uint64_t encode_number(double value, NumberFormat format, std::string_view 
 
 double decode_number(std::uint64_t bits, NumberFormat format) {
     switch (format) {
-        case NumberFormat::fp16: return from_float16(static_cast<std::uint16_t>(bits));
-        case NumberFormat::bf16: return from_bfloat16(static_cast<std::uint16_t>(bits));
-        case NumberFormat::fp32: return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
-        case NumberFormat::fp64: break;
+        case NumberFormat::fp16:
+            return from_float16(static_cast<std::uint16_t>(bits));
+        case NumberFormat::bf16:
+            return from_bfloat16(static_cast<std::uint16_t>(bits));
+        case NumberFormat::fp32:
+            return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+        case NumberFormat::fp64:
+            break;
     }
     return std::bit_cast<double>(bits);
 }

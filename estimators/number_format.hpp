@@ -11,7 +11,8 @@ enum class NumberFormat { fp16, bf16, fp32, fp64 };
 [[nodiscard]] std::string_view name_of(NumberFormat format);
 [[nodiscard]] unsigned bits_of(NumberFormat format);
 
-/// Nearest representable value as bits. Throws input_error when a finite value overflows; `what` names it in the message.
+/// Nearest representable value as bits. Throws input_error when a finite value overflows; `what` names it in the
+/// message.
 [[nodiscard]] std::uint64_t encode_number(double value, NumberFormat format, std::string_view what);
 [[nodiscard]] double decode_number(std::uint64_t bits, NumberFormat format);
 

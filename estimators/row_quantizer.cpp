@@ -30,8 +30,12 @@ Kind kind_of(std::string_view what, std::string_view name, const std::vector<std
 
 }  // namespace
 
-RotationKind rotation_kind(std::string_view name) { return kind_of<RotationKind>("rotation", name, {"haar", "identity"}); }
-CodebookKind codebook_kind(std::string_view name) { return kind_of<CodebookKind>("codebook", name, {"sphere", "normal"}); }
+RotationKind rotation_kind(std::string_view name) {
+    return kind_of<RotationKind>("rotation", name, {"haar", "identity"});
+}
+CodebookKind codebook_kind(std::string_view name) {
+    return kind_of<CodebookKind>("codebook", name, {"sphere", "normal"});
+}
 
 const std::vector<QuantizerEntry>& row_quantizers() {
     static const std::vector<QuantizerEntry> entries = [] {
@@ -42,16 +46,18 @@ const std::vector<QuantizerEntry>& row_quantizers() {
     return entries;
 }
 
-RowQuantizer row_quantizer(std::string_view name, std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
-    if (bits < 1 || bits > 8) throw usage_error("{} bits are not possible (a quantizer takes 1 to 8): choose --bits 1 to 8", bits);
+RowQuantizer row_quantizer(std::string_view name, std::size_t dimension, unsigned bits,
+                           const QuantizerOptions& options) {
+    if (bits < 1 || bits > 8)
+        throw usage_error("{} bits are not possible (a quantizer takes 1 to 8): choose --bits 1 to 8", bits);
     const ParsedName parsed = parse_name(name);
     std::vector<std::string> names;
     for (const auto& maker : makers()) {
         names.push_back(maker.entry.name);
         if (maker.entry.name != parsed.name) continue;
         if (!parsed.values.empty() || !parsed.options.empty())
-            throw usage_error("\"{}\": {} takes no options after a colon; use --rotation, --codebook, --norm", parsed.text,
-                              parsed.name);
+            throw usage_error("\"{}\": {} takes no options after a colon; use --rotation, --codebook, --norm",
+                              parsed.text, parsed.name);
         return maker.make(dimension, bits, options);
     }
     throw usage_error("unknown quantizer \"{}\"{}", parsed.name, suggestion(parsed.name, names));

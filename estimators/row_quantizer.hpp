@@ -33,9 +33,9 @@ struct QuantizerOptions {
     RotationKind rotation = RotationKind::haar;
     CodebookKind codebook = CodebookKind::sphere;  ///< law of a rotated coordinate: exact at this d, or its limit
     NumberFormat norm = NumberFormat::fp16;
-    unsigned factor_bits = 4;                      ///< per entry of a stored singular vector
+    unsigned factor_bits = 4;  ///< per entry of a stored singular vector
     stream::StudySeed seed;
-    std::uint64_t rotation_index = 0;              ///< which rotation of the seed: one a layer, head and side
+    std::uint64_t rotation_index = 0;  ///< which rotation of the seed: one a layer, head and side
 };
 
 /// One line of `spiked list quantizers`.

@@ -26,8 +26,8 @@ struct Shrinkage {
     std::vector<double> strengths;        ///< estimated singular values of the clean signal
     std::vector<double> overlap_left;     ///< squared inner products of true and observed vectors
     std::vector<double> overlap_right;
-    std::vector<double> shrunk;           ///< what replaces each observed singular value; 0 <= shrunk <= observed
-    std::string note;                     ///< why the answer is empty or degraded; empty when there is nothing to say
+    std::vector<double> shrunk;  ///< what replaces each observed singular value; 0 <= shrunk <= observed
+    std::string note;            ///< why the answer is empty or degraded; empty when there is nothing to say
 };
 
 }  // namespace spiked::estimators

@@ -11,8 +11,8 @@ namespace {
 std::size_t parse_rank(const std::string& text, const ParsedName& parsed) {
     const auto rank = to_integer(text);
     if (!rank || *rank < 0)
-        throw usage_error("\"{}\": rank \"{}\" is not a whole number of at least 0: write for example {}:1", parsed.text,
-                          text, parsed.name);
+        throw usage_error("\"{}\": rank \"{}\" is not a whole number of at least 0: write for example {}:1",
+                          parsed.text, text, parsed.name);
     return static_cast<std::size_t>(*rank);
 }
 
@@ -26,14 +26,15 @@ void refuse_unknown_options(const ParsedName& parsed, const std::vector<std::str
 SpectralEstimator make_eoptshrink(const ParsedName& parsed, theory::Loss loss) {
     refuse_unknown_options(parsed, {"rank", "pilot", "margin", "impute"});
     if (!parsed.values.empty())
-        throw usage_error("\"{}\": this version has no reading \"{}\" of eoptshrink (only the reference): write eoptshrink",
-                          parsed.text, parsed.values.front());
+        throw usage_error(
+            "\"{}\": this version has no reading \"{}\" of eoptshrink (only the reference): write eoptshrink",
+            parsed.text, parsed.values.front());
     EOptShrinkOptions options{.loss = loss};
     if (const auto rank = parsed.option("rank")) options.rank = parse_rank(*rank, parsed);
     if (const auto pilot = parsed.option("pilot")) {
         if (*pilot != "p" && *pilot != "d")
-            throw usage_error("\"{}\": pilot is p (from the short side) or d (from the columns), not \"{}\"", parsed.text,
-                              *pilot);
+            throw usage_error("\"{}\": pilot is p (from the short side) or d (from the columns), not \"{}\"",
+                              parsed.text, *pilot);
         options.pilot_from_columns = *pilot == "d";
     }
     if (const auto margin = parsed.option("margin")) {
@@ -76,12 +77,16 @@ struct Maker {
 
 const std::vector<Maker>& makers() {
     static const std::vector<Maker> table = {
-        {{"eoptshrink", "optimal shrinkage under noise of unknown separable covariance, rank by the bulk edge",
+        {{"eoptshrink",
+          "optimal shrinkage under noise of unknown separable covariance, rank by the bulk edge",
           {"rank=R (oracle rank; default: by the edge)", "pilot=p|d (default p)", "margin=M (default p^(-1/3))",
            "impute=none|j|j-1 (default j-1)"},
           "paper Algorithm 2, reference reading; Su & Wu 2022"},
          make_eoptshrink},
-        {{"svd", "truncated SVD at the given rank, values kept as they are", {":R (rank, required)"}, "Eckart & Young 1936"},
+        {{"svd",
+          "truncated SVD at the given rank, values kept as they are",
+          {":R (rank, required)"},
+          "Eckart & Young 1936"},
          make_truncated_svd},
     };
     return table;

@@ -64,7 +64,8 @@ RowQuantizer turboquant_mse(std::size_t dimension, unsigned bits, const Quantize
                           : theory::lloyd_max_normal(index_bits);
     if (options.rotation == RotationKind::haar)
         setup->rotation = stream::haar_frame(
-            stream::Stream(options.seed, "quantizer", stream::Role::rotation, options.rotation_index), dimension, dimension);
+            stream::Stream(options.seed, "quantizer", stream::Role::rotation, options.rotation_index), dimension,
+            dimension);
     return {"tq-mse", [setup](const arma::mat& rows) { return encode(*setup, rows); },
             [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); }};
 }

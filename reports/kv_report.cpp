@@ -22,8 +22,8 @@ std::string kv_text(const validation::KvTable& table) {
             text += fmt::format("  {} tokens of partial last blocks left out\n", input.tokens_skipped);
     }
     for (const auto side : {sim::Side::key, sim::Side::value}) {
-        TextTable rows({"method", "B", "mean rank", "bits", "paper bits", "rel. L2 %", "IP bias", "IP std", "IP bias plain",
-                        "IP std plain"});
+        TextTable rows({"method", "B", "mean rank", "bits", "paper bits", "rel. L2 %", "IP bias", "IP std",
+                        "IP bias plain", "IP std plain"});
         std::uint64_t blocks = 0;
         for (const auto& row : table.rows) {
             if (row.side != side) continue;
@@ -37,7 +37,8 @@ std::string kv_text(const validation::KvTable& table) {
     text += fmt::format(
         "\nMeans over blocks; in brackets the standard error in the last digits, clustered by {} ({} clusters).\n"
         "bits: stored bits an entry, counted from the bytes. paper bits: b + r (n + d) b_s / (n d), norms left out.\n"
-        "IP: error of the cosine of different rows, decoded rows renormalised as in the paper; plain: not renormalised.\n",
+        "IP: error of the cosine of different rows, decoded rows renormalised as in the paper; plain: not "
+        "renormalised.\n",
         table.cluster == "head" ? "layer and head" : table.cluster, table.clusters);
     return text;
 }
@@ -52,25 +53,33 @@ Json ledger_json(const std::vector<double>& bits_per_entry) {
 Json kv_json(const validation::KvTable& table) {
     Json inputs = Json::array();
     for (const auto& input : table.inputs)
-        inputs.push(Json::object({{"file", input.file}, {"sha256", input.sha256}, {"model", input.model},
+        inputs.push(Json::object({{"file", input.file},
+                                  {"sha256", input.sha256},
+                                  {"model", input.model},
                                   {"blocks", static_cast<std::int64_t>(input.blocks)},
                                   {"tokens_skipped", static_cast<std::int64_t>(input.tokens_skipped)}}));
     Json rows = Json::array();
     for (const auto& row : table.rows) {
-        Json line = Json::object({{"side", std::string(side_name(row.side))}, {"method", row.method},
-                                  {"bits", static_cast<std::int64_t>(row.bits)}, {"bits_per_entry", row.bits_per_entry},
-                                  {"paper_bits", row.paper_bits.mean}, {"ledger", ledger_json(row.ledger)}});
+        Json line = Json::object({{"side", std::string(side_name(row.side))},
+                                  {"method", row.method},
+                                  {"bits", static_cast<std::int64_t>(row.bits)},
+                                  {"bits_per_entry", row.bits_per_entry},
+                                  {"paper_bits", row.paper_bits.mean},
+                                  {"ledger", ledger_json(row.ledger)}});
         const std::pair<const char*, const ClusteredMean*> means[] = {
-            {"mean_rank", &row.rank}, {"relative_l2", &row.relative_l2}, {"ip_bias", &row.ip_bias},
-            {"ip_std", &row.ip_std}, {"ip_bias_plain", &row.ip_bias_plain}, {"ip_std_plain", &row.ip_std_plain}};
+            {"mean_rank", &row.rank}, {"relative_l2", &row.relative_l2},     {"ip_bias", &row.ip_bias},
+            {"ip_std", &row.ip_std},  {"ip_bias_plain", &row.ip_bias_plain}, {"ip_std_plain", &row.ip_std_plain}};
         for (const auto& [name, value] : means) line.set(name, value->mean);
         for (const auto& [name, value] : means) line.set(std::string("mcse_") + name, value->standard_error);
         line.set("mcse_paper_bits", row.paper_bits.standard_error);
         line.set("blocks", static_cast<std::int64_t>(row.blocks));
         rows.push(std::move(line));
     }
-    return Json::object({{"schema", "spiked.kv/1"}, {"inputs", std::move(inputs)}, {"cluster", table.cluster},
-                         {"clusters", table.clusters}, {"rows", std::move(rows)}});
+    return Json::object({{"schema", "spiked.kv/1"},
+                         {"inputs", std::move(inputs)},
+                         {"cluster", table.cluster},
+                         {"clusters", table.clusters},
+                         {"rows", std::move(rows)}});
 }
 
 }  // namespace spiked::reports

@@ -26,10 +26,14 @@ struct Disguise {
 
 std::string_view format_name(FileKind kind) {
     switch (kind) {
-        case FileKind::safetensors: return "safetensors";
-        case FileKind::npy: return ".npy";
-        case FileKind::zip: return ".npz";
-        case FileKind::text: return "csv";
+        case FileKind::safetensors:
+            return "safetensors";
+        case FileKind::npy:
+            return ".npy";
+        case FileKind::zip:
+            return ".npz";
+        case FileKind::text:
+            return "csv";
     }
     throw bug("file kind {} has no name", static_cast<int>(kind));
 }
@@ -100,9 +104,10 @@ void ByteFile::read(std::uint64_t offset, std::span<std::byte> out) const {
             throw input_error("{}: cannot be read at byte {} ({}): check the disk", path_, offset,
                               std::generic_category().message(errno));
         if (count == 0)
-            throw input_error("{}: shrank while it was read (it had {} when opened, now it ends before byte {}): "
-                              "wait until the program that writes it has finished",
-                              path_, bytes_text(size_), offset + 1);
+            throw input_error(
+                "{}: shrank while it was read (it had {} when opened, now it ends before byte {}): "
+                "wait until the program that writes it has finished",
+                path_, bytes_text(size_), offset + 1);
         offset += static_cast<std::uint64_t>(count);
         out = out.subspan(static_cast<std::size_t>(count));
     }

@@ -12,8 +12,7 @@ Covariance Covariance::ar1(double rho, std::size_t size) {
     Covariance covariance(size, theory::toeplitz_ar1_spectrum(rho, size));
     arma::mat matrix(size, size);
     for (arma::uword j = 0; j < size; ++j)
-        for (arma::uword i = 0; i < size; ++i)
-            matrix(i, j) = std::pow(rho, static_cast<double>(i > j ? i - j : j - i));
+        for (arma::uword i = 0; i < size; ++i) matrix(i, j) = std::pow(rho, static_cast<double>(i > j ? i - j : j - i));
     if (!arma::sqrtmat_sympd(covariance.dense_root_, matrix))
         throw bug("the square root of an AR(1) covariance with rho = {} failed", rho);
     return covariance;

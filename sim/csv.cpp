@@ -93,8 +93,10 @@ private:
         for (std::size_t i = 0; i < cells.size(); ++i) {
             const auto value = number(cells[i].text);
             if (!value)
-                throw input_error("{}:{}:{}: {} is not a number (cell {} of {}; commas separate cells): correct the "
-                                  "cell", path_, line_, cells[i].column, in_quotes(cells[i].text), i + 1, cells.size());
+                throw input_error(
+                    "{}:{}:{}: {} is not a number (cell {} of {}; commas separate cells): correct the "
+                    "cell",
+                    path_, line_, cells[i].column, in_quotes(cells[i].text), i + 1, cells.size());
             values_.push_back(*value);
         }
         if (cells.size() != columns_)

@@ -107,8 +107,10 @@ bool is_decodable(DType dtype) {
         case DType::i32:
         case DType::u32:
         case DType::i64:
-        case DType::u64: return true;
-        default: return is_block_dtype(dtype);
+        case DType::u64:
+            return true;
+        default:
+            return is_block_dtype(dtype);
     }
 }
 
@@ -118,19 +120,32 @@ void decode(std::span<const std::byte> bytes, DType dtype, std::span<double> out
     switch (dtype) {
         case DType::boolean:
             return decode_each<std::uint8_t>(bytes, out, order, [](std::uint8_t v) { return v != 0 ? 1.0 : 0.0; });
-        case DType::u8: return decode_number<std::uint8_t>(bytes, out, order);
-        case DType::i8: return decode_number<std::int8_t>(bytes, out, order);
-        case DType::i16: return decode_number<std::int16_t>(bytes, out, order);
-        case DType::u16: return decode_number<std::uint16_t>(bytes, out, order);
-        case DType::f16: return decode_each<std::uint16_t>(bytes, out, order, from_float16);
-        case DType::bf16: return decode_each<std::uint16_t>(bytes, out, order, from_bfloat16);
-        case DType::i32: return decode_number<std::int32_t>(bytes, out, order);
-        case DType::u32: return decode_number<std::uint32_t>(bytes, out, order);
-        case DType::f32: return decode_number<float>(bytes, out, order);
-        case DType::f64: return decode_number<double>(bytes, out, order);
-        case DType::i64: return decode_number<std::int64_t>(bytes, out, order);
-        case DType::u64: return decode_number<std::uint64_t>(bytes, out, order);
-        default: throw bug("decode: {} is not decodable", dtype_name(dtype));
+        case DType::u8:
+            return decode_number<std::uint8_t>(bytes, out, order);
+        case DType::i8:
+            return decode_number<std::int8_t>(bytes, out, order);
+        case DType::i16:
+            return decode_number<std::int16_t>(bytes, out, order);
+        case DType::u16:
+            return decode_number<std::uint16_t>(bytes, out, order);
+        case DType::f16:
+            return decode_each<std::uint16_t>(bytes, out, order, from_float16);
+        case DType::bf16:
+            return decode_each<std::uint16_t>(bytes, out, order, from_bfloat16);
+        case DType::i32:
+            return decode_number<std::int32_t>(bytes, out, order);
+        case DType::u32:
+            return decode_number<std::uint32_t>(bytes, out, order);
+        case DType::f32:
+            return decode_number<float>(bytes, out, order);
+        case DType::f64:
+            return decode_number<double>(bytes, out, order);
+        case DType::i64:
+            return decode_number<std::int64_t>(bytes, out, order);
+        case DType::u64:
+            return decode_number<std::uint64_t>(bytes, out, order);
+        default:
+            throw bug("decode: {} is not decodable", dtype_name(dtype));
     }
 }
 
@@ -138,15 +153,24 @@ std::optional<std::size_t> encode(std::span<const double> values, DType dtype, s
     if (out.size() != values.size() * (dtype_bits(dtype) / 8))
         throw bug("encode: {} bytes for {} elements of {}", out.size(), values.size(), dtype_name(dtype));
     switch (dtype) {
-        case DType::f16: encode_each<std::uint16_t>(values, out, to_float16); break;
-        case DType::bf16: encode_each<std::uint16_t>(values, out, to_bfloat16); break;
-        case DType::f32: encode_each<float>(values, out, [](double v) { return static_cast<float>(v); }); break;
-        case DType::f64: encode_each<double>(values, out, [](double v) { return v; }); break;
-        default: throw bug("encode: {} is not written", dtype_name(dtype));
+        case DType::f16:
+            encode_each<std::uint16_t>(values, out, to_float16);
+            break;
+        case DType::bf16:
+            encode_each<std::uint16_t>(values, out, to_bfloat16);
+            break;
+        case DType::f32:
+            encode_each<float>(values, out, [](double v) { return static_cast<float>(v); });
+            break;
+        case DType::f64:
+            encode_each<double>(values, out, [](double v) { return v; });
+            break;
+        default:
+            throw bug("encode: {} is not written", dtype_name(dtype));
     }
     const double limit = first_overflow(dtype);
-    const auto lost = std::find_if(values.begin(), values.end(),
-                                   [&](double v) { return std::isfinite(v) && std::abs(v) >= limit; });
+    const auto lost =
+        std::find_if(values.begin(), values.end(), [&](double v) { return std::isfinite(v) && std::abs(v) >= limit; });
     if (lost == values.end()) return std::nullopt;
     return static_cast<std::size_t>(lost - values.begin());
 }

@@ -33,8 +33,10 @@ std::size_t count_of(std::string_view text, std::string_view part) {
 
 void check_pattern(const std::string& pattern) {
     if (count_of(pattern, layer_mark) != 1 || count_of(pattern, side_mark) != 1)
-        throw usage_error("tensor pattern {} is not usable ({{layer}} and {{side}} must stand in it once each): write "
-                          "for example layers.{{layer}}.{{side}}", in_quotes(pattern));
+        throw usage_error(
+            "tensor pattern {} is not usable ({{layer}} and {{side}} must stand in it once each): write "
+            "for example layers.{{layer}}.{{side}}",
+            in_quotes(pattern));
 }
 
 /// The layer in `name` when it is the pattern with this word for its side.
@@ -103,9 +105,10 @@ KvDump::KvDump(const std::string& path, const DumpOptions& options) : options_(o
     if (tensors_.empty()) {
         std::vector<std::string> names;
         for (const auto& tensor : stored) names.push_back(tensor.name);
-        throw input_error("{}: no tensor is named like {} (it has {}): say how the cache is named with --tensor, for "
-                          "example {{side}}_cache.{{layer}}", path, in_quotes(options_.tensor_pattern),
-                          names.empty() ? "no tensors" : list_text(names));
+        throw input_error(
+            "{}: no tensor is named like {} (it has {}): say how the cache is named with --tensor, for "
+            "example {{side}}_cache.{{layer}}",
+            path, in_quotes(options_.tensor_pattern), names.empty() ? "no tensors" : list_text(names));
     }
     std::vector<bool> matched(stored.size());
     for (const auto& tensor : tensors_) matched[tensor.index] = true;
@@ -119,16 +122,18 @@ void KvDump::choose_layout(const std::vector<DumpTensor>& found) {
     const auto& first = file_->tensors()[found.front().index];
     const auto legal = legal_layouts(first.shape, stated_tokens(metadata()));
     if (legal.empty())
-        throw input_error("{}: tensor {} has shape {} (a cache tensor has 3 axes, head, token and dim in any order, or "
-                          "a batch axis of size 1 in front of them): reshape it", path(), in_quotes(first.name),
-                          shape_text(first.shape));
+        throw input_error(
+            "{}: tensor {} has shape {} (a cache tensor has 3 axes, head, token and dim in any order, or "
+            "a batch axis of size 1 in front of them): reshape it",
+            path(), in_quotes(first.name), shape_text(first.shape));
     std::string text = options_.layout;
     if (text.empty()) {
         const auto* stated = find_metadata(metadata(), "layout");
         if (stated == nullptr)
-            throw input_error("{}: layout of tensor {} unknown (shape {} can be {}; the file names none): say which "
-                              "with --layout", path(), in_quotes(first.name), shape_text(first.shape),
-                              fmt::join(legal, " or "));
+            throw input_error(
+                "{}: layout of tensor {} unknown (shape {} can be {}; the file names none): say which "
+                "with --layout",
+                path(), in_quotes(first.name), shape_text(first.shape), fmt::join(legal, " or "));
         text = *stated;
     }
     const auto layout = parse_layout(text);
@@ -160,9 +165,10 @@ void KvDump::set_sizes() {
             throw input_error("{} is empty (shape {}): dump at least one token", where, shape_text(held.shape));
         if (tokens && *tokens != axes.tokens &&
             std::find(held.shape.begin(), held.shape.end(), *tokens) != held.shape.end())
-            throw input_error("{} of shape {} does not fit layout {} (its token axis has {}, the metadata state {} "
-                              "tokens; it can be {}): correct the layout with --layout", where,
-                              shape_text(held.shape), layout_.text(), axes.tokens, *tokens, choices);
+            throw input_error(
+                "{} of shape {} does not fit layout {} (its token axis has {}, the metadata state {} "
+                "tokens; it can be {}): correct the layout with --layout",
+                where, shape_text(held.shape), layout_.text(), axes.tokens, *tokens, choices);
         tensor.heads = axes.heads;
         tensor.tokens = axes.tokens;
         tensor.dim = axes.dim;
@@ -175,10 +181,10 @@ void KvDump::set_sizes() {
             throw input_error("{}: tensors {} and {} are both the {} of layer {} (one is needed): rename one", path(),
                               in_quotes(a.name), in_quotes(b.name), side_name(a.side), a.layer);
         if (b.side == Side::value && (a.heads != b.heads || a.tokens != b.tokens))
-            throw input_error("{}: tensors {} and {} disagree (in layout {} they have {} and {} heads, {} and {} "
-                              "tokens): correct the layout with --layout, or dump the layer again", path(),
-                              in_quotes(a.name), in_quotes(b.name), layout_.text(), a.heads, b.heads, a.tokens,
-                              b.tokens);
+            throw input_error(
+                "{}: tensors {} and {} disagree (in layout {} they have {} and {} heads, {} and {} "
+                "tokens): correct the layout with --layout, or dump the layer again",
+                path(), in_quotes(a.name), in_quotes(b.name), layout_.text(), a.heads, b.heads, a.tokens, b.tokens);
     }
 }
 
@@ -209,10 +215,11 @@ arma::mat KvDump::read_block(const DumpTensor& tensor, std::size_t head, std::si
             first_row = i;
             first_column = j;
         }
-    throw input_error("{}: tensor {} holds {} NaN or infinite values in head {}, tokens {} to {} (first at token {}, "
-                      "dim {}, counted from 0): dump it again, in BF16 or F32 if it overflowed F16", path(),
-                      in_quotes(tensor.name), count, head, first_token, first_token + tokens - 1,
-                      first_token + first_row, first_column);
+    throw input_error(
+        "{}: tensor {} holds {} NaN or infinite values in head {}, tokens {} to {} (first at token {}, "
+        "dim {}, counted from 0): dump it again, in BF16 or F32 if it overflowed F16",
+        path(), in_quotes(tensor.name), count, head, first_token, first_token + tokens - 1, first_token + first_row,
+        first_column);
 }
 
 }  // namespace spiked::sim

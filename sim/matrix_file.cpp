@@ -72,8 +72,8 @@ Selected select(const SafetensorsFile& file, const std::optional<std::string>& s
         if (tensors.size() == 1) return {&tensors.front(), std::nullopt};
         std::vector<std::string> names;
         for (const auto& tensor : tensors) names.push_back(tensor.name);
-        throw input_error("{}: {} tensors in it ({}): name one as FILE.safetensors:TENSOR", file.path(),
-                          tensors.size(), names.empty() ? "nothing can be read" : list_text(names));
+        throw input_error("{}: {} tensors in it ({}): name one as FILE.safetensors:TENSOR", file.path(), tensors.size(),
+                          names.empty() ? "nothing can be read" : list_text(names));
     }
     for (const auto& tensor : tensors)
         if (tensor.name == *selector) return {&tensor, std::nullopt};
@@ -104,9 +104,10 @@ TensorLayout layout_for(const SafetensorsFile& file, const TensorInfo& tensor, c
         throw input_error("{} has shape {} (a matrix has 2 axes, a cache tensor 3: head, token and dim): reshape it",
                           where, shape_text(tensor.shape));
     if (text.empty())
-        throw input_error("{} has an unknown layout (shape {} can be {}; the file names none): put a layout into its "
-                          "metadata, or save one head as a matrix", where, shape_text(tensor.shape),
-                          fmt::join(legal, " or "));
+        throw input_error(
+            "{} has an unknown layout (shape {} can be {}; the file names none): put a layout into its "
+            "metadata, or save one head as a matrix",
+            where, shape_text(tensor.shape), fmt::join(legal, " or "));
     const auto layout = parse_layout(text);
     if (!layout || !layout->fits(tensor.shape))
         throw input_error("{} of shape {} does not fit layout {} (it can be {}): correct the layout", where,
@@ -166,8 +167,10 @@ void refuse_nonfinite(const arma::mat& matrix, const std::string& where) {
             first_row = i;
             first_column = j;
         }
-    throw input_error("{}: {} NaN or infinite values (first at row {}, column {}, counted from 0): remove or replace "
-                      "them", where, count, first_row, first_column);
+    throw input_error(
+        "{}: {} NaN or infinite values (first at row {}, column {}, counted from 0): remove or replace "
+        "them",
+        where, count, first_row, first_column);
 }
 
 arma::mat read_matrix(const std::string& spec, const std::string& layout) {

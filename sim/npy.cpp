@@ -55,8 +55,10 @@ public:
 
 private:
     [[noreturn]] void fail(const char* expected) const {
-        throw input_error("{}: .npy header malformed at its byte {} (expected {}): the file is damaged, save the array "
-                          "again", where_, at_, expected);
+        throw input_error(
+            "{}: .npy header malformed at its byte {} (expected {}): the file is damaged, save the array "
+            "again",
+            where_, at_, expected);
     }
     void skip_blanks() {
         while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
@@ -83,8 +85,10 @@ private:
     std::string descr() {
         skip_blanks();
         if (at_ < text_.size() && text_[at_] == '[')
-            throw input_error("{}: holds records with named fields (one number an element is needed): save the field "
-                              "you want, for example with np.save(FILE, a[\"field\"])", where_);
+            throw input_error(
+                "{}: holds records with named fields (one number an element is needed): save the field "
+                "you want, for example with np.save(FILE, a[\"field\"])",
+                where_);
         return quoted_text();
     }
     bool truth() {
@@ -168,14 +172,16 @@ void check_size(NpyHeader& header, const ByteSource& source) {
                           source.where, shape_text(header.shape), in_quotes(header.descr));
     const std::uint64_t present = source.size - header.data_offset;
     if (needed > present)
-        throw input_error("{}: truncated (shape {} of {} needs {} of data, found {}): likely an incomplete download, "
-                          "fetch or save it again", source.where, shape_text(header.shape), in_quotes(header.descr),
-                          bytes_text(needed), bytes_text(present));
+        throw input_error(
+            "{}: truncated (shape {} of {} needs {} of data, found {}): likely an incomplete download, "
+            "fetch or save it again",
+            source.where, shape_text(header.shape), in_quotes(header.descr), bytes_text(needed), bytes_text(present));
     if (needed < present)
-        throw input_error("{}: {} after the array (shape {} of {} needs {}, found {}): the header is damaged or "
-                          "several arrays were saved into one file; save them as .npz", source.where,
-                          bytes_text(present - needed), shape_text(header.shape), in_quotes(header.descr),
-                          bytes_text(needed), bytes_text(present));
+        throw input_error(
+            "{}: {} after the array (shape {} of {} needs {}, found {}): the header is damaged or "
+            "several arrays were saved into one file; save them as .npz",
+            source.where, bytes_text(present - needed), shape_text(header.shape), in_quotes(header.descr),
+            bytes_text(needed), bytes_text(present));
 }
 
 }  // namespace
@@ -184,8 +190,10 @@ NpyHeader read_npy_header(const ByteSource& source) {
     std::array<std::byte, 12> start{};
     constexpr std::uint64_t shortest = 10;  // magic, version, length
     if (source.size < shortest)
-        throw input_error("{}: truncated (expected at least {} bytes of .npy header, found {}): likely an incomplete "
-                          "download, fetch or save it again", source.where, shortest, source.size);
+        throw input_error(
+            "{}: truncated (expected at least {} bytes of .npy header, found {}): likely an incomplete "
+            "download, fetch or save it again",
+            source.where, shortest, source.size);
     source.read(0, std::span(start).first(std::min<std::uint64_t>(start.size(), source.size)));
     if (std::string_view(reinterpret_cast<const char*>(start.data()), magic.size()) != magic)
         throw input_error("{}: not a .npy array (its first bytes are not \\x93NUMPY): save it with np.save",
@@ -202,8 +210,10 @@ NpyHeader read_npy_header(const ByteSource& source) {
         throw input_error("{}: .npy header of {} bytes (at most {} are accepted): the file is damaged", source.where,
                           length, largest_header);
     if (source.size < text_offset || length > source.size - text_offset)
-        throw input_error("{}: truncated in its .npy header (expected {} bytes, found {}): likely an incomplete "
-                          "download, fetch or save it again", source.where, text_offset + length, source.size);
+        throw input_error(
+            "{}: truncated in its .npy header (expected {} bytes, found {}): likely an incomplete "
+            "download, fetch or save it again",
+            source.where, text_offset + length, source.size);
     std::string text(length, '\0');
     source.read(text_offset, std::as_writable_bytes(std::span(text)));
     NpyHeader header = HeaderText(text, source.where).parse();
@@ -217,16 +227,22 @@ DType require_dtype(const NpyHeader& header, const std::string& where) {
     if (header.dtype) return *header.dtype;
     const std::string_view code = std::string_view(header.descr).substr(std::min<std::size_t>(1, header.descr.size()));
     if (code.starts_with('O'))
-        throw input_error("{}: holds Python objects (dtype {}; they are pickles, which can run programs, and are never "
-                          "read): save numbers, for example a.astype(np.float64)", where, in_quotes(header.descr));
+        throw input_error(
+            "{}: holds Python objects (dtype {}; they are pickles, which can run programs, and are never "
+            "read): save numbers, for example a.astype(np.float64)",
+            where, in_quotes(header.descr));
     if (code == "V2")
-        throw input_error("{}: holds raw two-byte elements (dtype {}, which is how NumPy saves bfloat16): save "
-                          "a.astype(np.float32), or write BF16 safetensors", where, in_quotes(header.descr));
+        throw input_error(
+            "{}: holds raw two-byte elements (dtype {}, which is how NumPy saves bfloat16): save "
+            "a.astype(np.float32), or write BF16 safetensors",
+            where, in_quotes(header.descr));
     if (code.starts_with('c'))
         throw input_error("{}: holds complex numbers (dtype {}): save a.real or a.imag", where,
                           in_quotes(header.descr));
-    throw input_error("{}: dtype {} is not read (f2, f4, f8, i1 to i8, u1 to u8 and b1 are): save "
-                      "a.astype(np.float64)", where, in_quotes(header.descr));
+    throw input_error(
+        "{}: dtype {} is not read (f2, f4, f8, i1 to i8, u1 to u8 and b1 are): save "
+        "a.astype(np.float64)",
+        where, in_quotes(header.descr));
 }
 
 void read_npy_elements(const ByteSource& source, const NpyHeader& header, std::uint64_t first_element,
@@ -281,8 +297,8 @@ arma::mat read_npy(const std::string& path) {
 }
 
 void write_npy(const std::string& path, const arma::mat& matrix) {
-    std::string text = fmt::format("{{'descr': '<f8', 'fortran_order': True, 'shape': ({}, {}), }}", matrix.n_rows,
-                                   matrix.n_cols);
+    std::string text =
+        fmt::format("{{'descr': '<f8', 'fortran_order': True, 'shape': ({}, {}), }}", matrix.n_rows, matrix.n_cols);
     constexpr std::size_t start = 10;
     constexpr std::size_t alignment = 64;
     text.append((alignment - (start + text.size() + 1) % alignment) % alignment, ' ');

@@ -45,8 +45,7 @@ Archive open_archive(const std::string& path) {
 
 OpenMember open_member(zip_t* archive, std::uint64_t index, const std::string& where) {
     OpenMember member(zip_fopen_index(archive, index, 0));
-    if (!member)
-        throw input_error("{} cannot be opened (zip: {}): save the .npz again", where, zip_strerror(archive));
+    if (!member) throw input_error("{} cannot be opened (zip: {}): save the .npz again", where, zip_strerror(archive));
     return member;
 }
 
@@ -57,8 +56,10 @@ void read_exactly(zip_file_t* member, std::span<std::byte> out, const std::strin
             throw input_error("{} is damaged (zip: {}): fetch or save the .npz again", where,
                               zip_file_strerror(member));
         if (count == 0)
-            throw input_error("{} ends {} bytes early (its size in the archive is wrong): fetch or save the "
-                              ".npz again", where, out.size());
+            throw input_error(
+                "{} ends {} bytes early (its size in the archive is wrong): fetch or save the "
+                ".npz again",
+                where, out.size());
         out = out.subspan(static_cast<std::size_t>(count));
     }
 }
@@ -76,17 +77,20 @@ ByteSource prefix_source(zip_t* archive, std::uint64_t index, std::uint64_t size
 void check_member(const zip_stat_t& status, const std::string& where) {
     constexpr zip_uint64_t needed = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
     if ((status.valid & needed) != needed)
-        throw input_error("{} has no size (the archive does not say how long it is): save the .npz again",
-                          where);
+        throw input_error("{} has no size (the archive does not say how long it is): save the .npz again", where);
     if ((status.valid & ZIP_STAT_ENCRYPTION_METHOD) != 0 && status.encryption_method != ZIP_EM_NONE)
         throw input_error("{} is encrypted (no password is asked for): save the .npz without a password", where);
     if (status.comp_method != ZIP_CM_STORE && status.comp_method != ZIP_CM_DEFLATE)
-        throw input_error("{} is packed by zip method {} (0 stored and 8 deflated are read): save it with "
-                          "np.savez or np.savez_compressed", where, status.comp_method);
+        throw input_error(
+            "{} is packed by zip method {} (0 stored and 8 deflated are read): save it with "
+            "np.savez or np.savez_compressed",
+            where, status.comp_method);
     const bool stored = status.comp_method == ZIP_CM_STORE;
     if (stored ? status.size != status.comp_size : status.size / largest_expansion > status.comp_size)
-        throw input_error("{} claims {} out of {} packed (more than its packing can hold): the file is damaged "
-                          "or forged", where, bytes_text(status.size), bytes_text(status.comp_size));
+        throw input_error(
+            "{} claims {} out of {} packed (more than its packing can hold): the file is damaged "
+            "or forged",
+            where, bytes_text(status.size), bytes_text(status.comp_size));
 }
 
 }  // namespace

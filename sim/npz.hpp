@@ -11,8 +11,8 @@
 namespace spiked::sim {
 
 struct NpzMember {
-    std::string name;    ///< without .npy
-    NpyHeader header;    ///< fills the member exactly
+    std::string name;         ///< without .npy
+    NpyHeader header;         ///< fills the member exactly
     std::uint64_t size = 0;   ///< bytes when unpacked
     std::uint64_t index = 0;  ///< in the archive
 };

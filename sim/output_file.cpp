@@ -53,8 +53,8 @@ void OutputFile::fail(int why) const {
                           reason, bytes_text(expected_bytes_));
     if (why == ENOENT)
         throw write_error("{}: cannot be written (its folder does not exist): create the folder first", path_);
-    throw write_error("{}: cannot be written ({}): choose another place or check the permissions of its folder",
-                      path_, reason);
+    throw write_error("{}: cannot be written ({}): choose another place or check the permissions of its folder", path_,
+                      reason);
 }
 
 void OutputFile::write(std::span<const std::byte> bytes) {

@@ -60,13 +60,17 @@ std::optional<std::vector<std::size_t>> sizes_of(const Json* list) {
 
 Metadata parse_metadata(const Json& json, const std::string& path) {
     if (json.members() == nullptr)
-        throw input_error("{}: __metadata__ is not an object (it maps names to texts): the file is damaged or was "
-                          "written by a faulty program", path);
+        throw input_error(
+            "{}: __metadata__ is not an object (it maps names to texts): the file is damaged or was "
+            "written by a faulty program",
+            path);
     Metadata metadata;
     for (const auto& [key, value] : *json.members()) {
         if (value.string() == nullptr)
-            throw input_error("{}: metadata {} is not a text (the format allows only texts there): write it as a "
-                              "string", path, in_quotes(key));
+            throw input_error(
+                "{}: metadata {} is not a text (the format allows only texts there): write it as a "
+                "string",
+                path, in_quotes(key));
         metadata.emplace_back(key, *value.string());
     }
     return metadata;
@@ -81,27 +85,39 @@ TensorInfo parse_tensor(const std::string& name, const Json& json, const std::st
     if (dtype_text == nullptr)
         throw input_error("{} has no dtype (a text such as \"F16\" is needed): the header is damaged", where);
     if (!shape)
-        throw input_error("{} has no usable shape (a list of integers, none negative, is needed): the header is "
-                          "damaged", where);
+        throw input_error(
+            "{} has no usable shape (a list of integers, none negative, is needed): the header is "
+            "damaged",
+            where);
     if (!offsets || offsets->size() != 2)
-        throw input_error("{} has no usable data_offsets (two integers, none negative, are needed): the header is "
-                          "damaged", where);
+        throw input_error(
+            "{} has no usable data_offsets (two integers, none negative, are needed): the header is "
+            "damaged",
+            where);
     const auto dtype = dtype_of_name(*dtype_text);
     if (!dtype)
-        throw input_error("{} has unknown dtype {} (F16, BF16, F32 and F64 are read, the format's other types are "
-                          "skipped): write it again with one of these", where, in_quotes(*dtype_text));
+        throw input_error(
+            "{} has unknown dtype {} (F16, BF16, F32 and F64 are read, the format's other types are "
+            "skipped): write it again with one of these",
+            where, in_quotes(*dtype_text));
     const std::uint64_t begin = (*offsets)[0];
     const std::uint64_t end = (*offsets)[1];
     if (begin > end)
-        throw input_error("{} has reversed data_offsets [{}, {}] (the end lies before the beginning): the header is "
-                          "damaged", where, begin, end);
+        throw input_error(
+            "{} has reversed data_offsets [{}, {}] (the end lies before the beginning): the header is "
+            "damaged",
+            where, begin, end);
     const auto needed = bytes_of(*shape, *dtype);
     if (!needed)
-        throw input_error("{} has shape {} of {} (its size overflows 64 bits or is no whole number of bytes): the "
-                          "header is damaged or forged", where, shape_text(*shape), *dtype_text);
+        throw input_error(
+            "{} has shape {} of {} (its size overflows 64 bits or is no whole number of bytes): the "
+            "header is damaged or forged",
+            where, shape_text(*shape), *dtype_text);
     if (*needed != end - begin)
-        throw input_error("{} of shape {} and dtype {} needs {} bytes (its data_offsets [{}, {}] hold {}): the header "
-                          "is damaged", where, shape_text(*shape), *dtype_text, *needed, begin, end, end - begin);
+        throw input_error(
+            "{} of shape {} and dtype {} needs {} bytes (its data_offsets [{}, {}] hold {}): the header "
+            "is damaged",
+            where, shape_text(*shape), *dtype_text, *needed, begin, end, end - begin);
     return {name, *dtype, *shape, begin, *needed};
 }
 
@@ -119,30 +135,34 @@ void check_tiling(const std::vector<TensorInfo>& tensors, const ByteFile& file, 
     for (const auto* tensor : order) {
         const std::uint64_t tensor_end = tensor->offset + tensor->bytes;
         if (tensor->offset > end && tensor_end > present)
-            throw input_error("{}: tensor {} is out of range (its data_offsets [{}, {}] end beyond the {} of data, and "
-                              "no tensor fills the gap before it): the header is damaged or forged",
-                              file.path(), in_quotes(tensor->name), tensor->offset, tensor_end, bytes_text(present));
+            throw input_error(
+                "{}: tensor {} is out of range (its data_offsets [{}, {}] end beyond the {} of data, and "
+                "no tensor fills the gap before it): the header is damaged or forged",
+                file.path(), in_quotes(tensor->name), tensor->offset, tensor_end, bytes_text(present));
         if (tensor->offset > end)
-            throw input_error("{}: a hole of {} bytes before tensor {} (data from {} to {} belong to no tensor): the "
-                              "header is damaged or forged",
-                              file.path(), tensor->offset - end, in_quotes(tensor->name), end, tensor->offset);
+            throw input_error(
+                "{}: a hole of {} bytes before tensor {} (data from {} to {} belong to no tensor): the "
+                "header is damaged or forged",
+                file.path(), tensor->offset - end, in_quotes(tensor->name), end, tensor->offset);
         if (tensor->offset < end)
-            throw input_error("{}: tensors {} and {} overlap (one ends at {}, the other begins at {}): the header is "
-                              "damaged or forged",
-                              file.path(), in_quotes(before->name), in_quotes(tensor->name), end, tensor->offset);
+            throw input_error(
+                "{}: tensors {} and {} overlap (one ends at {}, the other begins at {}): the header is "
+                "damaged or forged",
+                file.path(), in_quotes(before->name), in_quotes(tensor->name), end, tensor->offset);
         if (cut == nullptr && tensor_end > present) cut = tensor;
         end = tensor_end;
         before = tensor;
     }
     if (cut != nullptr)
-        throw input_error("{}: truncated in tensor {} (expected {}, found {}): likely an incomplete download, fetch it "
-                          "again",
-                          file.path(), in_quotes(cut->name), bytes_text(data_begin + end), bytes_text(file.size()));
+        throw input_error(
+            "{}: truncated in tensor {} (expected {}, found {}): likely an incomplete download, fetch it "
+            "again",
+            file.path(), in_quotes(cut->name), bytes_text(data_begin + end), bytes_text(file.size()));
     if (end < present)
-        throw input_error("{}: {} after the last tensor (expected {}, found {}): the header is damaged or two files "
-                          "were joined",
-                          file.path(), bytes_text(present - end), bytes_text(data_begin + end),
-                          bytes_text(file.size()));
+        throw input_error(
+            "{}: {} after the last tensor (expected {}, found {}): the header is damaged or two files "
+            "were joined",
+            file.path(), bytes_text(present - end), bytes_text(data_begin + end), bytes_text(file.size()));
 }
 
 Json header_entry(const TensorSource& tensor, std::uint64_t begin, std::uint64_t end) {
@@ -161,9 +181,10 @@ void write_values(OutputFile& out, const TensorSource& tensor, std::uint64_t ele
         const auto encoded = std::span(bytes).first(count * (dtype_bits(tensor.dtype) / 8));
         tensor.values(first, part);
         if (const auto lost = encode(part, tensor.dtype, encoded))
-            throw write_error("{}: tensor {} cannot be written as {} (element {} is {}, too large for it): choose a "
-                              "wider dtype", path, in_quotes(tensor.name), dtype_name(tensor.dtype), first + *lost,
-                              part[*lost]);
+            throw write_error(
+                "{}: tensor {} cannot be written as {} (element {} is {}, too large for it): choose a "
+                "wider dtype",
+                path, in_quotes(tensor.name), dtype_name(tensor.dtype), first + *lost, part[*lost]);
         out.write(encoded);
     }
 }
@@ -179,8 +200,10 @@ const std::string* find_metadata(const Metadata& metadata, std::string_view key)
 SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
     refuse_other_format(file_, FileKind::safetensors);
     if (file_.size() < length_bytes)
-        throw input_error("{}: truncated (expected at least {} bytes, the length of the header, found {}): likely an "
-                          "incomplete download, fetch it again", file_.path(), length_bytes, file_.size());
+        throw input_error(
+            "{}: truncated (expected at least {} bytes, the length of the header, found {}): likely an "
+            "incomplete download, fetch it again",
+            file_.path(), length_bytes, file_.size());
     std::array<std::byte, length_bytes> length{};
     file_.read(0, length);
     const std::uint64_t header_bytes = little_endian(length);
@@ -188,8 +211,10 @@ SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
         throw input_error("{}: header of {} bytes (at most {} are legal): the file is damaged or not safetensors",
                           file_.path(), header_bytes, largest_header);
     if (header_bytes > file_.size() - length_bytes)
-        throw input_error("{}: truncated in its header (expected {} bytes of header, found {}): likely an incomplete "
-                          "download, fetch it again", file_.path(), header_bytes, file_.size() - length_bytes);
+        throw input_error(
+            "{}: truncated in its header (expected {} bytes of header, found {}): likely an incomplete "
+            "download, fetch it again",
+            file_.path(), header_bytes, file_.size() - length_bytes);
     parse_header(header_bytes);
 }
 
@@ -197,8 +222,10 @@ void SafetensorsFile::parse_header(std::uint64_t header_bytes) {
     std::string text(header_bytes, '\0');
     file_.read(length_bytes, std::as_writable_bytes(std::span(text)));
     if (!text.starts_with('{'))
-        throw input_error("{}: header is not a JSON object (it must begin with a brace): the file is damaged or not "
-                          "safetensors", path());
+        throw input_error(
+            "{}: header is not a JSON object (it must begin with a brace): the file is damaged or not "
+            "safetensors",
+            path());
     constexpr int max_depth = 8;  // a legal header has 3 levels
     const Json header = Json::parse(text, path() + ": header", max_depth);
     const std::uint64_t data_begin = length_bytes + header_bytes;
@@ -224,8 +251,10 @@ const TensorInfo& SafetensorsFile::tensor(const std::string& name) const {
 
 void SafetensorsFile::read(const TensorInfo& tensor, std::uint64_t first_element, std::span<double> out) const {
     if (!is_block_dtype(tensor.dtype))
-        throw input_error("{}: tensor {} has dtype {} (only F16, BF16, F32 and F64 are read as numbers): convert it "
-                          "first", path(), in_quotes(tensor.name), dtype_name(tensor.dtype));
+        throw input_error(
+            "{}: tensor {} has dtype {} (only F16, BF16, F32 and F64 are read as numbers): convert it "
+            "first",
+            path(), in_quotes(tensor.name), dtype_name(tensor.dtype));
     const std::uint64_t elements = tensor.elements();
     if (first_element > elements || out.size() > elements - first_element)
         throw bug("{}: tensor {}: {} elements asked for at {} of {}", path(), in_quotes(tensor.name), out.size(),

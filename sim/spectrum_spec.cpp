@@ -51,9 +51,7 @@ const std::array kinds{
     Kind{"power", 1, Count::optional, "power:A[:N]",
          [](const std::vector<double>& v, std::size_t n) { return theory::power_spectrum(v[0], n); }},
     Kind{"wishart", 1, Count::optional, "wishart:ASPECT[:N]",
-         [](const std::vector<double>& v, std::size_t n) {
-             return theory::wishart_spectrum(AspectRatio(v[0]), n);
-         }},
+         [](const std::vector<double>& v, std::size_t n) { return theory::wishart_spectrum(AspectRatio(v[0]), n); }},
 };
 
 Error wrong_words(const std::string& spec, const Kind& kind) {
@@ -67,8 +65,7 @@ Spectrum from_numbers(const std::string& spec, const Kind& kind, const std::vect
         if (parts.size() <= next) throw wrong_words(spec, kind);
         for (const auto& word : split(parts[next++], ',')) {
             const auto value = to_number(word);
-            if (!value)
-                throw usage_error("spectrum \"{}\": \"{}\" is not a number: write {}", spec, word, kind.usage);
+            if (!value) throw usage_error("spectrum \"{}\": \"{}\" is not a number: write {}", spec, word, kind.usage);
             numbers.push_back(*value);
         }
         if (numbers.size() != kind.numbers) throw wrong_words(spec, kind);
@@ -97,8 +94,10 @@ Spectrum from_sample(const std::string& path) {
     for (std::size_t j = 0; j < matrix.n_cols; ++j)
         for (std::size_t i = 0; i < j; ++i)
             if (std::abs(matrix(i, j) - matrix(j, i)) > symmetric_to * scale)
-                throw input_error("{}: not symmetric (row {}, column {}, counted from 0, holds {}, its mirror {}): "
-                                  "give a covariance matrix", path, i, j, matrix(i, j), matrix(j, i));
+                throw input_error(
+                    "{}: not symmetric (row {}, column {}, counted from 0, holds {}, its mirror {}): "
+                    "give a covariance matrix",
+                    path, i, j, matrix(i, j), matrix(j, i));
     arma::vec values;
     if (!arma::eig_sym(values, 0.5 * (matrix + matrix.t())))
         throw input_error("{}: its eigenvalues cannot be computed (LAPACK did not converge): check the matrix", path);

@@ -9,8 +9,8 @@
 
 namespace spiked::sim {
 
-/// S~ = S + A^{1/2} X B^{1/2} (paper, spiked model): n x d, entries of X independent N(0, 1/d), S of the given strengths
-/// (absolute, singular-value scale) with Haar singular vectors.
+/// S~ = S + A^{1/2} X B^{1/2} (paper, spiked model): n x d, entries of X independent N(0, 1/d), S of the given
+/// strengths (absolute, singular-value scale) with Haar singular vectors.
 struct SpikedModel {
     Covariance row;     ///< A, n x n
     Covariance column;  ///< B, d x d

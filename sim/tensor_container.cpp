@@ -21,8 +21,7 @@ class SafetensorsContainer : public TensorContainer {
 public:
     explicit SafetensorsContainer(const std::string& path) : file_(path) {
         for (const auto& tensor : file_.tensors())
-            tensors_.push_back(
-                {tensor.name, tensor.dtype, std::string(dtype_name(tensor.dtype)), tensor.shape, false});
+            tensors_.push_back({tensor.name, tensor.dtype, std::string(dtype_name(tensor.dtype)), tensor.shape, false});
     }
     const std::string& path() const override { return file_.path(); }
     const Metadata& metadata() const override { return file_.metadata(); }

@@ -65,8 +65,8 @@ TensorAxes axes_of(const TensorLayout& layout, std::span<const std::size_t> shap
         steps[axis] = step;
         step *= shape[axis];
     }
-    return {shape[layout.head],  shape[layout.token],  shape[layout.dim],
-            steps[layout.head],  steps[layout.token],  steps[layout.dim]};
+    return {shape[layout.head], shape[layout.token], shape[layout.dim],
+            steps[layout.head], steps[layout.token], steps[layout.dim]};
 }
 
 arma::mat gather_block(const TensorAxes& axes, std::size_t head, std::size_t first_token, std::size_t tokens,
@@ -92,8 +92,7 @@ arma::mat gather_block(const TensorAxes& axes, std::size_t head, std::size_t fir
     for (std::size_t i = 0; i < outer; ++i) {
         if (!at_once) read(first + i * outer_step, buffer);
         const double* from = buffer.data() + (at_once ? i * outer_step : 0);
-        for (std::size_t j = 0; j < inner; ++j)
-            (rows_outside ? block.at(i, j) : block.at(j, i)) = from[j * inner_step];
+        for (std::size_t j = 0; j < inner; ++j) (rows_outside ? block.at(i, j) : block.at(j, i)) = from[j * inner_step];
     }
     return block;
 }

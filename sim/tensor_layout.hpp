@@ -12,10 +12,10 @@ namespace spiked::sim {
 /// Which axis of a stored tensor is what: a permutation of head,token,dim, or one behind a batch axis of size 1.
 /// Never guessed: a tensor of one shape is legal in several layouts.
 struct TensorLayout {
-    std::size_t head = 0;   ///< position of the axis
+    std::size_t head = 0;  ///< position of the axis
     std::size_t token = 1;
     std::size_t dim = 2;
-    std::size_t axes = 3;   ///< 4 with a batch axis in front
+    std::size_t axes = 3;  ///< 4 with a batch axis in front
 
     /// `head,token,dim`.
     [[nodiscard]] std::string text() const;

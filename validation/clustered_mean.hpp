@@ -20,7 +20,8 @@ struct ClusteredMean {
 };
 
 /// mean = sum / count over all clusters; se^2 = G/(G-1) sum_g (S_g - n_g mean)^2 / N^2, the linearised ratio estimator,
-/// which for clusters of equal size is the usual error of the mean of cluster means (Cochran, Sampling Techniques, ch. 9).
+/// which for clusters of equal size is the usual error of the mean of cluster means (Cochran, Sampling Techniques, ch.
+/// 9).
 [[nodiscard]] ClusteredMean clustered_mean(const std::map<std::string, ClusterSum>& clusters);
 
 }  // namespace spiked::validation

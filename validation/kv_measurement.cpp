@@ -46,7 +46,8 @@ std::uint64_t rotation_index(const sim::DumpTensor& tensor, std::size_t head) {
     return std::uint64_t{tensor.layer} << 32 | std::uint64_t{head} << 2 | static_cast<std::uint64_t>(tensor.side);
 }
 
-void measure_head(const KvPlan& plan, const std::vector<estimators::Method>& methods, const sim::KvDump& dump, Head& unit) {
+void measure_head(const KvPlan& plan, const std::vector<estimators::Method>& methods, const sim::KvDump& dump,
+                  Head& unit) {
     const sim::DumpTensor& tensor = *unit.tensor;
     estimators::QuantizerOptions options = plan.quantizer;
     options.rotation_index = rotation_index(tensor, unit.head);
@@ -75,8 +76,9 @@ void measure_head(const KvPlan& plan, const std::vector<estimators::Method>& met
                 ++to.blocks;
             }
         } catch (const Error& error) {
-            throw Error(error.code(), fmt::format("{}: tensor {}, head {}, tokens {} to {}: {}", dump.path(), tensor.name,
-                                                  unit.head, first, first + plan.block_tokens - 1, error.what()));
+            throw Error(error.code(),
+                        fmt::format("{}: tensor {}, head {}, tokens {} to {}: {}", dump.path(), tensor.name, unit.head,
+                                    first, first + plan.block_tokens - 1, error.what()));
         }
     }
 }
@@ -104,8 +106,10 @@ std::vector<Head> list_heads(const KvPlan& plan, const std::vector<sim::KvDump>&
             }
         }
         if (inputs[f].blocks == 0)
-            throw input_error("{}: no layer, head and side is left to measure (--layers, --heads or --side exclude all): "
-                              "see spiked kv inspect {}", dumps[f].path(), dumps[f].path());
+            throw input_error(
+                "{}: no layer, head and side is left to measure (--layers, --heads or --side exclude all): "
+                "see spiked kv inspect {}",
+                dumps[f].path(), dumps[f].path());
     }
     return heads;
 }

@@ -15,7 +15,8 @@ namespace {
 /// Test point A of research note spectral.md 12: eigenvalues, 40-digit reference answers.
 std::vector<double> point_a() {
     std::vector<double> s;
-    for (const double lambda : {40.0, 20.0, 6.0, 5.5, 5.0, 4.5, 4.0, 3.5, 3.0, 2.5, 2.0, 1.5}) s.push_back(std::sqrt(lambda));
+    for (const double lambda : {40.0, 20.0, 6.0, 5.5, 5.0, 4.5, 4.0, 3.5, 3.0, 2.5, 2.0, 1.5})
+        s.push_back(std::sqrt(lambda));
     return s;
 }
 
@@ -41,8 +42,8 @@ void expect_point_a(Shape shape, const Expected (&expected)[2]) {
 }
 
 TEST(EOptShrinkReference, TestPointASquare) {
-    expect_point_a({12, 12}, {{5.69576213008351, .905915265324803, .905915265324803, 5.159877861301568, 5.69576213008351,
-                               4.623993592519626},
+    expect_point_a({12, 12}, {{5.69576213008351, .905915265324803, .905915265324803, 5.159877861301568,
+                               5.69576213008351, 4.623993592519626},
                               {3.559895960028874, .8143894638838523, .8143894638838523, 2.899141762370206,
                                3.559895960028874, 2.238387564711538}});
 }
@@ -102,8 +103,8 @@ TEST(EOptShrink, ScalesWithTheDataOverThreeHundredOrders) {
 }
 
 TEST(EOptShrink, PilotCountFollowsTheShortSide) {
-    const std::pair<std::size_t, std::size_t> table[] = {{16, 3},   {32, 5},   {64, 7},    {128, 11},  {256, 15},
-                                                         {512, 22}, {1024, 31}, {2048, 42}, {4096, 50}, {1, 0}, {2, 0}};
+    const std::pair<std::size_t, std::size_t> table[] = {
+        {16, 3}, {32, 5}, {64, 7}, {128, 11}, {256, 15}, {512, 22}, {1024, 31}, {2048, 42}, {4096, 50}, {1, 0}, {2, 0}};
     for (const auto& [side, k] : table) EXPECT_EQ(pilot_count(side), k) << side;
 }
 
@@ -160,8 +161,9 @@ TEST(EOptShrink, OptionsChangeWhatTheySay) {
 }
 
 TEST(SpectralEstimator, WrongNamesAndOptionsAreRefused) {
-    for (const char* name : {"eoptshrnk", "eoptshrink:edge", "eoptshrink:rank=x", "eoptshrink:rank=-1", "eoptshrink:margn=1",
-                             "eoptshrink:pilot=q", "eoptshrink:impute=k", "svd", "svd:x", "svd:1:2", "svd:1:rank=1", ""}) {
+    for (const char* name :
+         {"eoptshrnk", "eoptshrink:edge", "eoptshrink:rank=x", "eoptshrink:rank=-1", "eoptshrink:margn=1",
+          "eoptshrink:pilot=q", "eoptshrink:impute=k", "svd", "svd:x", "svd:1:2", "svd:1:rank=1", ""}) {
         try {
             (void)spectral_estimator(name);
             ADD_FAILURE() << name << " was accepted";

@@ -25,9 +25,8 @@ arma::mat gaussian(std::size_t rows, std::size_t columns, std::uint64_t replicat
     return matrix;
 }
 
-const QuantizerOptions golden_flags = {.rotation = RotationKind::identity,
-                                       .codebook = CodebookKind::normal,
-                                       .norm = NumberFormat::fp64};
+const QuantizerOptions golden_flags = {
+    .rotation = RotationKind::identity, .codebook = CodebookKind::normal, .norm = NumberFormat::fp64};
 
 double relative_error(const arma::mat& decoded, const arma::mat& block) {
     return arma::norm(decoded - block, "fro") / arma::norm(block, "fro");
@@ -111,8 +110,8 @@ TEST(TurboQuantLaw, DistortionIsThatOfTheSphereAtEveryWidthAndRate) {
     for (const std::size_t d : {16, 32, 64, 128})
         for (unsigned bits = 1; bits <= 4; ++bits) {
             const double expected = theory::lloyd_max_sphere(static_cast<int>(d), static_cast<int>(bits)).distortion;
-            const auto found = measure_distortion(d, bits, gaussian(8192, d, d), {.norm = NumberFormat::fp64, .seed = seed},
-                                                  expected, tests);
+            const auto found = measure_distortion(d, bits, gaussian(8192, d, d),
+                                                  {.norm = NumberFormat::fp64, .seed = seed}, expected, tests);
             EXPECT_LT(std::abs(found.deviation), found.limit)
                 << "d=" << d << " b=" << bits << ", detectable share of D: " << 2 * found.limit / expected;
         }
@@ -139,8 +138,9 @@ TEST(TurboQuantControl, WrongLawsAreSeen) {
     const auto limit_law = measure_distortion(16, 2, gaussian(8192, 16, 16), {.norm = NumberFormat::fp64, .seed = seed},
                                               theory::lloyd_max_normal(2).distortion, 16);
     EXPECT_GT(std::abs(limit_law.deviation), limit_law.limit);
-    const auto unrotated = measure_distortion(32, 2, arma::eye(32, 32), {.rotation = RotationKind::identity, .norm = NumberFormat::fp64},
-                                              theory::lloyd_max_sphere(32, 2).distortion, 16);
+    const auto unrotated =
+        measure_distortion(32, 2, arma::eye(32, 32), {.rotation = RotationKind::identity, .norm = NumberFormat::fp64},
+                           theory::lloyd_max_sphere(32, 2).distortion, 16);
     EXPECT_GT(std::abs(unrotated.deviation), unrotated.limit);
 }
 
@@ -187,11 +187,16 @@ TEST(TurboQuant, RowsThatCannotBeStoredAreRefused) {
         message_of([&] { (void)quantizer.encode(rows); }, ExitCode::unusable_input);
     }
     const Encoded whole = quantizer.encode(arma::mat(3, 4, arma::fill::ones));
-    message_of([&] { (void)quantizer.decode({whole.bytes.data(), whole.bytes.size() - 1}, 3); }, ExitCode::unusable_input);
+    message_of(
+        [&] {
+            (void)quantizer.decode({whole.bytes.data(), whole.bytes.size() - 1}, 3);
+        },
+        ExitCode::unusable_input);
 }
 
 TEST(TurboQuant, BitsOutsideOneToEightAndUnknownNamesAreRefused) {
-    for (const unsigned bits : {0U, 9U}) message_of([&] { (void)row_quantizer("tq-mse", 8, bits, {}); }, ExitCode::usage);
+    for (const unsigned bits : {0U, 9U})
+        message_of([&] { (void)row_quantizer("tq-mse", 8, bits, {}); }, ExitCode::usage);
     const std::string message = message_of([&] { (void)parse_method("tq-mes"); }, ExitCode::usage);
     EXPECT_NE(message.find("did you mean \"tq-mse\""), std::string::npos) << message;
     for (const char* name : {"eoptshrink", "svd:1+", "+tq-mse", "svd+tq-mse", "tq-mse:3+tq-mse", ""})
@@ -200,7 +205,9 @@ TEST(TurboQuant, BitsOutsideOneToEightAndUnknownNamesAreRefused) {
 
 TEST(TurboQuant, SeedAndIndexChooseTheRotation) {
     const arma::mat rows = gaussian(1, 64, 4);
-    const auto bytes = [&](const QuantizerOptions& options) { return row_quantizer("tq-mse", 64, 4, options).encode(rows).bytes; };
+    const auto bytes = [&](const QuantizerOptions& options) {
+        return row_quantizer("tq-mse", 64, 4, options).encode(rows).bytes;
+    };
     EXPECT_EQ(bytes({.seed = seed}), bytes({.seed = seed}));
     EXPECT_NE(bytes({.seed = seed}), bytes({.seed = stream::StudySeed::parse("0x1")}));
     EXPECT_NE(bytes({.seed = seed}), bytes({.seed = seed, .rotation_index = 1}));
@@ -221,7 +228,8 @@ TEST(Compressor, BitsOfACompositionAddUpByHand) {
 }
 
 TEST(Compressor, TheResidualIsFormedAfterTheFactorsAreDecoded) {
-    // A strong rank-one block: an open loop would keep the 4-bit factors' error (over 10 %) whatever the residual's bits.
+    // A strong rank-one block: an open loop would keep the 4-bit factors' error (over 10 %) whatever the residual's
+    // bits.
     const arma::mat block = 50.0 * arma::normalise(gaussian(128, 1, 6)) * arma::normalise(gaussian(128, 1, 7)).t() +
                             gaussian(128, 128, 8) / std::sqrt(128.0);
     AnalysedBlock analysed(block);

@@ -30,8 +30,8 @@ struct Sums {
 
 /// What is compared with the law for each spike.
 enum Quantity { outlier, true_left, true_right, left, right, shrunk, oracle, quantities };
-constexpr const char* quantity_names[] = {"outlier", "true overlap left", "true overlap right", "overlap left",
-                                          "overlap right", "shrunk", "oracle shrunk"};
+constexpr const char* quantity_names[] = {
+    "outlier", "true overlap left", "true overlap right", "overlap left", "overlap right", "shrunk", "oracle shrunk"};
 
 struct Case {
     const char* name;
@@ -49,8 +49,9 @@ struct Measured {
 Measured measure(const Case& setting) {
     sim::SpikedModel model{setting.row_rho == 0.0 ? sim::Covariance::identity(setting.rows)
                                                   : sim::Covariance::ar1(setting.row_rho, setting.rows),
-                           setting.column_decay == 0.0 ? sim::Covariance::identity(setting.columns)
-                                                       : sim::Covariance::exponential(setting.column_decay, setting.columns),
+                           setting.column_decay == 0.0
+                               ? sim::Covariance::identity(setting.columns)
+                               : sim::Covariance::exponential(setting.column_decay, setting.columns),
                            {}};
     const theory::SeparableLaw law(model.row.spectrum(), model.column.spectrum(),
                                    AspectRatio::of(setting.rows, setting.columns));
@@ -86,10 +87,16 @@ Measured measure(const Case& setting) {
 
 double predicted(const theory::SpikePrediction& law, Quantity quantity) {
     switch (quantity) {
-        case outlier: return law.outlier.value;
-        case true_left: case left: return law.overlap_left.value;
-        case true_right: case right: return law.overlap_right.value;
-        default: return law.shrunk(theory::Loss::frobenius).value;
+        case outlier:
+            return law.outlier.value;
+        case true_left:
+        case left:
+            return law.overlap_left.value;
+        case true_right:
+        case right:
+            return law.overlap_right.value;
+        default:
+            return law.shrunk(theory::Loss::frobenius).value;
     }
 }
 
@@ -158,7 +165,8 @@ TEST(SpikedBlockControl, WrongLawsFail) {
               bias_margin(shrunk, found.law[1], setting.columns) + z * found.spikes[1][shrunk].error());
     // Left and right exchanged: at n = 2 d the two overlaps differ.
     const auto& sums = found.spikes[1][left];
-    EXPECT_GT(std::abs(sums.mean() - found.law[1].overlap_right.value), bias_margin(left, found.law[1], 128) + z * sums.error());
+    EXPECT_GT(std::abs(sums.mean() - found.law[1].overlap_right.value),
+              bias_margin(left, found.law[1], 128) + z * sums.error());
 }
 
 // Above the threshold of the law but below the boundary of the rank rule, whose margin costs these spikes.
@@ -184,7 +192,8 @@ TEST(AnalysedBlock, EmptyLinesLeaveTheSpectrumAndComeBackAsZeros) {
     const sim::SpikedModel model{sim::Covariance::identity(30), sim::Covariance::identity(20), {{5.0}}};
     const arma::mat core = sim::sample(model, seed, "strip", 0).observed;
     arma::mat padded(33, 22);
-    const arma::uvec rows = arma::find(arma::regspace(0, 32) != 4 && arma::regspace(0, 32) != 11 && arma::regspace(0, 32) != 32);
+    const arma::uvec rows =
+        arma::find(arma::regspace(0, 32) != 4 && arma::regspace(0, 32) != 11 && arma::regspace(0, 32) != 32);
     const arma::uvec columns = arma::find(arma::regspace(0, 21) != 0 && arma::regspace(0, 21) != 7);
     padded.submat(rows, columns) = core;
     AnalysedBlock whole(core);
@@ -206,7 +215,8 @@ TEST(Decomposition, VectorsAreOrthonormalAndReproduceTheBlock) {
     for (const auto& [n, d] : {std::pair{7, 5}, std::pair{5, 7}, std::pair{1, 6}, std::pair{6, 1}, std::pair{64, 64}}) {
         const auto size = static_cast<std::size_t>(std::min(n, d));
         const sim::SpikedModel model{sim::Covariance::identity(static_cast<std::size_t>(n)),
-                                     sim::Covariance::identity(static_cast<std::size_t>(d)), {}};
+                                     sim::Covariance::identity(static_cast<std::size_t>(d)),
+                                     {}};
         const arma::mat block = sim::sample(model, seed, "decomposition", 0).observed;
         const auto s = singular_values(block);
         const auto vectors = leading_vectors(block, size);

@@ -16,8 +16,10 @@ StudySeed StudySeed::parse(std::string_view text) {
         const char lower = static_cast<char>(*at | 0x20);
         const bool decimal = *at >= '0' && *at <= '9';
         if (place >= 32 || !(decimal || (lower >= 'a' && lower <= 'f')))
-            throw usage_error("seed \"{}\" is not usable (it must be 0x and up to 32 hex digits): "
-                              "give for example 0x5eed", text);
+            throw usage_error(
+                "seed \"{}\" is not usable (it must be 0x and up to 32 hex digits): "
+                "give for example 0x5eed",
+                text);
         const int value = decimal ? *at - '0' : lower - 'a' + 10;
         seed.bytes[15 - place / 2] |= static_cast<std::uint8_t>(value << (place % 2 * 4));
     }

@@ -31,8 +31,8 @@ public:
     /// Four words of one element; `draw` counts the calls when an element needs more than four.
     [[nodiscard]] PhiloxCounter words(std::uint32_t element, std::uint16_t draw = 0) const {
         return philox_4x32_10({element, static_cast<std::uint32_t>(role_) | static_cast<std::uint32_t>(draw) << 16,
-                           static_cast<std::uint32_t>(replicate_), static_cast<std::uint32_t>(replicate_ >> 32)},
-                          key_);
+                               static_cast<std::uint32_t>(replicate_), static_cast<std::uint32_t>(replicate_ >> 32)},
+                              key_);
     }
     [[nodiscard]] PhiloxKey key() const { return key_; }
 

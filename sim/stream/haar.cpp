@@ -12,7 +12,8 @@ arma::mat haar_frame(const Stream& stream, std::size_t dimension, std::size_t co
     if (columns == 0) return gaussian;
     arma::mat frame;
     arma::mat triangle;
-    if (!arma::qr_econ(frame, triangle, gaussian)) throw bug("QR of a {} x {} Gaussian matrix failed", dimension, columns);
+    if (!arma::qr_econ(frame, triangle, gaussian))
+        throw bug("QR of a {} x {} Gaussian matrix failed", dimension, columns);
     for (arma::uword j = 0; j < columns; ++j)
         if (triangle(j, j) < 0.0) frame.col(j) *= -1.0;
     return frame;

@@ -15,10 +15,9 @@ using PhiloxKey = std::array<std::uint32_t, 2>;
     for (int round = 0; round < 10; ++round) {
         const std::uint64_t product_0 = multiplier_0 * counter[0];
         const std::uint64_t product_1 = multiplier_1 * counter[2];
-        counter = {static_cast<std::uint32_t>(product_1 >> 32) ^ counter[1] ^ key[0],
-                   static_cast<std::uint32_t>(product_1),
-                   static_cast<std::uint32_t>(product_0 >> 32) ^ counter[3] ^ key[1],
-                   static_cast<std::uint32_t>(product_0)};
+        counter = {
+            static_cast<std::uint32_t>(product_1 >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(product_1),
+            static_cast<std::uint32_t>(product_0 >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(product_0)};
         key[0] += 0x9E3779B9U;
         key[1] += 0xBB67AE85U;
     }

@@ -53,7 +53,8 @@ void expect_block(const arma::mat& block, std::size_t head, std::size_t first, s
 void expect_refused(const std::string& path, const DumpOptions& options,
                     std::initializer_list<std::string_view> parts) {
     expect_error(ExitCode::unusable_input, [&] { KvDump dump(path, options); }, {path});
-    expect_error(ExitCode::unusable_input, [&] { KvDump dump(path, options); }, parts);
+    expect_error(
+        ExitCode::unusable_input, [&] { KvDump dump(path, options); }, parts);
 }
 
 std::string write_dump(const ScratchFolder& scratch, const Metadata& metadata,
@@ -125,12 +126,11 @@ TEST(KvDump, LayoutsOfWideTensors) {
         std::vector<double> stored(wide_heads * many_tokens * dim);
         std::iota(stored.begin(), stored.end(), 0.0);
         for (const bool fortran : {false, true}) {
-            const auto block = gather_block(axes_of(layout, shape, fortran), 17, 30, 20,
-                                            [&](std::uint64_t first, std::span<double> out) {
-                                                ASSERT_LE(first + out.size(), stored.size());
-                                                std::copy_n(stored.begin() + static_cast<std::ptrdiff_t>(first),
-                                                            out.size(), out.begin());
-                                            });
+            const auto block = gather_block(
+                axes_of(layout, shape, fortran), 17, 30, 20, [&](std::uint64_t first, std::span<double> out) {
+                    ASSERT_LE(first + out.size(), stored.size());
+                    std::copy_n(stored.begin() + static_cast<std::ptrdiff_t>(first), out.size(), out.begin());
+                });
             std::vector<std::size_t> at(layout.axes, 0);
             at[layout.head] = 17;
             for (std::size_t t = 0; t < 20; ++t)
@@ -215,10 +215,10 @@ TEST(KvDump, ReadsEveryBlockDtype) {
 TEST(KvDump, OtherNamesAndTensorsOutsideThePattern) {
     const ScratchFolder scratch;
     const std::vector<std::size_t> shape{2, 3, 4};
-    const auto path = write_dump(scratch, htd,
-                                 {filled("value_cache.10", shape), filled("key_cache.2", shape),
-                                  filled("readout.wo", {4, 4}), filled("key_cache.x", shape),
-                                  filled("key_cache.10", shape), filled("value_cache.2", shape)});
+    const auto path =
+        write_dump(scratch, htd,
+                   {filled("value_cache.10", shape), filled("key_cache.2", shape), filled("readout.wo", {4, 4}),
+                    filled("key_cache.x", shape), filled("key_cache.10", shape), filled("value_cache.2", shape)});
     DumpOptions options;
     options.tensor_pattern = "{side}_cache.{layer}";
     const KvDump dump(path, options);
@@ -231,16 +231,17 @@ TEST(KvDump, OtherNamesAndTensorsOutsideThePattern) {
 
 TEST(KvDump, ShortSideWords) {
     const ScratchFolder scratch;
-    const KvDump dump(write_dump(scratch, htd, {filled("layers.0.k", {2, 3, 4}), filled("layers.0.v", {2, 3, 4}),
-                                                filled("layers.0.q", {4, 3, 4})}));
+    const KvDump dump(write_dump(
+        scratch, htd,
+        {filled("layers.0.k", {2, 3, 4}), filled("layers.0.v", {2, 3, 4}), filled("layers.0.q", {4, 3, 4})}));
     ASSERT_EQ(dump.tensors().size(), 3U);
     EXPECT_EQ(dump.tensors()[2].side, Side::query);
 }
 
 TEST(KvDump, PromptIdUnderAnotherKey) {
     const ScratchFolder scratch;
-    const auto path = write_dump(scratch, {{"layout", "head,token,dim"}, {"doc", "a17"}},
-                                 {filled("layers.0.key", {2, 3, 4})});
+    const auto path =
+        write_dump(scratch, {{"layout", "head,token,dim"}, {"doc", "a17"}}, {filled("layers.0.key", {2, 3, 4})});
     EXPECT_EQ(KvDump(path).prompt_id(), std::nullopt);
     EXPECT_EQ(KvDump(path).model(), "");
     DumpOptions options;
@@ -251,8 +252,9 @@ TEST(KvDump, PromptIdUnderAnotherKey) {
 TEST(KvDumpLayout, MissingIsNotGuessed) {
     const ScratchFolder scratch;
     const auto path = write_dump(scratch, {{"tokens", "512"}}, {filled("layers.0.key", {2, 512, 128})});
-    expect_refused(path, {}, {"layout of tensor \"layers.0.key\" unknown", "[2, 512, 128]",
-                              "head,token,dim or dim,token,head", "--layout"});
+    expect_refused(
+        path, {},
+        {"layout of tensor \"layers.0.key\" unknown", "[2, 512, 128]", "head,token,dim or dim,token,head", "--layout"});
     DumpOptions options;
     options.layout = "head,token,dim";
     EXPECT_EQ(KvDump(path, options).tensors()[0].tokens, 512U);
@@ -261,8 +263,9 @@ TEST(KvDumpLayout, MissingIsNotGuessed) {
 TEST(KvDumpLayout, MustFitTheShape) {
     const ScratchFolder scratch;
     const auto path = write_dump(scratch, htd, {filled("layers.0.key", {1, 2, 3, 4})});
-    expect_refused(path, {}, {"\"layers.0.key\" of shape [1, 2, 3, 4] does not fit layout head,token,dim",
-                              "batch,head,token,dim"});
+    expect_refused(
+        path, {},
+        {"\"layers.0.key\" of shape [1, 2, 3, 4] does not fit layout head,token,dim", "batch,head,token,dim"});
     DumpOptions options;
     options.layout = "batch,head,token,dim";
     EXPECT_EQ(KvDump(path, options).tensors()[0].dim, 4U);
@@ -272,13 +275,17 @@ TEST(KvDumpLayout, MustFitTheShape) {
 
 TEST(KvDumpLayout, StatedTokensMustBeOnTheTokenAxis) {
     const ScratchFolder scratch;
-    const auto path = write_dump(scratch, {{"layout", "token,head,dim"}, {"tokens", "512"}},
-                                 {filled("layers.0.key", {2, 512, 8})});
-    expect_refused(path, {}, {"[2, 512, 8]", "layout token,head,dim", "token axis has 2", "512 tokens",
-                              "head,token,dim or dim,token,head"});
+    const auto path =
+        write_dump(scratch, {{"layout", "token,head,dim"}, {"tokens", "512"}}, {filled("layers.0.key", {2, 512, 8})});
+    expect_refused(
+        path, {},
+        {"[2, 512, 8]", "layout token,head,dim", "token axis has 2", "512 tokens", "head,token,dim or dim,token,head"});
     // A window keeps fewer tokens than the prompt had.
     EXPECT_EQ(KvDump(write_dump(scratch, {{"layout", "head,token,dim"}, {"tokens", "512"}},
-                                {filled("layers.0.key", {2, 100, 8})})).tensors()[0].tokens, 100U);
+                                {filled("layers.0.key", {2, 100, 8})}))
+                  .tensors()[0]
+                  .tokens,
+              100U);
 }
 
 TEST(KvDumpLayout, WrongWords) {
@@ -371,7 +378,9 @@ a = (100 * h + 10 * t + d).astype("f2")
 np.savez("plain.npz", **{"layers.0.key": a, "layers.0.value": np.asfortranarray(a), "note": np.array("x")})
 np.savez_compressed("packed.npz", **{"layers.%d.%s" % (l, s): a for l in range(3) for s in ("key", "value")})
 np.save("layers.4.key.npy", a[None])
-)" + "'").c_str()), 0);
+)" + "'")
+                              .c_str()),
+              0);
     DumpOptions options;
     options.layout = "head,token,dim";
     for (const char* name : {"plain.npz", "packed.npz"}) {

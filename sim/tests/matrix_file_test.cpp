@@ -19,7 +19,8 @@ void expect_bad_csv(const std::string& text, std::initializer_list<std::string_v
     const ScratchFolder scratch;
     const auto path = scratch.write("m.csv", text);
     expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path); }, {path});
-    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path); }, parts);
+    expect_error(
+        ExitCode::unusable_input, [&] { (void)read_matrix(path); }, parts);
 }
 
 void expect_equal(const arma::mat& found, const arma::mat& expected) {
@@ -41,7 +42,9 @@ TEST(Csv, Reads) {
     const arma::mat expected{{1, 2.5, -3}, {4e2, 0, 0.125}};
     expect_equal(csv("1,2.5,-3\n4e2,0,.125\n"), expected);
     expect_equal(csv("1,2.5,-3\r\n\r\n 4e2\t, +0 ,.125"), expected);
-    expect_equal(csv("\xEF\xBB\xBF""alpha,beta,gamma\n# note\n\n1,2.5,-3\n4e2,0,.125\n"), expected);
+    expect_equal(csv("\xEF\xBB\xBF"
+                     "alpha,beta,gamma\n# note\n\n1,2.5,-3\n4e2,0,.125\n"),
+                 expected);
     expect_equal(csv("7"), arma::mat(1, 1).fill(7.0));
     expect_equal(csv("1e-400\n"), arma::mat(1, 1, arma::fill::zeros));
 }
@@ -78,9 +81,9 @@ TEST(MatrixFile, ReadsEveryFormat) {
     write_npy(scratch.path("m.npy"), expected);
     expect_equal(read_matrix(scratch.path("m.npy")), expected);
     expect_equal(read_matrix(scratch.write("m.csv", "1,2,3\n4,5,6\n")), expected);
-    write_safetensors(scratch.path("m.safetensors"), {},
-                      {tensor_of("m", DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6}),
-                       tensor_of("v", DType::f16, {2}, {7, 8})});
+    write_safetensors(
+        scratch.path("m.safetensors"), {},
+        {tensor_of("m", DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6}), tensor_of("v", DType::f16, {2}, {7, 8})});
     expect_equal(read_matrix(scratch.path("m.safetensors:m")), expected);
     expect_equal(read_matrix(scratch.path("m.safetensors:v")), arma::mat(arma::vec{7, 8}));
     write_safetensors(scratch.path("one.safetensors"), {}, {tensor_of("m", DType::bf16, {2, 3}, {1, 2, 3, 4, 5, 6})});
@@ -91,9 +94,9 @@ TEST(MatrixFile, ColonsInFileAndTensorNames) {
     const ScratchFolder scratch;
     const arma::mat expected{{1, 2}};
     expect_equal(read_matrix(scratch.write("run:3:b.csv", "1,2\n")), expected);
-    write_safetensors(scratch.path("a:b.safetensors"), {{"layout", "head,token,dim"}},
-                      {tensor_of("x:1", DType::f32, {1, 2}, {1, 2}),
-                       tensor_of("k:0", DType::f32, {2, 1, 2}, {1, 2, 3, 4})});
+    write_safetensors(
+        scratch.path("a:b.safetensors"), {{"layout", "head,token,dim"}},
+        {tensor_of("x:1", DType::f32, {1, 2}, {1, 2}), tensor_of("k:0", DType::f32, {2, 1, 2}, {1, 2, 3, 4})});
     expect_equal(read_matrix(scratch.path("a:b.safetensors:x:1")), expected);
     expect_equal(read_matrix(scratch.path("a:b.safetensors:k:0:1")), arma::mat{{3, 4}});
 }
@@ -101,13 +104,14 @@ TEST(MatrixFile, ColonsInFileAndTensorNames) {
 TEST(MatrixFile, HeadOfACacheTensor) {
     const ScratchFolder scratch;
     const auto path = scratch.path("kv.safetensors");
-    write_safetensors(path, {{"layout", "head,token,dim"}},
-                      {tensor_of("k", DType::f32, {2, 3, 4}, counted(2, 3, 4)),
-                       tensor_of("m", DType::f32, {1, 2}, {0, 1})});
+    write_safetensors(
+        path, {{"layout", "head,token,dim"}},
+        {tensor_of("k", DType::f32, {2, 3, 4}, counted(2, 3, 4)), tensor_of("m", DType::f32, {1, 2}, {0, 1})});
     const arma::mat expected{{100, 101, 102, 103}, {110, 111, 112, 113}, {120, 121, 122, 123}};
     expect_equal(read_matrix(path + ":k:1"), expected);
     const auto fails = [](const std::string& spec, std::initializer_list<std::string_view> parts) {
-        expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(spec); }, parts);
+        expect_error(
+            ExitCode::unusable_input, [&] { (void)read_matrix(spec); }, parts);
     };
     fails(path + ":k", {"\"k\"", "[2, 3, 4]", "2 heads", "k:0"});
     fails(path + ":k:2", {"\"k\"", "no head 2", "0 to 1"});
@@ -131,7 +135,8 @@ TEST(MatrixFile, LayoutIsNeverGuessed) {
 TEST(MatrixFileBadInput, Refused) {
     const ScratchFolder scratch;
     const auto fails = [](const std::string& spec, std::initializer_list<std::string_view> parts) {
-        expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(spec); }, parts);
+        expect_error(
+            ExitCode::unusable_input, [&] { (void)read_matrix(spec); }, parts);
     };
     fails(scratch.path("none.npy"), {"none.npy: no such file"});
     fails(scratch.path("none.safetensors:layers.0.key:1"), {"none.safetensors: no such file"});

@@ -32,7 +32,8 @@ void expect_refused(const std::string& bytes, std::initializer_list<std::string_
     const ScratchFolder scratch;
     const auto path = scratch.write("a.npy", bytes);
     expect_error(ExitCode::unusable_input, [&] { (void)read_npy(path); }, {path});
-    expect_error(ExitCode::unusable_input, [&] { (void)read_npy(path); }, parts);
+    expect_error(
+        ExitCode::unusable_input, [&] { (void)read_npy(path); }, parts);
 }
 
 arma::mat matrix_of(const std::string& bytes) {
@@ -206,7 +207,8 @@ TEST(NpzBadInput, Refused) {
     const auto refused = [&](const std::vector<Member>& members, std::initializer_list<std::string_view> parts) {
         const auto path = write_zip(scratch, members);
         expect_error(ExitCode::unusable_input, [&] { (void)read_npz(path); }, {path});
-        expect_error(ExitCode::unusable_input, [&] { (void)read_npz(path); }, parts);
+        expect_error(
+            ExitCode::unusable_input, [&] { (void)read_npz(path); }, parts);
     };
     refused({{"note.txt", "hello"}}, {"no array in it"});
     refused({{"a.npy", "hello, hello"}}, {"member \"a\"", "not a .npy array"});
@@ -245,9 +247,9 @@ TEST(NpzBadInput, DamageIsFoundByTheChecksum) {
 
 TEST(NpzBadInput, DamageNeverCrashes) {
     const ScratchFolder scratch;
-    const std::string good = bytes_of_file(
-        write_zip(scratch, {{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six), ZIP_CM_DEFLATE},
-                            {"b.npy", npy_bytes(header("<f4", "(12,)"), six)}}));
+    const std::string good =
+        bytes_of_file(write_zip(scratch, {{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six), ZIP_CM_DEFLATE},
+                                          {"b.npy", npy_bytes(header("<f4", "(12,)"), six)}}));
     std::mt19937 random(13);
     for (std::size_t round = 0; round < 2000; ++round) {
         std::string bad = good;
@@ -289,7 +291,8 @@ for v in ((1, 0), (2, 0), (3, 0)):
 np.savez("plain.npz", a=a.astype("f2"), b=a.T, c=np.array("text"))
 np.savez_compressed("packed.npz", a=a.astype("f4"), b=np.zeros((300, 300)))
 np.save("bool.npy", a > 3)
-)"), 0);
+)"),
+              0);
     for (const char* t : {"<f2", "<f4", "<f8", ">f2", ">f4", ">f8", "i1", "i2", ">i4", "i8", "u1", "u2", ">u4", "u8"})
         for (const char* order : {"c-", "f-"}) {
             SCOPED_TRACE(std::string(order) + t);

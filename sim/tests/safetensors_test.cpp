@@ -20,7 +20,8 @@ void expect_refused(const std::string& bytes, std::initializer_list<std::string_
     const ScratchFolder scratch;
     const auto path = scratch.write("dump.safetensors", bytes);
     expect_error(ExitCode::unusable_input, [&] { SafetensorsFile file(path); }, {path});
-    expect_error(ExitCode::unusable_input, [&] { SafetensorsFile file(path); }, parts);
+    expect_error(
+        ExitCode::unusable_input, [&] { SafetensorsFile file(path); }, parts);
 }
 
 /// Appends only: GCC 12 warns wrongly about `"{" + std::string()` at -O3.
@@ -102,18 +103,19 @@ TEST(Safetensors, RoundTripKeepsOrderMetadataAndValues) {
 TEST(Safetensors, EmptyFilesAndTensorsAreLegal) {
     const ScratchFolder scratch;
     EXPECT_TRUE(SafetensorsFile(scratch.write("a", safetensors_bytes("{}", ""))).tensors().empty());
-    const auto path = scratch.write("b", safetensors_bytes(braces(entry("a", "F32", "[2]", "[0,8]") + "," +
-                                                               entry("e", "F32", "[0]", "[8,8]") + "," +
-                                                               entry("s", "F32", "[]", "[8,12]")) + "   ",
-                                                           zeros.substr(0, 12)));
+    const auto path = scratch.write(
+        "b", safetensors_bytes(braces(entry("a", "F32", "[2]", "[0,8]") + "," + entry("e", "F32", "[0]", "[8,8]") +
+                                      "," + entry("s", "F32", "[]", "[8,12]")) +
+                                   "   ",
+                               zeros.substr(0, 12)));
     EXPECT_EQ(SafetensorsFile(path).tensor("s").elements(), 1U);
 }
 
 TEST(Safetensors, OtherDtypesAreListedButNotReadAsNumbers) {
     const ScratchFolder scratch;
-    const auto path = scratch.write(
-        "q.safetensors", safetensors_bytes(braces(entry("codes", "I8", "[4]", "[0,4]") + "," +
-                                               entry("f4", "F4", "[8]", "[4,8]")), zeros.substr(0, 8)));
+    const auto path = scratch.write("q.safetensors", safetensors_bytes(braces(entry("codes", "I8", "[4]", "[0,4]") +
+                                                                              "," + entry("f4", "F4", "[8]", "[4,8]")),
+                                                                       zeros.substr(0, 8)));
     const SafetensorsFile file(path);
     std::vector<double> out(4);
     expect_error(ExitCode::unusable_input, [&] { file.read(file.tensor("codes"), 0, out); },
@@ -142,8 +144,7 @@ TEST(SafetensorsBadInput, Folder) {
 TEST(SafetensorsBadInput, NamedPipeDoesNotHang) {
     const ScratchFolder scratch;
     ASSERT_EQ(::mkfifo(scratch.path("pipe").c_str(), 0600), 0);
-    expect_error(ExitCode::unusable_input, [&] { SafetensorsFile file(scratch.path("pipe")); },
-                 {"not a regular file"});
+    expect_error(ExitCode::unusable_input, [&] { SafetensorsFile file(scratch.path("pipe")); }, {"not a regular file"});
 }
 
 TEST(SafetensorsBadInput, Unreadable) {
@@ -173,8 +174,8 @@ TEST(SafetensorsBadInput, OtherFormats) {
 }
 
 TEST(SafetensorsBadInput, HeaderLongerThanTheFile) {
-    expect_refused(little_endian(5000, 8) + "{}", {"truncated in its header", "expected 5000", "found 2",
-                                                   "likely an incomplete download"});
+    expect_refused(little_endian(5000, 8) + "{}",
+                   {"truncated in its header", "expected 5000", "found 2", "likely an incomplete download"});
 }
 
 TEST(SafetensorsBadInput, HeaderAboveTheCap) {
@@ -196,9 +197,10 @@ TEST(SafetensorsBadInput, DeepNesting) {
 }
 
 TEST(SafetensorsBadInput, DuplicateNames) {
-    expect_refused(safetensors_bytes(braces(entry("twice", "F16", "[1]", "[0,2]") + "," +
-                                         entry("twice", "F16", "[1]", "[2,4]")), zeros.substr(0, 4)),
-                   {"duplicate name \"twice\""});
+    expect_refused(
+        safetensors_bytes(braces(entry("twice", "F16", "[1]", "[0,2]") + "," + entry("twice", "F16", "[1]", "[2,4]")),
+                          zeros.substr(0, 4)),
+        {"duplicate name \"twice\""});
 }
 
 TEST(SafetensorsBadInput, ReversedOffsets) {
@@ -212,21 +214,24 @@ TEST(SafetensorsBadInput, OutOfRangeOffsets) {
 }
 
 TEST(SafetensorsBadInput, OverlappingOffsets) {
-    expect_refused(safetensors_bytes(braces(entry("k", "F16", "[4]", "[0,8]") + "," +
-                                         entry("v", "F16", "[4]", "[4,12]")), zeros.substr(0, 12)),
-                   {"tensors \"k\" and \"v\" overlap", "ends at 8", "begins at 4"});
+    expect_refused(
+        safetensors_bytes(braces(entry("k", "F16", "[4]", "[0,8]") + "," + entry("v", "F16", "[4]", "[4,12]")),
+                          zeros.substr(0, 12)),
+        {"tensors \"k\" and \"v\" overlap", "ends at 8", "begins at 4"});
 }
 
 TEST(SafetensorsBadInput, Holes) {
-    expect_refused(safetensors_bytes(braces(entry("k", "F16", "[2]", "[0,4]") + "," +
-                                         entry("v", "F16", "[2]", "[8,12]")), zeros.substr(0, 12)),
-                   {"hole of 4 bytes before tensor \"v\"", "4 to 8"});
+    expect_refused(
+        safetensors_bytes(braces(entry("k", "F16", "[2]", "[0,4]") + "," + entry("v", "F16", "[2]", "[8,12]")),
+                          zeros.substr(0, 12)),
+        {"hole of 4 bytes before tensor \"v\"", "4 to 8"});
 }
 
 TEST(SafetensorsBadInput, TruncatedData) {
-    expect_refused(safetensors_bytes(braces(entry("k", "F16", "[2]", "[0,4]") + "," +
-                                         entry("v", "F16", "[4]", "[4,12]")), zeros.substr(0, 9)),
-                   {"truncated in tensor \"v\"", "expected 128 bytes", "found 125 bytes", "incomplete download"});
+    expect_refused(
+        safetensors_bytes(braces(entry("k", "F16", "[2]", "[0,4]") + "," + entry("v", "F16", "[4]", "[4,12]")),
+                          zeros.substr(0, 9)),
+        {"truncated in tensor \"v\"", "expected 128 bytes", "found 125 bytes", "incomplete download"});
 }
 
 TEST(SafetensorsBadInput, TrailingBytes) {
@@ -235,11 +240,9 @@ TEST(SafetensorsBadInput, TrailingBytes) {
 }
 
 TEST(SafetensorsBadInput, ShapeOverflow) {
-    expect_refused(safetensors_bytes(braces(entry("k", "F16", "[4294967296,4294967296]", "[0,4]")),
-                                     zeros.substr(0, 4)),
+    expect_refused(safetensors_bytes(braces(entry("k", "F16", "[4294967296,4294967296]", "[0,4]")), zeros.substr(0, 4)),
                    {"tensor \"k\"", "[4294967296, 4294967296]", "overflows"});
-    expect_refused(safetensors_bytes(braces(entry("k", "F64", "[4611686018427387904]", "[0,4]")),
-                                     zeros.substr(0, 4)),
+    expect_refused(safetensors_bytes(braces(entry("k", "F64", "[4611686018427387904]", "[0,4]")), zeros.substr(0, 4)),
                    {"tensor \"k\"", "overflows"});
 }
 
@@ -263,8 +266,7 @@ TEST(SafetensorsBadInput, FieldsMissingOrOfAnotherKind) {
     expect_refused(safetensors_bytes(R"({"k":7})", ""), {"\"k\" has no dtype"});
     expect_refused(safetensors_bytes(braces(entry("k", "F16", "[-1]", "[0,2]")), "\0\0"), {"no usable shape"});
     expect_refused(safetensors_bytes(braces(entry("k", "F16", "[1.0]", "[0,2]")), "\0\0"), {"no usable shape"});
-    expect_refused(safetensors_bytes(braces(entry("k", "F16", "[1]", "[0,2,4]")), "\0\0"),
-                   {"no usable data_offsets"});
+    expect_refused(safetensors_bytes(braces(entry("k", "F16", "[1]", "[0,2,4]")), "\0\0"), {"no usable data_offsets"});
     expect_refused(safetensors_bytes(braces(entry("k", "F16", "[18446744073709551616]", "[0,2]")), "\0\0"), {""});
 }
 
@@ -337,7 +339,9 @@ TEST(SafetensorsWriting, ValueTooLargeForItsDtype) {
     const ScratchFolder scratch;
     const auto path = scratch.write("old.safetensors", "old");
     expect_error(ExitCode::cannot_write,
-                 [&] { write_safetensors(path, {}, {tensor_of("k", DType::f16, {3}, {1.0, 65519.0, 70000.0})}); },
+                 [&] {
+                     write_safetensors(path, {}, {tensor_of("k", DType::f16, {3}, {1.0, 65519.0, 70000.0})});
+                 },
                  {path, "\"k\"", "F16", "element 2 is 70000"});
     EXPECT_EQ(bytes_of_file(path), "old") << "a failed write must keep the old file";
     EXPECT_EQ(scratch.files(), 1U);

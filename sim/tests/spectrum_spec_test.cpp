@@ -42,7 +42,8 @@ TEST(SpectrumSpec, SampleAndFile) {
 
 TEST(SpectrumSpecBadInput, Words) {
     const auto fails = [](const std::string& spec, std::initializer_list<std::string_view> parts) {
-        expect_error(ExitCode::usage, [&] { (void)parse_spectrum(spec); }, parts);
+        expect_error(
+            ExitCode::usage, [&] { (void)parse_spectrum(spec); }, parts);
     };
     fails("idenity", {"unknown spectrum \"idenity\"", "did you mean \"identity\"?"});
     fails("", {"unknown spectrum \"\""});
@@ -68,14 +69,16 @@ TEST(SpectrumSpecBadInput, Files) {
     const ScratchFolder scratch;
     const auto sample = [&](const arma::mat& matrix, std::initializer_list<std::string_view> parts) {
         write_npy(scratch.path("c.npy"), matrix);
-        expect_error(ExitCode::unusable_input, [&] { (void)parse_spectrum("sample:" + scratch.path("c.npy")); }, parts);
+        expect_error(
+            ExitCode::unusable_input, [&] { (void)parse_spectrum("sample:" + scratch.path("c.npy")); }, parts);
     };
     sample(arma::mat(2, 3, arma::fill::ones), {"c.npy", "2 x 3 is not square"});
     sample(arma::mat{{1, 2}, {3, 1}}, {"c.npy", "not symmetric", "row 0, column 1", "holds 2", "mirror 3"});
     sample(arma::mat{{1, 0}, {0, -1}}, {"c.npy", "smallest eigenvalue -1"});
     const auto list = [&](const std::string& text, std::initializer_list<std::string_view> parts) {
         const auto path = scratch.write("s.csv", text);
-        expect_error(ExitCode::unusable_input, [&] { (void)parse_spectrum("file:" + path); }, parts);
+        expect_error(
+            ExitCode::unusable_input, [&] { (void)parse_spectrum("file:" + path); }, parts);
     };
     list("1,2,3\n", {"s.csv", "3 columns"});
     list("1,0.5\n2,0.25\n", {"s.csv", "sum"});

@@ -32,7 +32,8 @@ namespace detail {
     const std::uint64_t magnitude = all & 0x7FFFFFFFFFFFFFFFULL;
     const int bias = (1 << (exponent_bits - 1)) - 1;
     const auto infinity = static_cast<std::uint16_t>(((1U << exponent_bits) - 1U) << fraction_bits);
-    if (magnitude > 0x7FF0000000000000ULL) return static_cast<std::uint16_t>(sign | infinity | 1U << (fraction_bits - 1));
+    if (magnitude > 0x7FF0000000000000ULL)
+        return static_cast<std::uint16_t>(sign | infinity | 1U << (fraction_bits - 1));
     if (magnitude == 0x7FF0000000000000ULL) return static_cast<std::uint16_t>(sign | infinity);
     int exponent = static_cast<int>(magnitude >> 52) - 1023;
     if (exponent < -1000) return sign;

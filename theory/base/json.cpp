@@ -35,8 +35,8 @@ public:
     bool end_array() override { return close(); }
     bool key(std::string& name) override {
         if (!open_.back().names.insert(name).second)
-            throw input_error("{}: duplicate name \"{}\" (each name may stand once): the file is damaged or forged",
-                              where_, name);
+            throw input_error("{}: duplicate name {} (each name may stand once): the file is damaged or forged", where_,
+                              Json(name.substr(0, 80)).text());
         open_.back().key = std::move(name);
         return true;
     }

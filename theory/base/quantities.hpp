@@ -39,8 +39,10 @@ class AspectRatio {
 public:
     explicit AspectRatio(double rows_over_columns) : value_(rows_over_columns) {
         if (!(value_ > 0.0) || !std::isfinite(value_))
-            throw usage_error("aspect ratio {} is not usable (rows over columns must be positive and finite): "
-                              "give n/d, for example 0.5", rows_over_columns);
+            throw usage_error(
+                "aspect ratio {} is not usable (rows over columns must be positive and finite): "
+                "give n/d, for example 0.5",
+                rows_over_columns);
     }
     [[nodiscard]] static AspectRatio of(std::size_t rows, std::size_t columns) {
         return AspectRatio(static_cast<double>(rows) / static_cast<double>(columns));

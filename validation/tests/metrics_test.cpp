@@ -16,7 +16,8 @@ namespace {
 
 arma::mat gaussian(std::size_t rows, std::size_t columns, std::uint64_t replicate) {
     arma::mat matrix(rows, columns);
-    stream::fill_normal(stream::Stream({}, "metrics", stream::Role::noise, replicate), {matrix.memptr(), matrix.n_elem});
+    stream::fill_normal(stream::Stream({}, "metrics", stream::Role::noise, replicate),
+                        {matrix.memptr(), matrix.n_elem});
     return matrix;
 }
 

@@ -30,7 +30,8 @@ TEST(PhiloxReference, AgreesWithRandom123WordForWord) {
     PhiloxCounter counter{1, 2, 3, 4};
     PhiloxKey key{5, 6};
     for (int i = 0; i < 1000; ++i) {
-        const auto expected = r123::Philox4x32()({{counter[0], counter[1], counter[2], counter[3]}}, {{key[0], key[1]}});
+        const auto expected =
+            r123::Philox4x32()({{counter[0], counter[1], counter[2], counter[3]}}, {{key[0], key[1]}});
         const auto found = philox_4x32_10(counter, key);
         for (std::size_t w = 0; w < 4; ++w) ASSERT_EQ(found[w], expected[w]) << "round " << i;
         counter = found;
@@ -104,7 +105,8 @@ TEST(NormalLaw, MomentsAndCellCountsFitTheStandardNormal) {
     }
     double chi_square = 0.0;
     for (const double c : cells) chi_square += (c - count / 64) * (c - count / 64) / (count / 64);
-    EXPECT_LT(chi_square, boost::math::quantile(boost::math::complement(boost::math::chi_squared(63), false_alarm / 5)));
+    EXPECT_LT(chi_square,
+              boost::math::quantile(boost::math::complement(boost::math::chi_squared(63), false_alarm / 5)));
 }
 
 TEST(NormalControl, AStandardDeviationOffByOnePercentWouldBeSeen) {

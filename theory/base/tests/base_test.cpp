@@ -83,7 +83,8 @@ TEST(Json, ObjectsKeepTheirOrderAndTextIsEscaped) {
 TEST(Json, DamageIsRefusedByName) {
     EXPECT_NE(message_of([] { (void)Json::parse(R"({"a":1,"a":2})", "file x"); }).find("file x: duplicate name \"a\""),
               std::string::npos);
-    EXPECT_NE(message_of([] { (void)Json::parse(std::string(40, '['), "x"); }).find("nested deeper"), std::string::npos);
+    EXPECT_NE(message_of([] { (void)Json::parse(std::string(40, '['), "x"); }).find("nested deeper"),
+              std::string::npos);
     EXPECT_NE(message_of([] { (void)Json::parse("{\"a\":", "x"); }).find("not valid JSON"), std::string::npos);
     EXPECT_NE(message_of([] { (void)Json::parse("{} {}", "x"); }).find("not valid JSON"), std::string::npos);
     EXPECT_NE(message_of([] { (void)Json::parse("18446744073709551615", "x"); }).find("too large"), std::string::npos);
@@ -122,7 +123,7 @@ TEST(Float16, RoundsToNearestEven) {
 }
 
 TEST(Float16, KnownBfloat16Points) {
-    const std::pair<double, unsigned> points[] = {{1.0, 0x3f80},    {-2.5, 0xc020},  {3.140625, 0x4049},
+    const std::pair<double, unsigned> points[] = {{1.0, 0x3f80},     {-2.5, 0xc020},  {3.140625, 0x4049},
                                                   {65504.0, 0x4780}, {1e-40, 0x0001}, {3.3895314e38, 0x7f7f}};
     for (const auto& [value, bits] : points) EXPECT_EQ(to_bfloat16(value), bits) << value;
 }

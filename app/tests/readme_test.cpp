@@ -1,0 +1,108 @@
+// Every command of the README runs, and prints what the README shows.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "app/tests/process.hpp"
+#include "sim/npy.hpp"
+#include "sim/stream/normal.hpp"
+#include "theory/base/names.hpp"
+
+namespace spiked::app {
+namespace {
+
+struct Snippet {
+    std::string language;
+    std::vector<std::string> lines;
+};
+
+std::vector<Snippet> snippets() {
+    std::vector<Snippet> found;
+    bool inside = false;
+    for (const auto& line : split(contents(SPIKED_SOURCE_DIR "/README.md"), '\n')) {
+        if (line.starts_with("```")) {
+            if (!inside) found.push_back({line.substr(3), {}});
+            inside = !inside;
+        } else if (inside) {
+            found.back().lines.push_back(line);
+        }
+    }
+    return found;
+}
+
+/// A folder with the files the README speaks of.
+std::string reader_folder() {
+    const std::string folder = scratch("reader");
+    std::filesystem::create_directory(folder);
+    arma::mat data(96, 64);
+    stream::fill_normal(stream::Stream({}, "readme", stream::Role::noise, 0), {data.memptr(), data.n_elem});
+    sim::write_npy(folder + "/data.npy", data + 0.5);
+    std::filesystem::copy_file(sample_dump, folder + "/dump.safetensors");
+    return folder;
+}
+
+std::vector<std::string> words(const std::string& text) {
+    std::istringstream stream(text);
+    std::vector<std::string> all;
+    for (std::string word; stream >> word;) all.push_back(word);
+    return all;
+}
+
+/// The same word, or numbers that agree to 1 % of their size: last digits differ between processors.
+bool agree(const std::string& shown, const std::string& found) {
+    if (shown == found) return true;
+    const auto value = [](const std::string& word) { return to_number(word.substr(0, word.find('('))); };
+    const auto a = value(shown);
+    const auto b = value(found);
+    return a && b && std::abs(*a - *b) <= 0.01 * std::abs(*a);
+}
+
+TEST(Readme, RecipesRun) {
+    const std::string folder = reader_folder();
+    int count = 0;
+    for (const auto& snippet : snippets())
+        for (const auto& line : snippet.lines) {
+            if (snippet.language != "sh" || !line.starts_with("spiked ")) continue;
+            const Outcome found = spiked(line.substr(7), "cd '" + folder + "' &&");
+            EXPECT_EQ(found.code, 0) << line << ": " << found.err;
+            ++count;
+        }
+    EXPECT_GE(count, 6);
+    EXPECT_TRUE(std::filesystem::exists(folder + "/clean.npy"));
+}
+
+TEST(Readme, ShowsWhatIsPrinted) {
+    int count = 0;
+    for (const auto& snippet : snippets()) {
+        if (snippet.language != "console") continue;
+        ASSERT_TRUE(snippet.lines.front().starts_with("$ spiked "));
+        std::string shown;
+        for (std::size_t i = 1; i < snippet.lines.size(); ++i) shown += snippet.lines[i] + "\n";
+        const Outcome found = spiked(snippet.lines.front().substr(9), "cd '" SPIKED_SOURCE_DIR "' &&");
+        ASSERT_EQ(found.code, 0) << found.err;
+        const auto expected = words(shown);
+        const auto printed = words(found.out);
+        ASSERT_EQ(expected.size(), printed.size()) << found.out;
+        for (std::size_t i = 0; i < expected.size(); ++i)
+            EXPECT_TRUE(agree(expected[i], printed[i])) << expected[i] << " is shown, " << printed[i] << " is printed";
+        ++count;
+    }
+    EXPECT_GE(count, 1);
+}
+
+TEST(Readme, NamesEveryFileOfEveryRoom) {
+    for (const char* room : {"theory", "sim", "estimators", "validation", "reports", "app"}) {
+        const std::string page = contents(std::string(SPIKED_SOURCE_DIR "/") + room + "/README.md");
+        for (const auto& entry : std::filesystem::directory_iterator(std::string(SPIKED_SOURCE_DIR "/") + room)) {
+            const auto extension = entry.path().extension();
+            if (extension != ".hpp" && extension != ".cpp") continue;
+            EXPECT_NE(page.find("`" + entry.path().stem().string()), std::string::npos)
+                << room << "/README.md does not name " << entry.path().filename();
+        }
+    }
+}
+
+}  // namespace
+}  // namespace spiked::app
