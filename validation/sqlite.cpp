@@ -1,0 +1,156 @@
+#include "validation/sqlite.hpp"
+
+#include <sqlite3.h>
+
+#include <cmath>
+#include <limits>
+
+#include "theory/base/error.hpp"
+
+namespace spiked::validation {
+
+void Database::Closer::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
+void Statement::Finalizer::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+
+Database::Database(const std::string& path, Mode mode) : path_(path) {
+    const int flags = mode == Mode::read     ? SQLITE_OPEN_READONLY
+                      : mode == Mode::write ? SQLITE_OPEN_READWRITE
+                                            : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    sqlite3* handle = nullptr;
+    const int status = sqlite3_open_v2(path.c_str(), &handle, flags | SQLITE_OPEN_EXRESCODE, nullptr);
+    handle_.reset(handle);
+    if (status != SQLITE_OK) {
+        if (mode == Mode::create)
+            throw write_error("{}: the store cannot be created ({}): check folder and permissions", path,
+                              sqlite3_errmsg(handle));
+        throw input_error("{}: the store cannot be opened ({}): check the path", path, sqlite3_errmsg(handle));
+    }
+    sqlite3_busy_timeout(handle, 2000);
+    execute("PRAGMA foreign_keys = ON");
+}
+
+void Database::fail(int status) const {
+    const std::string why = sqlite3_errmsg(handle_.get());
+    switch (status & 0xFF) {
+        case SQLITE_NOTADB:
+        case SQLITE_CORRUPT:
+            throw input_error("{}: not a store ({}): give a .spiked file", path_, why);
+        case SQLITE_FULL:
+            throw write_error("{}: the disk is full; what was committed is safe: free space and run the same command again",
+                              path_);
+        case SQLITE_BUSY:
+        case SQLITE_LOCKED:
+            throw write_error("{}: another process holds the store ({}): wait for it or stop it", path_, why);
+        case SQLITE_IOERR:
+        case SQLITE_READONLY:
+        case SQLITE_CANTOPEN:
+        case SQLITE_PERM:
+            throw write_error("{}: the store cannot be written ({}): check disk and permissions", path_, why);
+        case SQLITE_NOMEM:
+            throw std::bad_alloc();
+        default:
+            throw bug("{}: SQLite says \"{}\"", path_, why);
+    }
+}
+
+void Database::execute(const std::string& sql) {
+    const int status = sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr);
+    if (status != SQLITE_OK) fail(status);
+}
+
+std::int64_t Database::integer(const std::string& sql) {
+    Statement statement(*this, sql);
+    return statement.step() ? statement.integer(0) : 0;
+}
+
+Statement::Statement(Database& database, std::string_view sql) : database_(&database) {
+    sqlite3_stmt* statement = nullptr;
+    const int status =
+        sqlite3_prepare_v2(database.handle(), sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
+    statement_.reset(statement);
+    if (status != SQLITE_OK) database.fail(status);
+}
+
+Statement& Statement::bind(int position, std::int64_t value) {
+    if (const int status = sqlite3_bind_int64(statement_.get(), position, value); status != SQLITE_OK) database_->fail(status);
+    return *this;
+}
+
+Statement& Statement::bind(int position, std::string_view value) {
+    const int status = sqlite3_bind_text(statement_.get(), position, value.data(), static_cast<int>(value.size()),
+                                         SQLITE_TRANSIENT);
+    if (status != SQLITE_OK) database_->fail(status);
+    return *this;
+}
+
+Statement& Statement::bind_null(int position) {
+    if (const int status = sqlite3_bind_null(statement_.get(), position); status != SQLITE_OK) database_->fail(status);
+    return *this;
+}
+
+Statement& Statement::bind_real(int position, double value) {
+    if (std::isnan(value)) return bind_null(position);
+    if (const int status = sqlite3_bind_double(statement_.get(), position, value); status != SQLITE_OK)
+        database_->fail(status);
+    return *this;
+}
+
+Statement& Statement::bind_blob(int position, std::span<const std::uint8_t> bytes) {
+    const int status = sqlite3_bind_blob64(statement_.get(), position, bytes.data(), bytes.size(), SQLITE_TRANSIENT);
+    if (status != SQLITE_OK) database_->fail(status);
+    return *this;
+}
+
+bool Statement::step() {
+    const int status = sqlite3_step(statement_.get());
+    if (status == SQLITE_ROW) return true;
+    if (status != SQLITE_DONE) database_->fail(status);
+    return false;
+}
+
+void Statement::run() {
+    while (step()) {
+    }
+    reset();
+}
+
+void Statement::reset() {
+    sqlite3_reset(statement_.get());
+    sqlite3_clear_bindings(statement_.get());
+}
+
+int Statement::columns() const { return sqlite3_column_count(statement_.get()); }
+std::string Statement::column_name(int column) const { return sqlite3_column_name(statement_.get(), column); }
+bool Statement::is_null(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL; }
+bool Statement::is_integer(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_INTEGER; }
+bool Statement::is_text(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_TEXT; }
+std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+
+double Statement::real(int column) const {
+    return is_null(column) ? std::numeric_limits<double>::quiet_NaN() : sqlite3_column_double(statement_.get(), column);
+}
+
+std::string Statement::text(int column) const {
+    const auto* bytes = sqlite3_column_text(statement_.get(), column);
+    return bytes == nullptr ? ""
+                            : std::string(reinterpret_cast<const char*>(bytes),
+                                          static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column)));
+}
+
+std::span<const std::uint8_t> Statement::blob(int column) const {
+    const auto* bytes = static_cast<const std::uint8_t*>(sqlite3_column_blob(statement_.get(), column));
+    return {bytes, static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column))};
+}
+
+Transaction::Transaction(Database& database) : database_(database) { database_.execute("BEGIN IMMEDIATE"); }
+
+Transaction::~Transaction() {
+    if (open_) sqlite3_exec(database_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+}
+
+void Transaction::commit() {
+    database_.execute("COMMIT");
+    open_ = false;
+}
+
+}  // namespace spiked::validation

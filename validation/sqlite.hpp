@@ -1,0 +1,93 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace spiked::validation {
+
+/// A SQLite file. Failures become errors that name it: input_error when it cannot be read (or is no database),
+/// write_error when it cannot be written or another process holds it.
+class Database {
+public:
+    enum class Mode { read, write, create };
+    Database(const std::string& path, Mode mode);
+
+    [[nodiscard]] const std::string& path() const { return path_; }
+    /// One or more statements without results.
+    void execute(const std::string& sql);
+    /// A pragma or query that gives one whole number.
+    [[nodiscard]] std::int64_t integer(const std::string& sql);
+    [[nodiscard]] sqlite3* handle() const { return handle_.get(); }
+    /// Throws the error of the last failed call.
+    [[noreturn]] void fail(int status) const;
+
+private:
+    struct Closer {
+        void operator()(sqlite3* handle) const;
+    };
+    std::string path_;
+    std::unique_ptr<sqlite3, Closer> handle_;
+};
+
+/// A prepared statement: bind by position from 1, then step through the rows; columns from 0.
+class Statement {
+public:
+    Statement(Database& database, std::string_view sql);
+
+    Statement& bind(int position, std::int64_t value);
+    Statement& bind(int position, int value) { return bind(position, std::int64_t{value}); }
+    Statement& bind(int position, std::size_t value) { return bind(position, static_cast<std::int64_t>(value)); }
+    Statement& bind(int position, std::string_view value);
+    Statement& bind(int position, const char* value) { return bind(position, std::string_view(value)); }
+    Statement& bind_null(int position);
+    /// NaN becomes NULL.
+    Statement& bind_real(int position, double value);
+    Statement& bind_blob(int position, std::span<const std::uint8_t> bytes);
+
+    /// Whether there is a row.
+    bool step();
+    /// Runs a statement without rows and makes it ready for the next binding.
+    void run();
+    void reset();
+
+    [[nodiscard]] int columns() const;
+    [[nodiscard]] std::string column_name(int column) const;
+    [[nodiscard]] bool is_null(int column) const;
+    [[nodiscard]] bool is_integer(int column) const;
+    [[nodiscard]] bool is_text(int column) const;
+    [[nodiscard]] std::int64_t integer(int column) const;
+    /// NULL is NaN.
+    [[nodiscard]] double real(int column) const;
+    [[nodiscard]] std::string text(int column) const;
+    [[nodiscard]] std::span<const std::uint8_t> blob(int column) const;
+
+private:
+    struct Finalizer {
+        void operator()(sqlite3_stmt* statement) const;
+    };
+    Database* database_;
+    std::unique_ptr<sqlite3_stmt, Finalizer> statement_;
+};
+
+/// BEGIN IMMEDIATE ... COMMIT; rolled back unless committed.
+class Transaction {
+public:
+    explicit Transaction(Database& database);
+    Transaction(const Transaction&) = delete;
+    Transaction& operator=(const Transaction&) = delete;
+    ~Transaction();
+    void commit();
+
+private:
+    Database& database_;
+    bool open_ = true;
+};
+
+}  // namespace spiked::validation
