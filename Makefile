@@ -1,8 +1,8 @@
-# Two commands a newcomer needs: `make` builds ./build/release/bin/spiked, `make check` builds with assertions and runs
-# every test. Both install missing Debian packages first.
+# What a newcomer needs: `make demo` shows what Spiked is, `make check` builds with assertions and runs every test, `make`
+# builds ./build/release/bin/spiked. All install missing Debian packages first.
 PRESET ?= dev
 
-.PHONY: all setup check lint clean
+.PHONY: all setup demo check lint clean
 
 all: setup
 	cmake --preset release -DSPIKED_TESTS=OFF
@@ -10,6 +10,9 @@ all: setup
 
 setup:
 	@tools/setup
+
+demo: all
+	build/release/bin/spiked demo
 
 check: setup
 	cmake --preset $(PRESET)

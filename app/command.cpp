@@ -51,6 +51,10 @@ std::vector<std::string> Arguments::list(std::string_view option) const {
     const auto found = given.find(std::string(option));
     const std::vector<std::string> sources = found != given.end() ? found->second : std::vector{text(option)};
     for (const auto& source : sources)
+        for (const auto& part : split(source, ','))
+            if (found != given.end() && part.empty())
+                throw usage_error("{} \"{}\" has an empty entry: separate values with single commas", option, source);
+    for (const auto& source : sources)
         if (!source.empty())
             for (auto& part : split(source, ',')) values.push_back(std::move(part));
     return values;
@@ -79,9 +83,10 @@ std::vector<std::size_t> Arguments::counts(std::string_view option) const {
 }
 
 const std::vector<Command>& commands() {
-    static const std::vector<Command> table = {spectrum_command(), quantize_command(), kv_inspect_command(),
-                                               kv_run_command(),   theory_command(),   list_command(),
-                                               doctor_command()};
+    static const std::vector<Command> table = {
+        demo_command(),   init_command(),     run_command(),      report_command(),     show_command(),
+        export_command(), spectrum_command(), quantize_command(), kv_inspect_command(), kv_run_command(),
+        theory_command(), list_command(),     doctor_command()};
     return table;
 }
 
@@ -89,7 +94,7 @@ const std::vector<Option>& common_options() {
     static const std::vector<Option> options = {
         {"--json", "", "print one JSON document instead of text", "", false},
         {"-q,--quiet", "", "no progress, no remarks", "", false},
-        {"-v,--verbose", "", "more remarks", "", false},
+        {"-v,--verbose", "", "also say what build this is and how long it took", "", false},
         {"--progress", "auto|bar|lines|none", "how to show progress", "auto", false},
         {"--color", "auto|always|never", "colour on a terminal; NO_COLOR turns it off", "auto", false},
         {"-h,--help", "", "this text", "", false},
@@ -108,13 +113,9 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
     for (const auto& option : options) {
         const std::string name = long_name(option);
         if (option.value.empty())
-            handles[name] = app.add_flag(option.name);
+            handles[name] = app.add_flag(option.name)->disable_flag_override();
         else
-            handles[name] = app.add_option(option.name, values[name])
-                                ->type_size(1)
-                                ->expected(1, 1 << 20)
-                                ->take_all()
-                                ->allow_extra_args(false);
+            handles[name] = app.add_option(option.name, values[name])->expected(1)->take_all()->allow_extra_args(false);
         if (!option.fallback.empty()) arguments.fallbacks[name] = option.fallback;
     }
     try {

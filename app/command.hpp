@@ -35,6 +35,7 @@ public:
     [[nodiscard]] std::size_t count(std::string_view option) const;
     [[nodiscard]] std::vector<std::size_t> counts(std::string_view option) const;
     [[nodiscard]] bool json() const { return has("--json"); }
+    [[nodiscard]] bool verbose() const { return has("--verbose"); }
     [[nodiscard]] bool quiet() const { return has("--quiet"); }
 };
 
@@ -69,12 +70,18 @@ void print_json(const Json& document);
 /// A remark for a person, on standard error, unless --quiet.
 void remark(const Arguments& arguments, std::string_view text);
 
-// One file each.
+// One file each, but for the commands around a store, which share run.cpp.
 [[nodiscard]] Command theory_command();
 [[nodiscard]] Command spectrum_command();
 [[nodiscard]] Command quantize_command();
 [[nodiscard]] Command kv_inspect_command();
 [[nodiscard]] Command kv_run_command();
+[[nodiscard]] Command demo_command();
+[[nodiscard]] Command init_command();
+[[nodiscard]] Command run_command();
+[[nodiscard]] Command report_command();
+[[nodiscard]] Command show_command();
+[[nodiscard]] Command export_command();
 [[nodiscard]] Command list_command();
 [[nodiscard]] Command doctor_command();
 

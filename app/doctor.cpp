@@ -105,7 +105,7 @@ Command doctor_command() {
             "",
             0,
             0,
-            {{"--device", "auto|cpu|cuda:0", "device to examine", "auto", false}},
+            {{"--device", "auto|cpu", "device to examine; this version knows no GPU", "auto", false}},
             run};
 }
 

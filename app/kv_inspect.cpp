@@ -92,17 +92,18 @@ std::string as_text(const Inspection& found, std::size_t block) {
         reports::TextTable table(
             {"tensor", "side", "dtype", "layer", "heads", "tokens", "dim", "blocks of " + std::to_string(block)}, 3);
         for (const auto& tensor : found.dump->tensors())
-            table.add({tensor.name, std::string(side_name(tensor.side)), std::string(sim::dtype_name(tensor.dtype)),
-                       std::to_string(tensor.layer), std::to_string(tensor.heads), std::to_string(tensor.tokens),
-                       std::to_string(tensor.dim), std::to_string(blocks_of(tensor, block))});
+            table.add({sim::printable(tensor.name), std::string(side_name(tensor.side)),
+                       std::string(sim::dtype_name(tensor.dtype)), std::to_string(tensor.layer),
+                       std::to_string(tensor.heads), std::to_string(tensor.tokens), std::to_string(tensor.dim),
+                       std::to_string(blocks_of(tensor, block))});
         text += table.text();
         if (!found.dump->ignored().empty())
-            text += fmt::format("\noutside the cache: {}\n", fmt::join(found.dump->ignored(), ", "));
+            text += fmt::format("\noutside the cache: {}\n", sim::list_text(found.dump->ignored()));
     } else {
         text += "\n";
         reports::TextTable table({"tensor", "dtype", "shape"}, 3);
         for (const auto& tensor : found.file->tensors())
-            table.add({tensor.name, tensor.dtype_text, sim::shape_text(tensor.shape)});
+            table.add({sim::printable(tensor.name), sim::printable(tensor.dtype_text), sim::shape_text(tensor.shape)});
         text += table.text();
     }
     text += fmt::format("\nlayouts its shape allows: {}\n", found.legal.empty()
@@ -110,7 +111,7 @@ std::string as_text(const Inspection& found, std::size_t block) {
                                                                 : fmt::format("{}", fmt::join(found.legal, " | ")));
     if (!found.file->metadata().empty()) text += "\nmetadata\n";
     for (const auto& [key, value] : found.file->metadata())
-        text += fmt::format("  {:<16}{}\n", key, value.size() > 90 ? value.substr(0, 87) + "..." : value);
+        text += fmt::format("  {:<16}{}\n", sim::printable(key), sim::printable(value));
     if (!found.missing.empty()) text += "\nmissing\n";
     for (const auto& want : wanted_metadata)
         if (std::find(found.missing.begin(), found.missing.end(), want.key) != found.missing.end())

@@ -1,6 +1,11 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+
 #include "app/command.hpp"
 #include "app/method_options.hpp"
-#include "app/progress.hpp"
+#include "app/study_run.hpp"
 #include "reports/kv_report.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -9,34 +14,56 @@
 namespace spiked::app {
 namespace {
 
+std::optional<sim::Side> read_side(const Arguments& arguments) {
+    const std::string side = arguments.text("--side");
+    if (side.empty()) return std::nullopt;
+    if (side == "key") return sim::Side::key;
+    if (side == "value") return sim::Side::value;
+    throw usage_error("--side \"{}\" is not possible{}", side,
+                      suggestion(side, std::vector<std::string>{"key", "value"}));
+}
+
 int run(const Arguments& arguments) {
     validation::KvPlan plan;
     plan.dumps = arguments.positionals;
-    plan.methods = arguments.list("--method");
-    plan.bits = read_bits(arguments);
     plan.block_tokens = arguments.count("--block");
     for (const auto layer : arguments.counts("--layers")) plan.layers.insert(layer);
     for (const auto head : arguments.counts("--heads")) plan.heads.insert(head);
-    if (const std::string side = arguments.text("--side"); side == "key" || side == "value")
-        plan.side = side == "key" ? sim::Side::key : sim::Side::value;
-    else if (!side.empty())
-        throw usage_error("--side \"{}\" is not possible{}", side,
-                          suggestion(side, std::vector<std::string>{"key", "value"}));
+    plan.side = read_side(arguments);
     plan.dump.layout = arguments.text("--layout");
     plan.dump.tensor_pattern = arguments.text("--tensor");
     plan.dump.prompt_id_key = arguments.text("--prompt-id");
     plan.quantizer = read_quantizer_options(arguments);
-    plan.threads = arguments.count("--threads");
 
-    const validation::KvTable table = [&] {
-        ProgressDisplay display(arguments, "blocks");
-        return measure_dumps(plan, [&](std::size_t done, std::size_t total) { display.show(done, total); });
-    }();
-    if (arguments.json())
-        print_json(reports::kv_json(table));
-    else
-        print_text(reports::kv_text(table));
-    return 0;
+    validation::Experiment experiment;
+    experiment.name = "kv-run";
+    experiment.title = plan.dumps.size() == 1 ? std::filesystem::path(plan.dumps.front()).filename().string()
+                                              : fmt::format("{} dumps", plan.dumps.size());
+    experiment.config_source = command_line();
+    experiment.science = Json::object({{"spiked", 1}, {"kind", "kv_dump"}});
+    Json names = Json::array();
+    for (const auto& method : arguments.list("--method")) names.push(method);
+    for (const auto bits : read_bits(arguments)) names.push(static_cast<std::int64_t>(bits));
+    experiment.science.set("methods", std::move(names));
+    experiment.seed = plan.quantizer.seed;
+    experiment.seed_source = arguments.has("--seed") ? "cli" : "config";
+    experiment.raw_per_cell = 0;
+    make_dump_experiment(experiment, plan, validation::named_codecs(arguments.list("--method"), read_bits(arguments)));
+
+    const bool keeps = arguments.has("--output") || arguments.has("--report");
+    StudyRun study{.store_path = ":memory:", .threads = arguments.count("--threads"), .label = "blocks"};
+    if (arguments.has("--output"))
+        study.store_path = arguments.text("--output");
+    else if (keeps)
+        study.store_path = std::filesystem::path(arguments.text("--report")).replace_extension(".spiked").string();
+    study.report_path = arguments.text("--report");
+    return run_study(arguments, experiment, study, [&](validation::Database& store) {
+        const validation::KvTable table = kv_table(store);
+        if (arguments.json())
+            print_json(reports::kv_json(table));
+        else
+            print_text(reports::kv_text(table));
+    });
 }
 
 }  // namespace
@@ -53,6 +80,8 @@ Command kv_run_command() {
         {"--tensor", "PATTERN", "names of the tensors", "layers.{layer}.{side}", false},
         {"--layout", "head,token,dim", "order of the axes, where the file does not say", "", false},
         {"--prompt-id", "KEY", "metadata key that names the prompt", "prompt_id", false},
+        {"-o,--output", "STORE.spiked", "keep every number in a store; the same command again resumes", "", false},
+        {"--report", "FILE.html", "write the report; its store stands beside it unless -o says where", "", false},
         {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
     };
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
@@ -60,7 +89,7 @@ Command kv_run_command() {
             "compress every block of KV dumps and print the paper's table with error bars",
             {"spiked kv run dump.safetensors",
              "spiked kv run a.safetensors b.safetensors --method tq-mse --bits 2,4 --json",
-             "spiked kv run dump.safetensors --side key --layers 0,1"},
+             "spiked kv run dump.safetensors -o results/dump.spiked --report results/dump.html"},
             "DUMP...",
             1,
             1 << 20,

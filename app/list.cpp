@@ -3,8 +3,11 @@
 
 #include "app/command.hpp"
 #include "estimators/compressor.hpp"
+#include "reports/figures.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
+#include "validation/claims.hpp"
+#include "validation/experiment.hpp"
 
 namespace spiked::app {
 namespace {
@@ -67,18 +70,24 @@ std::vector<Line> entry_lines() {
 }
 
 std::vector<Line> metric_lines() {
-    return {{"relative_l2", "||X - X^||_F / ||X||_F", {}, "paper Section 5"},
-            {"ip_bias, ip_std",
-             "mean and deviation over pairs of rows of cos(x_j, x^_t) - cos(x_j, x_t), decoded rows renormalised",
-             {},
-             "paper Section 5, as its tables can be reproduced"},
-            {"ip_bias_plain, ip_std_plain", "the same of <x_j, x^_t - x_t> / (|x_j| |x_t|)", {}, ""},
-            {"mean_rank", "components stored for a block", {}, "paper Section 5"},
-            {"bits_per_entry", "all stored bits over all entries, counted from the bytes", {}, ""},
-            {"paper_bits",
-             "b + r (n + d) b_s / (n d): norms, singular values and codebooks left out",
-             {},
-             "paper Algorithm 1"}};
+    std::vector<Line> lines;
+    for (const auto& metric : validation::metrics())
+        lines.push_back({metric.name, metric.definition, {metric.unit, "better: " + metric.better}, ""});
+    return lines;
+}
+
+std::vector<Line> claim_lines() {
+    std::vector<Line> lines;
+    for (const auto& claim : validation::claims())
+        lines.push_back(
+            {claim.id, claim.statement, {"metric " + claim.metric, "control: " + claim.control}, claim.place});
+    return lines;
+}
+
+std::vector<Line> figure_lines() {
+    std::vector<Line> lines;
+    for (const auto& kind : reports::figure_kinds()) lines.push_back({kind.name, kind.summary, {}, ""});
+    return lines;
 }
 
 std::vector<Line> convention_lines() {
@@ -95,7 +104,8 @@ std::vector<Line> convention_lines() {
 const std::vector<Topic>& topics() {
     static const std::vector<Topic> table = {{"estimators", estimator_lines}, {"quantizers", quantizer_lines},
                                              {"entries", entry_lines},        {"covariances", covariance_lines},
-                                             {"metrics", metric_lines},       {"conventions", convention_lines}};
+                                             {"metrics", metric_lines},       {"claims", claim_lines},
+                                             {"figures", figure_lines},       {"conventions", convention_lines}};
     return table;
 }
 
@@ -145,7 +155,7 @@ Command list_command() {
     return {"list",
             "names, options, defaults and sources of everything there is",
             {"spiked list", "spiked list estimators", "spiked list quantizers --json"},
-            "[estimators|quantizers|entries|covariances|metrics|conventions]",
+            "[estimators|quantizers|entries|covariances|metrics|claims|figures|conventions]",
             0,
             1,
             {},

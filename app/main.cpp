@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <exception>
@@ -11,6 +12,7 @@
 
 #include "app/build_info.hpp"
 #include "app/command.hpp"
+#include "app/study_run.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 
@@ -55,7 +57,12 @@ int dispatch(std::vector<std::string> words) {
         print_text(help(command));
         return 0;
     }
-    return command.run(arguments);
+    if (arguments.verbose()) remark(arguments, version_line() + "BLAS: " + blas_description() + ", one thread");
+    const auto start = std::chrono::steady_clock::now();
+    const int code = command.run(arguments);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    if (arguments.verbose()) remark(arguments, fmt::format("exit {} after {:.2f} s", code, took.count()));
+    return code;
 }
 
 int report(bool json, bool colour, ExitCode code, const std::string& message) {
@@ -82,8 +89,9 @@ std::string memory_message() {
         allowed = fmt::format("{} MiB", limit.rlim_cur >> 20);
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
-    return fmt::format("out of memory (more than {} MiB needed, {} allowed): raise the limit or use smaller blocks",
-                       usage.ru_maxrss >> 10, allowed);
+    return fmt::format(
+        "out of memory (more needed beside the {} MiB in use, {} allowed): raise the limit or use less data",
+        usage.ru_maxrss >> 10, allowed);
 }
 
 }  // namespace
@@ -95,6 +103,7 @@ int main(int argc, char** argv) {
     const bool json = app::flag(words, "--json");
     const bool colour = app::wants_colour(words);
     std::signal(SIGPIPE, SIG_IGN);
+    app::remember_command_line(argc, argv);
     app::use_one_blas_thread();
     try {
         return app::dispatch(words);

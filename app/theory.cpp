@@ -16,7 +16,12 @@ namespace {
 using theory::Loss;
 using theory::SpikePrediction;
 
-Json spike_json(const SpikePrediction& spike) {
+std::string spike_note(const SpikePrediction& spike, SignalStrength threshold) {
+    return spike.detectable ? "" : fmt::format("not detectable: the threshold is {:.6g}", threshold.value);
+}
+
+Json spike_json(const SpikePrediction& spike, SignalStrength threshold) {
+    const std::string note = spike_note(spike, threshold);
     return Json::object({{"strength", spike.strength.value},
                          {"detectable", spike.detectable},
                          {"outlier", spike.outlier.value},
@@ -26,7 +31,8 @@ Json spike_json(const SpikePrediction& spike) {
                          {"overlap_right", spike.overlap_right.value},
                          {"shrunk", Json::object({{"frobenius", spike.shrunk(Loss::frobenius).value},
                                                   {"operator", spike.shrunk(Loss::operator_norm).value},
-                                                  {"nuclear", spike.shrunk(Loss::nuclear).value}})}});
+                                                  {"nuclear", spike.shrunk(Loss::nuclear).value}})},
+                         {"note", note.empty() ? Json() : Json(note)}});
 }
 
 struct Size {
@@ -101,7 +107,7 @@ int run(const Arguments& arguments) {
 
     if (arguments.json()) {
         Json list = Json::array();
-        for (const auto& spike : spikes) list.push(spike_json(spike));
+        for (const auto& spike : spikes) list.push(spike_json(spike, law.detection_threshold()));
         Json document = Json::object({{"schema", "spiked.theory/1"},
                                       {"aspect", aspect.value()},
                                       {"bulk_edge", law.bulk_edge().value},
@@ -133,6 +139,8 @@ int run(const Arguments& arguments) {
                        cell(spike.shrunk(Loss::frobenius).value), cell(spike.shrunk(Loss::operator_norm).value),
                        cell(spike.shrunk(Loss::nuclear).value)});
         text += "\n" + table.text() +
+                "not detectable (at or below the threshold): the outlier stays at the edge, overlaps and shrunk values "
+                "are 0.\n"
                 "outlier: eigenvalue; overlaps: squared; the last three: optimal shrunk value for each loss.\n";
     }
     if (finite) text += finite_size_text(*finite, law.bulk_edge());

@@ -93,6 +93,7 @@ Compressor::Result Compressor::encode(AnalysedBlock& analysed) const {
     const SingularVectors vectors = analysed.vectors(shrinkage.rank);
     BitWriter writer;
     writer.write(Item::ranks, shrinkage.rank, rank_bits);
+    if (shrinkage.rank > 0) refuse_underflow(shrinkage.shrunk.front(), options_.norm, "largest singular value");
     for (std::size_t i = 0; i < shrinkage.rank; ++i) {
         writer.write(Item::singular_values, encode_number(shrinkage.shrunk[i], options_.norm, "singular value"),
                      bits_of(options_.norm));

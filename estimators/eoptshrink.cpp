@@ -77,15 +77,16 @@ Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const
     // Step 1: bulk edge and rank.
     const double edge = lambda[k] + (lambda[k] - lambda[2 * k]) * edge_factor;
     if (edge == 0.0)
-        return unshrunk(singular_values, above_rounding, "the block is exactly of low rank: nothing to shrink");
+        return unshrunk(singular_values, std::min(above_rounding, options.rank.value_or(above_rounding)),
+                        "the block is exactly of low rank: nothing to shrink");
     result.bulk_edge = Eigenvalue{edge * scale * scale};
     const double margin = options.margin.value_or(std::pow(static_cast<double>(side), -1.0 / 3.0));
     std::size_t rank = 0;
     while (rank < p && lambda[rank] / edge - 1.0 > margin) ++rank;
     if (options.rank) rank = std::min(*options.rank, p);
-    if (rank == 0) return result;
     const std::size_t needed = options.imputation == Imputation::none ? rank + 1 : rank + 2 * k + 1;
     if (needed > p) {
+        // Nothing is said about a block whose noise cannot be seen.
         result.note = fmt::format("rank {} leaves fewer than {} noise eigenvalues: set to 0", rank, needed - rank);
         return result;
     }
@@ -93,7 +94,7 @@ Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const
     // Step 2: the noise law. Imputed values reach beyond the outliers when the bulk has no square-root edge; then the
     // largest observed noise eigenvalue bounds them.
     std::vector<double> noise = noise_eigenvalues(lambda, rank, k, options.imputation);
-    if (noise[0] >= lambda[rank - 1])
+    if (rank > 0 && noise[0] >= lambda[rank - 1])
         for (double& mu : noise) mu = std::min(mu, lambda[rank]);
 
     // Step 3: strengths, overlaps, shrunk values.
@@ -108,6 +109,8 @@ Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const
         result.shrunk.push_back(std::clamp(shrunk, 0.0, singular_values[i]));
     }
     result.rank = rank;
+    for (double& mu : noise) mu *= scale * scale;
+    result.noise_eigenvalues = std::move(noise);
     return result;
 }
 

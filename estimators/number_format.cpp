@@ -16,6 +16,13 @@ namespace {
 constexpr std::array<std::string_view, 4> format_names = {"fp16", "bf16", "fp32", "fp64"};
 constexpr std::array<unsigned, 4> format_bits = {16, 16, 32, 64};
 
+/// What holds this value.
+std::string_view advice(double value) {
+    const double size = std::abs(value);
+    if (!std::isfinite(value)) return "scale the data";
+    return size < 3e38 && size > 2e-38 ? "use --norm bf16 or fp32" : "use --norm fp64";
+}
+
 }  // namespace
 
 NumberFormat number_format(std::string_view name) {
@@ -45,9 +52,16 @@ std::uint64_t encode_number(double value, NumberFormat format, std::string_view 
             break;
     }
     if (!std::isfinite(decode_number(bits, format)))
-        throw input_error("{} {:.6g} does not fit {} (it would be stored as infinity): use --norm {}", what, value,
-                          name_of(format), format == NumberFormat::fp16 ? "bf16 or fp32" : "fp64");
+        throw input_error("{} {:.6g} does not fit {} (it would be stored as infinity): {}", what, value,
+                          name_of(format), advice(value));
     return bits;
+}
+
+void refuse_underflow(double value, NumberFormat format, std::string_view what) {
+    const double stored = decode_number(encode_number(value, format, what), format);
+    if (std::abs(stored - value) > std::abs(value) * 0x1p-8)
+        throw input_error("{} {:.6g} is too small for {} (it would be stored as {:.6g}): {}", what, value,
+                          name_of(format), stored, advice(value));
 }
 
 double decode_number(std::uint64_t bits, NumberFormat format) {

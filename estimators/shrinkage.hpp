@@ -27,6 +27,7 @@ struct Shrinkage {
     std::vector<double> overlap_left;     ///< squared inner products of true and observed vectors
     std::vector<double> overlap_right;
     std::vector<double> shrunk;  ///< what replaces each observed singular value; 0 <= shrunk <= observed
+    std::vector<double> noise_eigenvalues;  ///< the fitted noise law, largest first; empty where a method has none
     std::string note;            ///< why the answer is empty or degraded; empty when there is nothing to say
 };
 

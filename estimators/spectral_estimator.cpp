@@ -1,5 +1,6 @@
 #include "estimators/spectral_estimator.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "estimators/eoptshrink.hpp"
@@ -17,6 +18,12 @@ std::size_t parse_rank(const std::string& text, const ParsedName& parsed) {
 }
 
 void refuse_unknown_options(const ParsedName& parsed, const std::vector<std::string>& legal) {
+    for (const auto& [key, value] : parsed.options) {
+        const std::string name = key;
+        if (std::count_if(parsed.options.begin(), parsed.options.end(),
+                          [&](const auto& o) { return o.first == name; }) > 1)
+            throw usage_error("\"{}\": {} is given twice: give it once", parsed.text, name);
+    }
     for (const auto& [key, value] : parsed.options)
         if (std::find(legal.begin(), legal.end(), key) == legal.end())
             throw usage_error("\"{}\": {} has no option \"{}\"{}", parsed.text, parsed.name, key,

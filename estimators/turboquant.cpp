@@ -1,5 +1,6 @@
 #include "estimators/turboquant.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -28,11 +29,15 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     BitWriter writer;
     // Columns of `coordinates` are rows of the block, scaled to unit variance and rotated.
     arma::mat coordinates = rows.t();
+    double largest = 0.0;
     for (arma::uword t = 0; t < rows.n_rows; ++t) {
         const double norm = arma::norm(coordinates.col(t));
         writer.write(Item::norms, encode_number(norm, setup.norm, "row norm"), bits_of(setup.norm));
+        largest = std::max(largest, norm);
         if (norm > 0.0) coordinates.col(t) *= unit / norm;
     }
+    // A small row beside larger ones may vanish; a whole block must not.
+    refuse_underflow(largest, setup.norm, "largest row norm");
     if (!setup.rotation.is_empty()) coordinates = setup.rotation * coordinates;
     for (const double value : coordinates) writer.write(Item::indices, cell_of(value, setup.codebook), setup.bits);
     writer.align();

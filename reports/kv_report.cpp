@@ -3,36 +3,37 @@
 #include <fmt/format.h>
 
 #include "reports/text_table.hpp"
+#include "sim/printable.hpp"
 
 namespace spiked::reports {
 namespace {
 
-using validation::ClusteredMean;
+using validation::ClusteredValue;
 
-std::string percent(const ClusteredMean& share) { return with_error(100.0 * share.mean, 100.0 * share.standard_error); }
-std::string plain(const ClusteredMean& value) { return with_error(value.mean, value.standard_error); }
+std::string percent(const ClusteredValue& share) { return with_error(100.0 * share.mean, 100.0 * share.mcse); }
+std::string plain(const ClusteredValue& value) { return with_error(value.mean, value.mcse); }
 
 }  // namespace
 
 std::string kv_text(const validation::KvTable& table) {
     std::string text;
     for (const auto& input : table.inputs) {
-        text += fmt::format("{}  {} blocks  {}\n", input.file, input.blocks, input.model);
+        text += fmt::format("{}  {} blocks  {}\n", input.file, input.blocks, sim::printable(input.model));
         if (input.tokens_skipped > 0)
             text += fmt::format("  {} tokens of partial last blocks left out\n", input.tokens_skipped);
     }
-    for (const auto side : {sim::Side::key, sim::Side::value}) {
+    for (const char* side : {"key", "value"}) {
         TextTable rows({"method", "B", "mean rank", "bits", "paper bits", "rel. L2 %", "IP bias", "IP std",
                         "IP bias plain", "IP std plain"});
         std::uint64_t blocks = 0;
         for (const auto& row : table.rows) {
             if (row.side != side) continue;
             blocks = row.blocks;
-            rows.add({row.method, std::to_string(row.bits), plain(row.rank), fmt::format("{:.4f}", row.bits_per_entry),
+            rows.add({row.method, std::to_string(row.bits), plain(row.rank), plain(row.bits_per_entry),
                       plain(row.paper_bits), percent(row.relative_l2), plain(row.ip_bias), plain(row.ip_std),
                       plain(row.ip_bias_plain), plain(row.ip_std_plain)});
         }
-        if (blocks > 0) text += fmt::format("\n{}s, {} blocks\n{}", side_name(side), blocks, rows.text());
+        if (blocks > 0) text += fmt::format("\n{}s, {} blocks\n{}", side, blocks, rows.text());
     }
     text += fmt::format(
         "\nMeans over blocks; in brackets the standard error in the last digits, clustered by {} ({} clusters).\n"
@@ -55,23 +56,23 @@ Json kv_json(const validation::KvTable& table) {
     for (const auto& input : table.inputs)
         inputs.push(Json::object({{"file", input.file},
                                   {"sha256", input.sha256},
-                                  {"model", input.model},
+                                  {"model", input.model.empty() ? Json() : Json(input.model)},
                                   {"blocks", static_cast<std::int64_t>(input.blocks)},
                                   {"tokens_skipped", static_cast<std::int64_t>(input.tokens_skipped)}}));
     Json rows = Json::array();
     for (const auto& row : table.rows) {
-        Json line = Json::object({{"side", std::string(side_name(row.side))},
+        Json line = Json::object({{"side", row.side},
                                   {"method", row.method},
                                   {"bits", static_cast<std::int64_t>(row.bits)},
-                                  {"bits_per_entry", row.bits_per_entry},
+                                  {"bits_per_entry", row.bits_per_entry.mean},
                                   {"paper_bits", row.paper_bits.mean},
                                   {"ledger", ledger_json(row.ledger)}});
-        const std::pair<const char*, const ClusteredMean*> means[] = {
+        const std::pair<const char*, const ClusteredValue*> means[] = {
             {"mean_rank", &row.rank}, {"relative_l2", &row.relative_l2},     {"ip_bias", &row.ip_bias},
             {"ip_std", &row.ip_std},  {"ip_bias_plain", &row.ip_bias_plain}, {"ip_std_plain", &row.ip_std_plain}};
         for (const auto& [name, value] : means) line.set(name, value->mean);
-        for (const auto& [name, value] : means) line.set(std::string("mcse_") + name, value->standard_error);
-        line.set("mcse_paper_bits", row.paper_bits.standard_error);
+        for (const auto& [name, value] : means) line.set(std::string("mcse_") + name, value->mcse);
+        line.set("mcse_bits_per_entry", row.bits_per_entry.mcse).set("mcse_paper_bits", row.paper_bits.mcse);
         line.set("blocks", static_cast<std::int64_t>(row.blocks));
         rows.push(std::move(line));
     }

@@ -80,9 +80,13 @@ public:
     }
 
 private:
+    /// Every cell a word: what begins like a number and is none is a mistake, not a header.
     static bool is_header(const std::vector<Cell>& cells) {
-        for (const auto& cell : cells)
+        for (const auto& cell : cells) {
             if (cell.text.empty() || number(cell.text)) return false;
+            const char first = cell.text.front();
+            if ((first >= '0' && first <= '9') || first == '-' || first == '+' || first == '.') return false;
+        }
         return true;
     }
     void row(const std::vector<Cell>& cells) {

@@ -33,6 +33,8 @@ std::string escaped(std::string_view name) {
 
 }  // namespace
 
+std::string printable(std::string_view name) { return escaped(name); }
+
 std::string in_quotes(std::string_view name) { return fmt::format("\"{}\"", escaped(name)); }
 
 std::string shape_text(std::span<const std::size_t> shape) {

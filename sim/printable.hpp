@@ -9,6 +9,8 @@ namespace spiked::sim {
 
 /// A name out of a file as it may stand in a one-line message: in quotes, control characters escaped, cut at 80 bytes.
 [[nodiscard]] std::string in_quotes(std::string_view name);
+/// The same without quotes, for a table.
+[[nodiscard]] std::string printable(std::string_view name);
 
 /// `[2, 512, 128]`.
 [[nodiscard]] std::string shape_text(std::span<const std::size_t> shape);

@@ -1,196 +1,298 @@
 #include "validation/kv_measurement.hpp"
 
-#include <cmath>
-#include <mutex>
+#include <fmt/format.h>
+#include <glob.h>
 
-#include "theory/base/names.hpp"
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "estimators/ledger.hpp"
+#include "theory/base/error.hpp"
 #include "theory/base/sha256.hpp"
-#include "validation/block_metrics.hpp"
-#include "validation/parallel.hpp"
+#include "validation/codec_measurement.hpp"
 
 namespace spiked::validation {
 namespace {
 
-using estimators::Compressor;
-using estimators::Ledger;
 using sim::Side;
 
 constexpr std::size_t prompts_that_cluster = 8;
 
-enum Quantity : std::size_t { paper_bits, rank, relative_l2, ip_bias, ip_std, ip_bias_plain, ip_std_plain, quantities };
-
-/// Sums of one method and bit width within one head of one dump.
-struct HeadSums {
-    std::array<ClusterSum, quantities> sums;
-    Ledger ledger;
-    std::uint64_t entries = 0;
-    std::uint64_t blocks = 0;
-};
-
-/// All blocks of one head of one tensor: the unit of work.
+/// All blocks of one head of one tensor: a cell of the study.
 struct Head {
-    std::size_t dump = 0;
-    const sim::DumpTensor* tensor = nullptr;
-    std::size_t head = 0;
-    std::vector<HeadSums> sums;  // by method and bits
+    std::size_t dump;
+    const sim::DumpTensor* tensor;
+    std::size_t head;
+    std::uint64_t rotation = 0;
 };
 
-void add(ClusterSum& sum, double value) {
-    if (std::isnan(value)) return;
-    ++sum.count;
-    sum.sum += value;
+struct DumpStudy {
+    KvPlan plan;
+    std::vector<std::unique_ptr<sim::KvDump>> dumps;
+    std::vector<std::pair<estimators::Method, unsigned>> codecs;
+    std::vector<Head> heads;
+};
+
+/// One rotation of the seed for each head of each file: clusters must not share a rotation, or their errors would leave
+/// its part of the spread out.
+estimators::QuantizerOptions options_of(const DumpStudy& study, const Head& at) {
+    estimators::QuantizerOptions options = study.plan.quantizer;
+    options.rotation_index = at.rotation;
+    return options;
 }
 
-/// One rotation of the seed for each layer, side and head, the same in every dump.
-std::uint64_t rotation_index(const sim::DumpTensor& tensor, std::size_t head) {
-    return std::uint64_t{tensor.layer} << 32 | std::uint64_t{head} << 2 | static_cast<std::uint64_t>(tensor.side);
+arma::mat read_block(const DumpStudy& study, const Head& at, std::uint64_t block) {
+    const std::size_t tokens = study.plan.block_tokens;
+    return study.dumps[at.dump]->read_block(*at.tensor, at.head, block * tokens, tokens);
 }
 
-void measure_head(const KvPlan& plan, const std::vector<estimators::Method>& methods, const sim::KvDump& dump,
-                  Head& unit) {
-    const sim::DumpTensor& tensor = *unit.tensor;
-    estimators::QuantizerOptions options = plan.quantizer;
-    options.rotation_index = rotation_index(tensor, unit.head);
-    std::vector<Compressor> compressors;
-    for (const auto& method : methods)
-        for (const unsigned bits : plan.bits) compressors.emplace_back(method, tensor.dim, bits, options);
-    unit.sums.resize(compressors.size());
-
-    for (std::size_t first = 0; first + plan.block_tokens <= tensor.tokens; first += plan.block_tokens) {
-        estimators::AnalysedBlock block(dump.read_block(tensor, unit.head, first, plan.block_tokens));
-        try {
-            for (std::size_t m = 0; m < compressors.size(); ++m) {
-                const auto [encoded, found_rank] = compressors[m].encode(block);
-                const arma::mat decoded = compressors[m].decode(encoded.bytes, plan.block_tokens);
-                const BlockMetrics metrics = measure_block(block.block(), decoded);
-                HeadSums& to = unit.sums[m];
-                add(to.sums[paper_bits], compressors[m].paper_bits(found_rank, plan.block_tokens));
-                add(to.sums[rank], static_cast<double>(found_rank));
-                add(to.sums[relative_l2], metrics.relative_l2);
-                add(to.sums[ip_bias], metrics.ip_bias);
-                add(to.sums[ip_std], metrics.ip_std);
-                add(to.sums[ip_bias_plain], metrics.ip_bias_plain);
-                add(to.sums[ip_std_plain], metrics.ip_std_plain);
-                to.ledger += encoded.ledger;
-                to.entries += decoded.n_elem;
-                ++to.blocks;
-            }
-        } catch (const Error& error) {
-            throw Error(error.code(),
-                        fmt::format("{}: tensor {}, head {}, tokens {} to {}: {}", dump.path(), tensor.name, unit.head,
-                                    first, first + plan.block_tokens - 1, error.what()));
-        }
+std::vector<Observation> measure(const DumpStudy& study, const Head& at,
+                                 const std::vector<estimators::Compressor>& codecs, std::uint64_t block) {
+    std::vector<Observation> found;
+    estimators::AnalysedBlock data(read_block(study, at, block));
+    try {
+        for (std::size_t m = 0; m < codecs.size(); ++m) observe_codec(codecs[m], data, m + 1, found);
+    } catch (const Error& error) {
+        const std::size_t tokens = study.plan.block_tokens;
+        throw Error(error.code(),
+                    fmt::format("{}: tensor {}, head {}, tokens {} to {}: {}", study.dumps[at.dump]->path(),
+                                at.tensor->name, at.head, block * tokens, (block + 1) * tokens - 1, error.what()));
     }
+    return found;
+}
+
+/// The picture of one head: its first block, what the first spectral codec takes for signal, and the fitted noise law.
+std::vector<NamedArray> picture(const DumpStudy& study, const Head& at) {
+    std::vector<NamedArray> arrays;
+    for (std::size_t m = 0; m < study.codecs.size(); ++m) {
+        const auto& spectral = study.codecs[m].first.spectral;
+        if (!spectral) continue;
+        estimators::AnalysedBlock data(read_block(study, at, 0));
+        const auto shrinkage = spectral->estimate(data.singular_values(), data.shape());
+        if (!shrinkage.bulk_edge || shrinkage.noise_eigenvalues.empty()) continue;
+        const arma::mat signal = data.denoised(shrinkage);
+        arrays.push_back({0, "block", data.block()});
+        arrays.push_back({0, "singular_values", arma::vec(data.singular_values())});
+        arrays.push_back({m + 1, "signal", signal});
+        arrays.push_back({m + 1, "residual", data.block() - signal});
+        arrays.push_back({m + 1, "bulk_edge", arma::mat(1, 1, arma::fill::value(shrinkage.bulk_edge->value))});
+        arrays.push_back({m + 1, "noise_eigenvalues", arma::vec(shrinkage.noise_eigenvalues)});
+        break;
+    }
+    return arrays;
 }
 
 bool wanted(const std::set<std::size_t>& chosen, std::size_t index) { return chosen.empty() || chosen.contains(index); }
 
-bool wanted(const KvPlan& plan, const sim::DumpTensor& tensor) {
-    if (tensor.side == Side::query || (plan.side && *plan.side != tensor.side)) return false;
-    return wanted(plan.layers, tensor.layer);
+std::string format_of(const std::string& path) {
+    const std::string suffix = std::filesystem::path(path).extension().string();
+    return suffix.empty() ? "unknown" : suffix.substr(1);
 }
 
-std::vector<Head> list_heads(const KvPlan& plan, const std::vector<sim::KvDump>& dumps, std::vector<KvInput>& inputs) {
-    std::vector<Head> heads;
-    for (std::size_t f = 0; f < dumps.size(); ++f) {
-        for (const auto& tensor : dumps[f].tensors()) {
-            if (!wanted(plan, tensor)) continue;
-            if (tensor.tokens < plan.block_tokens)
+Json metadata_json(const sim::KvDump& dump) {
+    Json json = Json::object();
+    for (const auto& [key, value] : dump.metadata())
+        if (value.size() <= 200) json.set(key, value);
+    return json;
+}
+
+void open_dumps(Experiment& experiment, DumpStudy& study) {
+    if (study.plan.dumps.empty()) throw usage_error("no dump was named: give one or more files");
+    for (const auto& path : study.plan.dumps) {
+        const auto& dump = *study.dumps.emplace_back(std::make_unique<sim::KvDump>(path, study.plan.dump));
+        if (study.plan.dump.prompt_id_key != sim::DumpOptions{}.prompt_id_key && !dump.prompt_id())
+            throw input_error("{}: the metadata have no \"{}\" (asked for with --prompt-id): see spiked kv inspect {}",
+                              path, study.plan.dump.prompt_id_key, path);
+        const std::string sum = hex(sha256_of_file(path));
+        for (const auto& earlier : experiment.inputs)
+            if (earlier.sha256 == sum)
+                throw usage_error("{}: the same content as {} (a dump counts once): name each dump once", path,
+                                  earlier.path);
+        experiment.inputs.push_back({path, std::filesystem::file_size(path), sum, format_of(path), dump.layout().text(),
+                                     dump.model(), metadata_json(dump)});
+    }
+}
+
+void list_heads(DumpStudy& study) {
+    for (std::size_t f = 0; f < study.dumps.size(); ++f) {
+        const auto& dump = *study.dumps[f];
+        const std::size_t before = study.heads.size();
+        for (const auto& tensor : dump.tensors()) {
+            if (tensor.side == Side::query || (study.plan.side && *study.plan.side != tensor.side)) continue;
+            if (!wanted(study.plan.layers, tensor.layer)) continue;
+            if (tensor.tokens < study.plan.block_tokens)
                 throw input_error("{}: tensor {} has {} tokens, fewer than one block of {}: choose a smaller --block",
-                                  dumps[f].path(), tensor.name, tensor.tokens, plan.block_tokens);
-            for (std::size_t head = 0; head < tensor.heads; ++head) {
-                if (!wanted(plan.heads, head)) continue;
-                heads.push_back({f, &tensor, head, {}});
-                inputs[f].blocks += tensor.tokens / plan.block_tokens;
-                inputs[f].tokens_skipped += tensor.tokens % plan.block_tokens;
-            }
+                                  dump.path(), tensor.name, tensor.tokens, study.plan.block_tokens);
+            for (std::size_t head = 0; head < tensor.heads; ++head)
+                if (wanted(study.plan.heads, head)) study.heads.push_back({f, &tensor, head, 0});
         }
-        if (inputs[f].blocks == 0)
+        if (study.heads.size() == before)
             throw input_error(
                 "{}: no layer, head and side is left to measure (--layers, --heads or --side exclude all): "
                 "see spiked kv inspect {}",
-                dumps[f].path(), dumps[f].path());
+                dump.path(), dump.path());
     }
-    return heads;
+    for (const std::size_t layer : study.plan.layers)
+        if (std::none_of(study.heads.begin(), study.heads.end(),
+                         [&](const Head& at) { return at.tensor->layer == layer; }))
+            throw input_error("no dump has a layer {} (asked for with --layers): see spiked kv inspect", layer);
+    for (const std::size_t head : study.plan.heads)
+        if (std::none_of(study.heads.begin(), study.heads.end(), [&](const Head& at) { return at.head == head; }))
+            throw input_error("no dump has a head {} (asked for with --heads): see spiked kv inspect", head);
+}
+
+/// By prompt when every dump names one and there are enough, otherwise by layer and head of a model.
+bool clusters_by_prompt(const DumpStudy& study) {
+    std::set<std::string> prompts;
+    for (const auto& dump : study.dumps) {
+        if (!dump->prompt_id()) return false;
+        prompts.insert(*dump->prompt_id());
+    }
+    return prompts.size() >= prompts_that_cluster;
+}
+
+Factor number_factor(const std::string& name, std::size_t value) {
+    return {name, static_cast<double>(value), std::to_string(value)};
 }
 
 }  // namespace
 
-KvTable measure_dumps(const KvPlan& plan, const Progress& progress) {
-    std::vector<estimators::Method> methods;
-    for (const auto& method : plan.methods) methods.push_back(estimators::parse_method(method));
-    for (const unsigned bits : plan.bits)
-        for (const auto& method : methods)
-            (void)Compressor(method, 2, bits, {.rotation = estimators::RotationKind::identity});
+std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods, const std::vector<unsigned>& bits) {
+    std::vector<NamedCodec> codecs;
+    for (const auto& method : methods) codecs.push_back({method, estimators::parse_method(method), bits});
+    return codecs;
+}
+
+std::vector<std::string> expand_pattern(const std::string& pattern) {
+    glob_t found{};
+    std::vector<std::string> files;
+    if (glob(pattern.c_str(), 0, nullptr, &found) == 0) files.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    globfree(&found);
+    return files;
+}
+
+void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std::vector<NamedCodec>& codecs) {
+    experiment.kind = "kv_dump";
     if (plan.block_tokens == 0) throw usage_error("a block of 0 tokens is not possible: choose --block 1 or more");
-    if (plan.dumps.empty()) throw usage_error("no dump was named: give one or more files");
-
-    KvTable table;
-    std::vector<sim::KvDump> dumps;
-    std::set<std::string> prompts;
-    bool every_prompt_known = true;
-    for (const auto& path : plan.dumps) {
-        const auto& dump = dumps.emplace_back(path, plan.dump);
-        table.inputs.push_back({path, hex(sha256_of_file(path)), dump.model(), 0, 0});
-        if (const auto prompt = dump.prompt_id())
-            prompts.insert(*prompt);
-        else
-            every_prompt_known = false;
-    }
-    std::vector<Head> heads = list_heads(plan, dumps, table.inputs);
-
-    std::size_t total = 0;
-    for (const auto& input : table.inputs) total += input.blocks;
-    std::size_t done = 0;
-    std::mutex guard;
-    for_each_parallel(heads.size(), plan.threads, [&](std::size_t i) {
-        measure_head(plan, methods, dumps[heads[i].dump], heads[i]);
-        const std::lock_guard lock(guard);
-        done += heads[i].tensor->tokens / plan.block_tokens;
-        if (progress) progress(done, total);
-    });
-
-    const bool by_prompt = every_prompt_known && prompts.size() >= prompts_that_cluster;
-    table.cluster = by_prompt ? "prompt" : "head";
-    std::set<std::string> clusters;
-    for (const Side side : {Side::key, Side::value})
-        for (std::size_t m = 0; m < methods.size() * plan.bits.size(); ++m) {
-            std::array<std::map<std::string, ClusterSum>, quantities> sums;
-            Ledger ledger;
-            double entries = 0.0;
-            KvRow row;
-            for (const auto& head : heads) {
-                if (head.tensor->side != side) continue;
-                const auto& dump = dumps[head.dump];
-                const std::string cluster =
-                    by_prompt ? *dump.prompt_id()
-                              : fmt::format("{} layer {} head {}", dump.model(), head.tensor->layer, head.head);
-                clusters.insert(cluster);
-                for (std::size_t q = 0; q < quantities; ++q) {
-                    sums[q][cluster].count += head.sums[m].sums[q].count;
-                    sums[q][cluster].sum += head.sums[m].sums[q].sum;
-                }
-                ledger += head.sums[m].ledger;
-                entries += static_cast<double>(head.sums[m].entries);
-                row.blocks += head.sums[m].blocks;
-            }
-            if (row.blocks == 0) continue;
-            row.side = side;
-            row.method = plan.methods[m / plan.bits.size()];
-            row.bits = plan.bits[m % plan.bits.size()];
-            row.bits_per_entry = static_cast<double>(ledger.total()) / entries;
-            for (std::size_t item = 0; item < estimators::item_count; ++item)
-                row.ledger.push_back(static_cast<double>(ledger.bits(static_cast<estimators::Item>(item))) / entries);
-            row.paper_bits = clustered_mean(sums[paper_bits]);
-            row.rank = clustered_mean(sums[rank]);
-            row.relative_l2 = clustered_mean(sums[relative_l2]);
-            row.ip_bias = clustered_mean(sums[ip_bias]);
-            row.ip_std = clustered_mean(sums[ip_std]);
-            row.ip_bias_plain = clustered_mean(sums[ip_bias_plain]);
-            row.ip_std_plain = clustered_mean(sums[ip_std_plain]);
-            table.rows.push_back(std::move(row));
+    auto study = std::make_shared<DumpStudy>();
+    study->plan = plan;
+    experiment.methods.push_back({"sample", "sample", "sample", std::nullopt, Json::object()});
+    for (const auto& codec : codecs)
+        for (const unsigned bits : codec.bits) {
+            study->codecs.emplace_back(codec.method, bits);
+            // Bits and names are checked before any file is opened.
+            (void)estimators::Compressor(codec.method, 2, bits, {.rotation = estimators::RotationKind::identity});
+            const std::string name = fmt::format("{} B={}", codec.label, bits);
+            for (const auto& other : experiment.methods)
+                if (other.name == name)
+                    throw usage_error("{} is asked for twice: name each method and bit width once", name);
+            experiment.methods.push_back({name, "codec", codec.label, bits, Json::object()});
         }
-    table.clusters = clusters.size();
+    open_dumps(experiment, *study);
+    list_heads(*study);
+
+    const auto& options = plan.quantizer;
+    experiment.science.set("seed_of_rotations", options.seed.text());
+    experiment.science.set("quantizer", Json::object({{"rotation", static_cast<int>(options.rotation)},
+                                                      {"codebook", static_cast<int>(options.codebook)},
+                                                      {"norm", estimators::name_of(options.norm)},
+                                                      {"factor_bits", static_cast<int>(options.factor_bits)}}));
+    Json files = Json::array();
+    for (const auto& input : experiment.inputs) files.push(input.sha256);
+    experiment.science.set("inputs", std::move(files));
+
+    const bool by_prompt = clusters_by_prompt(*study);
+    Json cells = Json::array();
+    for (auto& [dump_index, tensor, head, rotation] : study->heads) {
+        const auto& dump = *study->dumps[dump_index];
+        const std::string side(side_name(tensor->side));
+        const std::string file = std::filesystem::path(dump.path()).filename().string();
+        ExperimentCell cell;
+        cell.label = fmt::format("{} {} layer {} head {}", file, side, tensor->layer, head);
+        cell.rows = plan.block_tokens;
+        cell.columns = tensor->dim;
+        cell.replicates = tensor->tokens / plan.block_tokens;
+        cell.params = Json::object({{"sha256", experiment.inputs[dump_index].sha256},
+                                    {"tensor", tensor->name},
+                                    {"head", head},
+                                    {"block", plan.block_tokens}});
+        rotation = std::stoull(cell.hash().substr(0, 16), nullptr, 16);
+        const std::string prompt = dump.prompt_id().value_or("");
+        const std::string cluster =
+            by_prompt ? prompt : fmt::format("{} layer {} head {}", dump.model(), tensor->layer, head);
+        cell.factors = {{"file", std::nullopt, dump.path()},
+                        {"input", static_cast<double>(dump_index + 1), file},
+                        {"model", std::nullopt, dump.model()},
+                        {"prompt", std::nullopt, prompt},
+                        number_factor("layer", tensor->layer),
+                        {"side", std::nullopt, side},
+                        number_factor("head", head),
+                        {"cluster", std::nullopt, cluster},
+                        {"cluster_by", std::nullopt, by_prompt ? "prompt" : "head"},
+                        number_factor("tokens_skipped", tensor->tokens % plan.block_tokens)};
+        cells.push(cell.params);
+        experiment.cells.push_back(std::move(cell));
+    }
+    experiment.science.set("cells", std::move(cells));
+
+    experiment.worker = [study](std::size_t cell) -> Experiment::Worker {
+        const Head& at = study->heads[cell];
+        auto compressors = std::make_shared<std::vector<estimators::Compressor>>();
+        for (const auto& [method, bits] : study->codecs)
+            compressors->emplace_back(method, at.tensor->dim, bits, options_of(*study, at));
+        return [study, &at, compressors](std::uint64_t block) { return measure(*study, at, *compressors, block); };
+    };
+    experiment.arrays = [study](std::size_t cell) -> std::vector<NamedArray> {
+        // One head a side is enough for the picture.
+        for (std::size_t c = 0; c < cell; ++c)
+            if (study->heads[c].tensor->side == study->heads[cell].tensor->side) return {};
+        return picture(*study, study->heads[cell]);
+    };
+}
+
+KvTable kv_table(Database& store) {
+    KvTable table;
+    Statement inputs(store,
+                     "SELECT i.path, i.sha256, i.model, sum(c.reps_target), sum(s.num) FROM input i"
+                     " JOIN factor f ON f.name = 'input' AND f.num = i.input_id JOIN cell c USING(cell_id)"
+                     " JOIN factor s ON s.cell_id = c.cell_id AND s.name = 'tokens_skipped' GROUP BY i.input_id ORDER "
+                     "BY i.input_id");
+    while (inputs.step())
+        table.inputs.push_back({inputs.text(0), inputs.text(1), inputs.text(2),
+                                static_cast<std::uint64_t>(inputs.integer(3)),
+                                static_cast<std::uint64_t>(inputs.integer(4))});
+    Statement cluster(store, "SELECT min(txt) FROM factor WHERE name = 'cluster_by'");
+    if (cluster.step()) table.cluster = cluster.text(0);
+    table.clusters =
+        static_cast<std::size_t>(store.integer("SELECT count(DISTINCT txt) FROM factor WHERE name = 'cluster'"));
+
+    Statement means(
+        store,
+        "SELECT side, method_id, method, bits, metric, blocks, mean, mcse FROM v_cluster ORDER BY side, method_id");
+    constexpr std::pair<std::string_view, ClusteredValue KvRow::*> fields[] = {
+        {"bits_per_entry", &KvRow::bits_per_entry}, {"paper_bits", &KvRow::paper_bits},    {"rank", &KvRow::rank},
+        {"relative_l2", &KvRow::relative_l2},       {"ip_bias", &KvRow::ip_bias},          {"ip_std", &KvRow::ip_std},
+        {"ip_bias_plain", &KvRow::ip_bias_plain},   {"ip_std_plain", &KvRow::ip_std_plain}};
+    std::pair<std::string, std::int64_t> current;
+    while (means.step()) {
+        const std::pair key{means.text(0), means.integer(1)};
+        if (table.rows.empty() || key != current) {
+            current = key;
+            KvRow& row = table.rows.emplace_back();
+            row.side = means.text(0);
+            row.method = means.text(2);
+            row.bits = static_cast<unsigned>(means.integer(3));
+            row.ledger.resize(estimators::item_count);
+        }
+        KvRow& row = table.rows.back();
+        const std::string metric = means.text(4);
+        for (const auto& [name, field] : fields)
+            if (metric == name) row.*field = {means.real(6), means.real(7)};
+        for (std::size_t item = 0; item < estimators::item_count; ++item)
+            if (metric == fmt::format("bits.{}", estimators::item_names[item])) row.ledger[item] = means.real(6);
+        if (metric == "bits_per_entry") row.blocks = static_cast<std::uint64_t>(means.integer(5));
+    }
     return table;
 }
 

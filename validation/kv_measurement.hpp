@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -8,46 +7,53 @@
 
 #include "estimators/compressor.hpp"
 #include "sim/kv_dump.hpp"
-#include "validation/clustered_mean.hpp"
+#include "validation/experiment.hpp"
+#include "validation/spiked_study.hpp"
+#include "validation/sqlite.hpp"
 
 namespace spiked::validation {
 
-/// What to measure on which dumps. Empty sets mean all.
+/// Which blocks of which dumps. Empty sets mean all.
 struct KvPlan {
     std::vector<std::string> dumps;
-    std::vector<std::string> methods;
-    std::vector<unsigned> bits;
     std::size_t block_tokens = 128;
     std::set<std::size_t> layers;
     std::set<std::size_t> heads;
     std::optional<sim::Side> side;  ///< key and value when not given
     sim::DumpOptions dump;
     estimators::QuantizerOptions quantizer;
-    std::size_t threads = 0;  ///< 0: as many as the machine has; never changes a number
+};
+
+/// Adds inputs, methods, cells (a file, layer, side and head each; replicates are its full blocks) and the worker of a
+/// dump study to an experiment that has its name. Every name and file is checked before the first block is read. Throws
+/// usage_error and input_error.
+void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std::vector<NamedCodec>& codecs);
+
+/// Codecs as the command line names them.
+[[nodiscard]] std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods,
+                                                   const std::vector<unsigned>& bits);
+
+/// Files a shell pattern stands for, sorted; a plain name stands for itself. Empty when there is none.
+[[nodiscard]] std::vector<std::string> expand_pattern(const std::string& pattern);
+
+/// A mean over blocks with its clustered error, as the store gives them; NaN where there is none.
+struct ClusteredValue {
+    double mean = 0.0;
+    double mcse = 0.0;
 };
 
 /// One line of the paper's table: a side, a method and a bit width over every layer, head and full block of all dumps.
-/// Every mean is over blocks; its error is clustered.
 struct KvRow {
-    sim::Side side = sim::Side::key;
+    std::string side;
     std::string method;
     unsigned bits = 0;
-    double bits_per_entry = 0.0;  ///< stored bits over stored entries
-    std::vector<double> ledger;   ///< bits per entry by item, in the order of estimators::item_names
-    ClusteredMean paper_bits;
-    ClusteredMean rank;
-    ClusteredMean relative_l2;
-    ClusteredMean ip_bias;
-    ClusteredMean ip_std;
-    ClusteredMean ip_bias_plain;
-    ClusteredMean ip_std_plain;
+    std::vector<double> ledger;  ///< bits per entry by item, in the order of estimators::item_names
+    ClusteredValue bits_per_entry, paper_bits, rank, relative_l2, ip_bias, ip_std, ip_bias_plain, ip_std_plain;
     std::uint64_t blocks = 0;
 };
 
 struct KvInput {
-    std::string file;
-    std::string sha256;
-    std::string model;
+    std::string file, sha256, model;
     std::uint64_t blocks = 0;          ///< full blocks measured, both sides together
     std::uint64_t tokens_skipped = 0;  ///< tokens of partial last blocks, over layers, heads and sides
 };
@@ -56,14 +62,10 @@ struct KvTable {
     std::vector<KvInput> inputs;
     std::string cluster;       ///< "prompt" from 8 prompts on, else "head" (a layer and head of one model)
     std::size_t clusters = 0;  ///< how many of them
-    std::vector<KvRow> rows;   ///< by side, method, bits, in the order asked
+    std::vector<KvRow> rows;   ///< keys, then values; by method, bits, in the order asked
 };
 
-using Progress = std::function<void(std::size_t done, std::size_t total)>;
-
-/// Streams every block of every dump through every method, in parallel over heads; memory holds one block a thread.
-/// All names and files are checked before the first block is read. Throws usage_error and input_error; the same numbers
-/// for any number of threads.
-[[nodiscard]] KvTable measure_dumps(const KvPlan& plan, const Progress& progress = {});
+/// The table of a dump study, from its store.
+[[nodiscard]] KvTable kv_table(Database& store);
 
 }  // namespace spiked::validation

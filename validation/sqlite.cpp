@@ -13,7 +13,7 @@ void Database::Closer::operator()(sqlite3* handle) const { sqlite3_close_v2(hand
 void Statement::Finalizer::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
 Database::Database(const std::string& path, Mode mode) : path_(path) {
-    const int flags = mode == Mode::read     ? SQLITE_OPEN_READONLY
+    const int flags = mode == Mode::read    ? SQLITE_OPEN_READONLY
                       : mode == Mode::write ? SQLITE_OPEN_READWRITE
                                             : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     sqlite3* handle = nullptr;
@@ -36,8 +36,8 @@ void Database::fail(int status) const {
         case SQLITE_CORRUPT:
             throw input_error("{}: not a store ({}): give a .spiked file", path_, why);
         case SQLITE_FULL:
-            throw write_error("{}: the disk is full; what was committed is safe: free space and run the same command again",
-                              path_);
+            throw write_error(
+                "{}: the disk is full; what was committed is safe: free space and run the same command again", path_);
         case SQLITE_BUSY:
         case SQLITE_LOCKED:
             throw write_error("{}: another process holds the store ({}): wait for it or stop it", path_, why);
@@ -72,13 +72,14 @@ Statement::Statement(Database& database, std::string_view sql) : database_(&data
 }
 
 Statement& Statement::bind(int position, std::int64_t value) {
-    if (const int status = sqlite3_bind_int64(statement_.get(), position, value); status != SQLITE_OK) database_->fail(status);
+    if (const int status = sqlite3_bind_int64(statement_.get(), position, value); status != SQLITE_OK)
+        database_->fail(status);
     return *this;
 }
 
 Statement& Statement::bind(int position, std::string_view value) {
-    const int status = sqlite3_bind_text(statement_.get(), position, value.data(), static_cast<int>(value.size()),
-                                         SQLITE_TRANSIENT);
+    const int status =
+        sqlite3_bind_text(statement_.get(), position, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
     if (status != SQLITE_OK) database_->fail(status);
     return *this;
 }

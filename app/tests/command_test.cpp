@@ -44,11 +44,28 @@ TEST(TheoryCommand, WhiteNoiseGivesTheClosedForms) {
     EXPECT_NEAR(number(spikes[0], "outlier"), 5.0 * 4.25 / 4.0, 1e-12);
     EXPECT_NEAR(number(spikes[0], "overlap_left"), (16 - .25) / (16 + .25 * 4), 1e-12);
     EXPECT_NEAR(number(spikes[0], "overlap_right"), (16 - .25) / (16 + 4), 1e-12);
-    EXPECT_LT(number(spikes[0], "stieltjes_left"), 0.0);
+    // t = beta / d^2 = 1/16; m1 = -(1 + t / beta) / z, m2 = -(1 + t) / z.
+    EXPECT_NEAR(number(spikes[0], "stieltjes_left"), -1.25 / 5.3125, 1e-12);
+    EXPECT_NEAR(number(spikes[0], "stieltjes_right"), -1.0625 / 5.3125, 1e-12);
+    EXPECT_TRUE(spikes[0].find("note")->is_null());
+    EXPECT_NE(spikes[1].find("note")->string()->find("not detectable"), std::string::npos);
     EXPECT_FALSE(*spikes[1].find("detectable")->boolean());
     EXPECT_EQ(number(*spikes[1].find("shrunk"), "frobenius"), 0.0);
     EXPECT_NEAR(number(spikes[1], "outlier"), 2.25, 1e-13);
     EXPECT_EQ(number(spikes[2], "strength"), 1.0);
+}
+
+TEST(TheoryCommand, SizeAddsWhatTheLimitLeavesOut) {
+    const Json json = spiked("theory --size 128x128 --json").json();
+    const Json& finite = *json.find("finite_size");
+    // White, n = d: g = (1 + 1)^{-1} (1 + 1)^{-1/3}; the largest eigenvalue is 4 + TW1 / (g 128^{2/3}).
+    const double unit = 2.0 * std::cbrt(2.0) / std::pow(128.0, 2.0 / 3.0);
+    EXPECT_NEAR(number(finite, "top_noise_shift"), -1.2065335745820 * unit, 1e-9);
+    EXPECT_NEAR(number(finite, "edge_fluctuation"), std::sqrt(1.607781034581) * unit, 1e-9);
+    const auto& rules = *finite.find("rank_rules")->items();
+    ASSERT_EQ(rules.size(), 3U);
+    EXPECT_NEAR(number(rules[0], "cutoff"), 4.0 * (1.0 + std::pow(128.0, -1.0 / 3.0)), 1e-9);
+    EXPECT_NEAR(number(rules[0], "smallest_strength"), 1.54, 0.005);  // research note theory.md C7
 }
 
 TEST(TheoryCommand, SpectraFromFilesAndSpecsAgree) {
@@ -136,6 +153,8 @@ TEST(QuantizeCommand, EveryMethodCountsItsBytes) {
         for (const char* bits : {"1", "4", "8"}) {
             const Json json = spiked("quantize " + path + " --method " + method + " --bits " + bits + " --json").json();
             EXPECT_EQ(*json.find("method")->string(), method);
+            EXPECT_NEAR(number(json, "paper_bits"),
+                        number(json, "bits") + number(json, "rank") * (64 + 32) * 4.0 / (64 * 32), 1e-12);
             EXPECT_DOUBLE_EQ(number(json, "bits_per_entry"), 8.0 * number(json, "bytes") / (64 * 32));
             EXPECT_NEAR(ledger_sum(json), number(json, "bits_per_entry"), 1e-12);
         }
@@ -174,6 +193,33 @@ TEST(KvRunCommand, GivesTheSameDocumentForAnyNumberOfThreads) {
     EXPECT_EQ(spiked(words + "7").out, one);
 }
 
+TEST(KvRunCommand, OptionsMayStandBeforeTheFile) {
+    const std::string flags = "--method tq-mse --bits 2 --color never --json";
+    const Outcome before = spiked("kv run " + flags + " '" + sample_dump + "'");
+    EXPECT_EQ(before.code, 0) << before.err;
+    EXPECT_EQ(before.out, spiked("kv run '" + sample_dump + "' " + flags).out);
+    EXPECT_EQ(spiked("kv run --method=tq-mse --bits=2 '" + sample_dump + "'").code, 0);
+    EXPECT_EQ(spiked("list -q estimators").code, 0);
+}
+
+TEST(KvRunCommand, EveryHeadHasARotationOfItsOwn) {
+    // The same tensor twice under different names: equal blocks, so only the rotations can differ.
+    const arma::mat values = gaussian(64, 16);
+    const std::vector<double> numbers(values.begin(), values.end());
+    const std::string path = scratch("twins.safetensors");
+    sim::write_safetensors(path, {{"layout", "head,token,dim"}},
+                           {sim::tensor_of("layers.0.key", sim::DType::f32, {1, 64, 16}, numbers),
+                            sim::tensor_of("layers.1.key", sim::DType::f32, {1, 64, 16}, numbers)});
+    const auto error = [&](const char* layer, const char* more) {
+        const Json json =
+            spiked("kv run " + path + " --block 64 --method tq-mse --bits 2 --json --layers " + layer + more).json();
+        return number(json.find("rows")->items()->front(), "relative_l2");
+    };
+    EXPECT_NE(error("0", ""), error("1", ""));
+    EXPECT_NE(error("0", ""), error("0", " --seed 0x1"));
+    EXPECT_EQ(error("0", " --rotation identity"), error("1", " --rotation identity"));
+}
+
 TEST(KvRunCommand, AgreesWithQuantizeOnOneBlock) {
     const std::string flags = " --method eoptshrink+tq-mse --bits 3 --rotation identity --json";
     const Json run =
@@ -208,6 +254,7 @@ TEST(KvRunCommand, ClustersByPromptFromEightPromptsOn) {
         EXPECT_EQ(*json.find("cluster")->string(), p < 7 ? "head" : "prompt");
         EXPECT_EQ(number(json, "clusters"), p < 7 ? 2 : 8);
     }
+    EXPECT_EQ(spiked("kv run" + dumps + " --block 32 --prompt-id nothing").code, 4);
 }
 
 TEST(KvRunCommand, ReadsEveryExtraDump) {
@@ -292,6 +339,8 @@ struct Mistake {
     const char* says;  ///< part of the message
 };
 
+void PrintTo(const Mistake& mistake, std::ostream* to) { *to << mistake.words; }
+
 class Mistakes : public testing::TestWithParam<Mistake> {};
 
 TEST_P(Mistakes, GetOneLineAndTheRightExitCode) {
@@ -332,6 +381,11 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"aspect_missing", "theory --strength 2", 2, "--aspect is missing"},
         Mistake{"aspect", "theory --aspect 0", 2, "aspect ratio 0"},
         Mistake{"strength", "theory --aspect 1 --strength -1", 2, "--strength \"-1\""},
+        Mistake{"empty_method", "kv run x --method ''", 2, "empty entry"},
+        Mistake{"bits_twice", "kv run '" + sample_dump + "' --bits 2,2", 2, "asked for twice"},
+        Mistake{"dump_twice", "kv run '" + sample_dump + "' '" + sample_dump + "'", 2, "the same content"},
+        Mistake{"option_twice", "spectrum x.npy --estimator eoptshrink:rank=1:rank=2", 2, "given twice"},
+        Mistake{"flag_value", "list --quiet=3", 2, "quiet was given"},
         Mistake{"spec", "theory --aspect 1 --row-spectrum arr1:0.5", 2, "arr1"}),
     [](const auto& mistake) { return std::string(mistake.param.name); });
 
@@ -343,10 +397,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{"head", "spectrum '" + sample_dump + ":layers.0.key:9'", 4, "9"},
                     Mistake{"tensor", "spectrum '" + sample_dump + ":layers.0.kee:0'", 4, "layers.0.key"},
                     Mistake{"few_tokens", "kv run '" + sample_dump + "' --block 257", 4, "256 tokens"},
-                    Mistake{"no_such_layer", "kv run '" + sample_dump + "' --layers 7", 4, "spiked kv inspect"}),
+                    Mistake{"no_such_layer", "kv run '" + sample_dump + "' --layers 7", 4, "spiked kv inspect"},
+                    Mistake{"one_such_layer", "kv run '" + sample_dump + "' --layers 0,7", 4, "layer 7"},
+                    Mistake{"no_such_head", "kv run '" + sample_dump + "' --heads 0,9", 4, "head 9"}),
     [](const auto& mistake) { return std::string(mistake.param.name); });
 
-TEST(Mistakes, NonFiniteEntriesAreCountedAndPlaced) {
+TEST(BadInput, NonFiniteEntriesAreCountedAndPlaced) {
     arma::mat matrix = gaussian(4, 3);
     matrix(2, 1) = std::nan("");
     const Outcome found = spiked("spectrum " + saved("nan.npy", matrix));
@@ -362,7 +418,7 @@ TEST(Mistakes, NonFiniteEntriesAreCountedAndPlaced) {
     EXPECT_NE(dump.err.find("layers.0.key"), std::string::npos) << dump.err;
 }
 
-TEST(Mistakes, ARowThatOverflowsItsNormFormatIsNamed) {
+TEST(BadInput, ARowThatOverflowsItsNormFormatIsNamed) {
     sim::write_safetensors(
         scratch("large.safetensors"), {{"layout", "head,token,dim"}},
         {sim::tensor_of("layers.3.value", sim::DType::f32, {1, 8, 4}, std::vector<double>(32, 1e6))});
@@ -373,7 +429,29 @@ TEST(Mistakes, ARowThatOverflowsItsNormFormatIsNamed) {
     EXPECT_EQ(spiked("kv run " + scratch("large.safetensors") + " --block 8 --norm fp32").code, 0);
 }
 
-TEST(Mistakes, UnwritableOutputIsExitSix) {
+TEST(BadInput, DataTooSmallForItsNormFormatIsNotLostSilently) {
+    const std::string path = saved("small.npy", 1e-9 * gaussian(8, 8));
+    const Outcome found = spiked("quantize " + path + " --method tq-mse");
+    EXPECT_EQ(found.code, 4);
+    EXPECT_NE(found.err.find("too small for fp16"), std::string::npos) << found.err;
+    EXPECT_LT(
+        number(spiked("quantize " + path + " --method eoptshrink+tq-mse --norm bf16 --json").json(), "relative_l2"),
+        0.2);
+}
+
+TEST(BadInput, ControlCharactersOfAFileDoNotReachTheTerminal) {
+    sim::write_safetensors(scratch("control.safetensors"),
+                           {{"layout", "head,token,dim"}, {"model", "evil\x1b[31m\nkeys, 99 blocks"}},
+                           {sim::tensor_of("layers.0.key", sim::DType::f32, {1, 8, 4}, std::vector<double>(32, 1.0))});
+    for (const char* command : {"kv run ", "kv inspect "}) {
+        const Outcome found = spiked(command + scratch("control.safetensors") + " --block 8");
+        EXPECT_EQ(found.code, 0) << found.err;
+        EXPECT_EQ(found.out.find('\x1b'), std::string::npos);
+        EXPECT_EQ(found.out.find("\nkeys, 99"), std::string::npos);
+    }
+}
+
+TEST(BadInput, UnwritableOutputIsExitSix) {
     const std::string path = saved("write.npy", gaussian(8, 8));
     for (const std::string& words :
          {"quantize " + path + " -o /nowhere/back.npy", "spectrum " + path + " --denoised /nowhere/a.npy",
@@ -387,7 +465,10 @@ TEST(Mistakes, UnwritableOutputIsExitSix) {
     EXPECT_NE(contents(scratch("full")).find("standard output"), std::string::npos);
 }
 
-TEST(Mistakes, RunningOutOfMemoryIsExitSeven) {
+TEST(BadInput, RunningOutOfMemoryIsExitSeven) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "a sanitizer reserves more address space than the limit";
+#endif
     const std::string path = saved("tall.npy", arma::mat(4000000, 2, arma::fill::ones));
     const Outcome found = spiked("spectrum " + path, "ulimit -v 300000;");
     EXPECT_EQ(found.code, 7) << found.err;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -19,13 +20,27 @@ struct Outcome {
     [[nodiscard]] Json json() const { return Json::parse(out, "standard output"); }
 };
 
+/// A folder of this process, gone with it.
+class ScratchFolder {
+public:
+    ScratchFolder() {
+        if (mkdtemp(path_.data()) == nullptr) std::abort();
+    }
+    ~ScratchFolder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    ScratchFolder(const ScratchFolder&) = delete;
+    ScratchFolder& operator=(const ScratchFolder&) = delete;
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+private:
+    std::string path_ = "/tmp/spiked-test-XXXXXX";
+};
+
 inline std::string scratch(const std::string& name) {
-    static const std::string folder = [] {
-        std::string pattern = "/tmp/spiked-test-XXXXXX";
-        if (mkdtemp(pattern.data()) == nullptr) std::abort();
-        return pattern;
-    }();
-    return folder + "/" + name;
+    static const ScratchFolder folder;
+    return folder.path() + "/" + name;
 }
 
 inline std::string contents(const std::string& path) {

@@ -40,6 +40,8 @@ struct Case {
     std::vector<double> in_thresholds;  ///< strengths in units of the detection threshold
 };
 
+void PrintTo(const Case& setting, std::ostream* to) { *to << setting.name; }
+
 struct Measured {
     std::vector<theory::SpikePrediction> law;
     std::vector<std::array<Sums, quantities>> spikes;

@@ -18,7 +18,7 @@ struct StudySeed {
 };
 
 /// What a stream is for. The numbers are part of every result ever made: append, never renumber.
-enum class Role : std::uint16_t { noise = 1, left_vectors = 2, right_vectors = 3, rotation = 4, shuffle = 5 };
+enum class Role : std::uint16_t { noise = 1, left_vectors = 2, right_vectors = 3, rotation = 4 };
 
 /// An address of randomness: numbers are a pure function of (seed, cell, role, replicate, element), whatever thread,
 /// rank or device asks, and in whatever order.

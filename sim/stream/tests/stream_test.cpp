@@ -84,6 +84,19 @@ TEST(Normal, AnyPrefixOfAnArrayHoldsTheSameNumbers) {
     for (std::size_t i = 0; i < part.size(); ++i) ASSERT_EQ(part[i], all[i]);
 }
 
+// The four words of an element, by hand: u1 = (first 53 bits + 1) 2^-53, u2 = 53 bits 2^-53, Box-Muller.
+TEST(NormalStability, AKnownAddressGivesAKnownNumber) {
+    std::vector<double> x(4);
+    const Stream stream(seed, "known", Role::noise, 9);
+    fill_normal(stream, x);
+    const auto words = stream.words(1);
+    const long double u1 = (static_cast<long double>((std::uint64_t{words[1]} << 32 | words[0]) >> 11) + 1) * 0x1p-53L;
+    const long double u2 = static_cast<long double>((std::uint64_t{words[3]} << 32 | words[2]) >> 11) * 0x1p-53L;
+    const long double radius = std::sqrt(-2.0L * std::log(u1));
+    EXPECT_NEAR(x[2], static_cast<double>(radius * std::cos(2.0L * 3.14159265358979323846264338L * u2)), 1e-14);
+    EXPECT_NEAR(x[3], static_cast<double>(radius * std::sin(2.0L * 3.14159265358979323846264338L * u2)), 1e-14);
+}
+
 TEST(NormalLaw, MomentsAndCellCountsFitTheStandardNormal) {
     std::vector<double> x(1 << 20);
     fill_normal(Stream(seed, "law", Role::noise, 0), x);

@@ -1,0 +1,249 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "app/command.hpp"
+#include "app/study_run.hpp"
+#include "app/study_texts.hpp"
+#include "reports/export.hpp"
+#include "reports/html_report.hpp"
+#include "reports/kv_report.hpp"
+#include "reports/store_text.hpp"
+#include "sim/output_file.hpp"
+#include "theory/base/error.hpp"
+#include "theory/base/names.hpp"
+#include "validation/study.hpp"
+
+// Commands around a study file and its store: run, demo, init, report, show, export.
+namespace spiked::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+validation::StudyOverrides read_overrides(const Arguments& arguments) {
+    validation::StudyOverrides overrides;
+    overrides.seed = arguments.text("--seed");
+    if (arguments.has("--set"))
+        for (const auto& assignment : arguments.given.at("--set")) {
+            const std::size_t equals = assignment.find('=');
+            if (equals == std::string::npos || equals == 0)
+                throw usage_error("--set \"{}\" is no assignment: write for example --set model.n=256", assignment);
+            overrides.set.emplace_back(assignment.substr(0, equals), assignment.substr(equals + 1));
+        }
+    return overrides;
+}
+
+std::string plan_line(const validation::Experiment& experiment, std::size_t threads) {
+    return fmt::format(
+        "plan: {} cells, {} replicates, {} methods, {} checks; seed {} ({}); {} threads; false-alarm rate for "
+        "the whole run {:g}",
+        experiment.cells.size(), experiment.replicates(), experiment.methods.size() - 1, experiment.checks.size(),
+        experiment.seed.text(), experiment.seed_source, threads == 0 ? std::string("all") : std::to_string(threads),
+        experiment.false_alarm);
+}
+
+Json run_json(validation::Database& store, const std::string& path) {
+    const auto verdicts = count_verdicts(store);
+    validation::Statement study(store, "SELECT name, kind, seed, status, science_hash FROM study");
+    (void)study.step();
+    return Json::object({{"schema", "spiked.run/1"},
+                         {"name", study.text(0)},
+                         {"kind", study.text(1)},
+                         {"seed", study.text(2)},
+                         {"status", study.text(3)},
+                         {"science_hash", study.text(4)},
+                         {"store", path},
+                         {"replicates", store.integer("SELECT coalesce(sum(reps), 0) FROM batch")},
+                         {"failed", store.integer("SELECT coalesce(sum(failed), 0) FROM batch")},
+                         {"checks", Json::object({{"passed", verdicts.passed},
+                                                  {"failed", verdicts.failed},
+                                                  {"inconclusive", verdicts.inconclusive}})}});
+}
+
+std::string results_text(validation::Database& store) {
+    validation::Statement kind(store, "SELECT kind FROM study");
+    if (kind.step() && kind.text(0) == "kv_dump") return reports::kv_text(kv_table(store));
+    if (store.integer("SELECT count(*) FROM verdict") == 0) return reports::export_table(store, "summary", "text");
+    return reports::checks_text(store);
+}
+
+int run_into_store(const Arguments& arguments, const validation::Study& study) {
+    StudyRun run{.store_path = study.store_path,
+                 .threads = study.threads,
+                 .strict = arguments.has("--strict"),
+                 .label = "replicates"};
+    if (!arguments.has("--no-report")) run.report_path = fs::path(study.store_path).replace_extension(".html").string();
+    remark(arguments, study.experiment.title + "\n" + plan_line(study.experiment, study.threads));
+    return run_study(arguments, study.experiment, run, [&](validation::Database& store) {
+        if (arguments.json())
+            print_json(run_json(store, study.store_path));
+        else
+            print_text(results_text(store));
+    });
+}
+
+int run(const Arguments& arguments) {
+    validation::Study study = read_study(arguments.positionals.front(), read_overrides(arguments));
+    if (arguments.has("--output")) study.store_path = arguments.text("--output");
+    if (arguments.has("--threads")) study.threads = arguments.count("--threads");
+    if (arguments.has("--dry-run")) {
+        print_text(plan_line(study.experiment, study.threads) +
+                   fmt::format("\nstore {}\nnothing was run\n", study.store_path));
+        return 0;
+    }
+    return run_into_store(arguments, study);
+}
+
+int demo(const Arguments& arguments) {
+    return run_into_store(arguments, validation::parse_study(demo_study, "demo.toml"));
+}
+
+int init(const Arguments& arguments) {
+    const std::map<std::string, const char*> texts = {{"bbp", bbp_study}, {"null", null_study}, {"kv", kv_study}};
+    const std::string kind = arguments.text("--kind");
+    const auto text = texts.find(kind);
+    if (text == texts.end()) {
+        std::vector<std::string> names;
+        for (const auto& [name, content] : texts) names.push_back(name);
+        throw usage_error("--kind \"{}\" is not possible in this version{}", kind, suggestion(kind, names));
+    }
+    const std::string path = arguments.positionals.empty() ? kind + ".toml" : arguments.positionals.front();
+    if (fs::exists(path)) throw write_error("{}: exists already (nothing is overwritten): give another name", path);
+    const std::string content = text->second;
+    sim::OutputFile file(path, content.size());
+    file.write(content);
+    file.commit();
+    if (arguments.json())
+        print_json(Json::object({{"schema", "spiked.init/1"}, {"kind", kind}, {"file", path}}));
+    else
+        print_text(fmt::format("wrote {}\nnext: spiked run {}\n", path, path));
+    return 0;
+}
+
+int report(const Arguments& arguments) {
+    const std::string& store = arguments.positionals.front();
+    const std::string path =
+        arguments.has("--output") ? arguments.text("--output") : fs::path(store).replace_extension(".html").string();
+    reports::write_html_report(store, path, {.figure_folder = arguments.text("--figures")});
+    if (arguments.json())
+        print_json(Json::object({{"schema", "spiked.report/1"}, {"store", store}, {"report", path}}));
+    else
+        print_text(fmt::format("report   {}\n", path));
+    return 0;
+}
+
+int show(const Arguments& arguments) {
+    validation::Database store = validation::open_store(arguments.positionals.front());
+    const std::string table = arguments.text("--table");
+    if (arguments.json())
+        print_text(reports::export_table(store, table.empty() ? "summary" : table, "json"));
+    else
+        print_text(table.empty() ? results_text(store) : reports::export_table(store, table, "text"));
+    return 0;
+}
+
+int export_store(const Arguments& arguments) {
+    validation::Database store = validation::open_store(arguments.positionals.front());
+    const std::string format = arguments.json() ? "json" : arguments.text("--format");
+    const std::string table = arguments.text("--table");
+    const std::string content =
+        format == "npy" ? reports::export_npy(store, table) : reports::export_table(store, table, format);
+    if (!arguments.has("--output")) {
+        print_text(content);
+        return 0;
+    }
+    sim::OutputFile file(arguments.text("--output"), content.size());
+    file.write(content);
+    file.commit();
+    return 0;
+}
+
+std::string table_names() {
+    std::string names;
+    for (const auto& table : reports::store_tables()) names += (names.empty() ? "" : "|") + table.name;
+    return names;
+}
+
+const Option strict = {"--strict", "", "exit 3 when a check is inconclusive", "", false};
+const Option no_report = {"--no-report", "", "leave the HTML report out", "", false};
+
+}  // namespace
+
+Command demo_command() {
+    return {"demo",
+            "run a study of about 20 seconds and write its store and report under results/",
+            {"spiked demo"},
+            "",
+            0,
+            0,
+            {strict, no_report},
+            demo};
+}
+
+Command run_command() {
+    return {"run",
+            "run a study file into its store, or go on where it was stopped",
+            {"spiked run study.toml", "spiked run study.toml -o results/large.spiked --set model.n=256 --threads 2",
+             "spiked run study.toml --dry-run"},
+            "STUDY.toml",
+            1,
+            1,
+            {{"-o,--output", "STORE.spiked", "where to keep the results", "", false},
+             {"--threads", "N", "0: all of the machine; never changes a number", "", false},
+             {"--seed", "HEX|fresh", "instead of the file's", "", false},
+             {"--set", "KEY=VALUE", "instead of what the file says, by dotted key", "", true},
+             {"-n,--dry-run", "", "check the file, say what would be run, run nothing", "", false},
+             strict,
+             no_report},
+            run};
+}
+
+Command init_command() {
+    return {"init",
+            "write a commented study file to start from",
+            {"spiked init --kind bbp", "spiked init --kind kv my-dump.toml"},
+            "[FILE.toml]",
+            0,
+            1,
+            {{"--kind", "bbp|null|kv", "what to study", "bbp", false}},
+            init};
+}
+
+Command report_command() {
+    return {"report",
+            "render a store as one self-contained HTML page",
+            {"spiked report results/demo.spiked", "spiked report results/demo.spiked -o page.html --figures figures/"},
+            "STORE.spiked",
+            1,
+            1,
+            {{"-o,--output", "FILE.html", "where to write the page; beside the store when not given", "", false},
+             {"--figures", "FOLDER", "also write each figure's gnuplot script and data there", "", false}},
+            report};
+}
+
+Command show_command() {
+    return {"show",
+            "print a store: its checks, the paper's table of a dump, or any table",
+            {"spiked show results/demo.spiked", "spiked show results/demo.spiked --table summary"},
+            "STORE.spiked",
+            1,
+            1,
+            {{"--table", table_names(), "which table", "", false}},
+            show};
+}
+
+Command export_command() {
+    return {"export",
+            "a table of a store as csv, json, npy or latex",
+            {"spiked export results/demo.spiked --table summary --format csv",
+             "spiked export results/demo.spiked --table values --format npy -o values.npy"},
+            "STORE.spiked",
+            1,
+            1,
+            {{"--table", table_names(), "which table", "summary", false},
+             {"--format", "csv|json|npy|latex", "how", "csv", false},
+             {"-o,--output", "FILE", "where to; standard output when not given", "", false}},
+            export_store};
+}
+
+}  // namespace spiked::app

@@ -1,0 +1,26 @@
+#pragma once
+#include "app/command.hpp"
+#include "validation/engine.hpp"
+
+namespace spiked::app {
+
+/// The options of commands that run an experiment into a store.
+struct StudyRun {
+    std::string store_path;   ///< ":memory:" keeps nothing
+    std::string report_path;  ///< empty: no report
+    std::size_t threads = 0;
+    bool strict = false;
+    std::string label;        ///< of the progress
+};
+
+/// Makes or resumes the store, runs, judges, writes the report. SIGINT, SIGTERM and SIGUSR1 finish the batches in flight
+/// and leave a store that the same command takes up again. `finished` is called with the open store before it is closed.
+/// Returns the exit code of the study.
+int run_study(const Arguments& arguments, const validation::Experiment& experiment, const StudyRun& run,
+              const std::function<void(validation::Database&)>& finished = {});
+
+/// The words of this process, for the store.
+void remember_command_line(int argc, char** argv);
+[[nodiscard]] const std::string& command_line();
+
+}  // namespace spiked::app

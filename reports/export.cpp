@@ -1,0 +1,204 @@
+#include "reports/export.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "reports/text_table.hpp"
+#include "theory/base/error.hpp"
+#include "theory/base/json.hpp"
+#include "theory/base/names.hpp"
+
+namespace spiked::reports {
+namespace {
+
+using validation::Database;
+using validation::Statement;
+
+const StoreTable& find_table(const std::string& name) {
+    std::vector<std::string> names;
+    for (const auto& table : store_tables()) {
+        if (table.name == name) return table;
+        names.push_back(table.name);
+    }
+    throw usage_error("--table \"{}\" is not possible{}", name, suggestion(name, names));
+}
+
+std::string number_text(const Statement& row, int column) {
+    return row.is_integer(column) ? std::to_string(row.integer(column)) : Json(row.real(column)).text();
+}
+
+std::string csv_field(const Statement& row, int column) {
+    if (row.is_null(column)) return "";
+    if (!row.is_text(column)) return number_text(row, column);
+    const std::string text = row.text(column);
+    if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+    std::string quoted = "\"";
+    for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+    return quoted + "\"";
+}
+
+std::string as_csv(Statement& row) {
+    std::string text;
+    for (int c = 0; c < row.columns(); ++c) text += (c == 0 ? "" : ",") + row.column_name(c);
+    text += "\n";
+    while (row.step()) {
+        for (int c = 0; c < row.columns(); ++c) text += (c == 0 ? "" : ",") + csv_field(row, c);
+        text += "\n";
+    }
+    return text;
+}
+
+Json as_json(Statement& row, const std::string& table) {
+    Json rows = Json::array();
+    while (row.step()) {
+        Json line = Json::object();
+        for (int c = 0; c < row.columns(); ++c) {
+            Json value;
+            if (row.is_integer(c))
+                value = row.integer(c);
+            else if (row.is_text(c))
+                value = row.text(c);
+            else if (!row.is_null(c))
+                value = row.real(c);
+            line.set(row.column_name(c), std::move(value));
+        }
+        rows.push(std::move(line));
+    }
+    return Json::object({{"schema", "spiked.export/1"}, {"table", table}, {"rows", std::move(rows)}});
+}
+
+std::string latex_text(const std::string& text) {
+    std::string escaped;
+    for (const char c : text) {
+        if (std::strchr("&%$#_{}", c) != nullptr) escaped += '\\';
+        if (c == '\\')
+            escaped += "\\textbackslash{}";
+        else if (c == '^' || c == '~')
+            escaped += std::string("\\") + c + "{}";
+        else
+            escaped += c;
+    }
+    return escaped;
+}
+
+/// Columns of a row as a person reads them: a mean and its error share one column.
+struct Shown {
+    std::vector<std::string> header;
+    std::vector<std::vector<std::string>> rows;
+};
+
+Shown shown(Statement& row) {
+    Shown result;
+    int mean = -1;
+    int error = -1;
+    for (int c = 0; c < row.columns(); ++c) {
+        if (row.column_name(c) == "mean" || row.column_name(c) == "estimate") mean = c;
+        if (row.column_name(c) == "mcse") error = c;
+    }
+    for (int c = 0; c < row.columns(); ++c)
+        if (c != error || mean < 0) result.header.push_back(row.column_name(c));
+    while (row.step()) {
+        std::vector<std::string> cells;
+        for (int c = 0; c < row.columns(); ++c) {
+            if (c == error && mean >= 0) continue;
+            if (c == mean)
+                cells.push_back(with_error(row.real(c), error < 0 ? std::nan("") : row.real(error)));
+            else if (row.is_null(c))
+                cells.emplace_back("-");
+            else if (row.is_text(c))
+                cells.push_back(row.text(c));
+            else
+                cells.push_back(row.is_integer(c) ? std::to_string(row.integer(c)) : fmt::format("{:.6g}", row.real(c)));
+        }
+        result.rows.push_back(std::move(cells));
+    }
+    return result;
+}
+
+std::string as_latex(const Shown& table) {
+    std::string text = fmt::format("\\begin{{tabular}}{{{}}}\n\\toprule\n", std::string(table.header.size(), 'l'));
+    const auto line = [&](const std::vector<std::string>& cells) {
+        for (std::size_t c = 0; c < cells.size(); ++c) text += (c == 0 ? "" : " & ") + latex_text(cells[c]);
+        text += " \\\\\n";
+    };
+    line(table.header);
+    text += "\\midrule\n";
+    for (const auto& row : table.rows) line(row);
+    return text + "\\bottomrule\n\\end{tabular}\n";
+}
+
+std::string as_text(const Shown& table) {
+    TextTable text(table.header, 3);
+    for (const auto& row : table.rows) text.add(row);
+    return text.text();
+}
+
+}  // namespace
+
+const std::vector<StoreTable>& store_tables() {
+    static const std::vector<StoreTable> tables = {
+        {"summary", "mean, spread and error of every metric of every method and cell",
+         "SELECT s.cell, s.method, s.metric, s.k, s.n, s.failed, s.mean, s.sd, s.mcse, s.lo, s.hi FROM v_summary s"
+         " ORDER BY s.cell_id, s.method_id, s.metric_id, s.k"},
+        {"values", "every draw that was kept",
+         "SELECT c.label AS cell, v.rep, me.name AS method, mt.name AS metric, v.k, v.v AS value, v.cell_id, v.method_id,"
+         " v.metric_id FROM value v JOIN cell c USING(cell_id) JOIN method me USING(method_id) JOIN metric mt USING(metric_id)"
+         " ORDER BY v.cell_id, v.rep, v.method_id, v.metric_id, v.k"},
+        {"cells", "the points of the design", "SELECT cell_id, label, n, d, reps_target, state, params FROM cell ORDER BY cell_id"},
+        {"failures", "replicates that failed, with the command that shows each again",
+         "SELECT c.label AS cell, f.rep, f.stage, f.code, f.message, f.replay FROM failure f JOIN cell c USING(cell_id)"
+         " ORDER BY f.cell_id, f.rep"},
+        {"bits", "stored bits an entry, by item",
+         "SELECT c.label AS cell, m.name AS method, l.item, l.bits_per_entry FROM ledger l JOIN cell c USING(cell_id)"
+         " JOIN method m USING(method_id) ORDER BY l.cell_id, l.method_id, l.item"},
+        {"checks", "verdicts with margins and controls",
+         "SELECT v.check_name, v.claim, c.label AS cell, m.name AS method, v.k, v.estimate, v.mcse, v.expected, v.margin,"
+         " v.lo, v.hi, v.detectable, v.n, v.verdict, v.control_expected, v.control_verdict, v.reason FROM verdict v"
+         " JOIN cell c USING(cell_id) JOIN method m USING(method_id) ORDER BY v.verdict_id"},
+        {"theory", "what the theory says for each cell",
+         "SELECT c.label AS cell, t.quantity, t.k, t.value, t.num_err, t.source FROM theory t JOIN cell c USING(cell_id)"
+         " ORDER BY t.cell_id, t.quantity, t.k"},
+    };
+    return tables;
+}
+
+std::string export_table(Database& store, const std::string& table, const std::string& format) {
+    Statement rows(store, find_table(table).query);
+    if (format == "csv") return as_csv(rows);
+    if (format == "json") return as_json(rows, table).text(2) + "\n";
+    if (format == "latex") return as_latex(shown(rows));
+    if (format == "text") return as_text(shown(rows));
+    throw usage_error("--format \"{}\" is not possible{}", format,
+                      suggestion(format, std::vector<std::string>{"csv", "json", "npy", "latex"}));
+}
+
+std::string export_npy(Database& store, const std::string& table) {
+    Statement rows(store, find_table(table).query);
+    std::vector<std::vector<double>> numbers;
+    std::vector<bool> numeric(static_cast<std::size_t>(rows.columns()), true);
+    while (rows.step()) {
+        auto& line = numbers.emplace_back();
+        for (int c = 0; c < rows.columns(); ++c) {
+            if (rows.is_text(c)) numeric[static_cast<std::size_t>(c)] = false;
+            line.push_back(rows.is_text(c) ? std::nan("") : rows.real(c));
+        }
+    }
+    std::string bytes;
+    std::size_t columns = 0;
+    for (const bool is : numeric) columns += is ? 1 : 0;
+    std::string header = fmt::format("{{'descr': '<f8', 'fortran_order': False, 'shape': ({}, {}), }}", numbers.size(), columns);
+    header.append((64 - (10 + header.size() + 1) % 64) % 64, ' ');
+    header += '\n';
+    bytes = std::string("\x93NUMPY\x01\x00", 8);
+    bytes += static_cast<char>(header.size() & 0xFF);
+    bytes += static_cast<char>(header.size() >> 8);
+    bytes += header;
+    for (const auto& line : numbers)
+        for (std::size_t c = 0; c < line.size(); ++c)
+            if (numeric[c]) bytes.append(reinterpret_cast<const char*>(&line[c]), sizeof(double));
+    return bytes;
+}
+
+}  // namespace spiked::reports

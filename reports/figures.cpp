@@ -1,0 +1,105 @@
+#include "reports/figures.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "reports/gnuplot.hpp"
+#include "theory/base/names.hpp"
+
+namespace spiked::reports {
+
+using validation::Database;
+using validation::Statement;
+
+const std::vector<FigureKind>& figure_kinds() {
+    static const std::vector<FigureKind> kinds = {
+        {"estimate-vs-theory", "metrics y against a factor x with standard errors, and what theory says",
+         estimate_against_theory},
+        {"distortion", "distortion of codecs against their bits, and what theory says", distortion_by_bits},
+        {"frontier", "relative L2 error against stored bits an entry, one line a method", frontier},
+        {"rank-map", "mean rank by layer and head (dump studies)", rank_map},
+        {"head-picture", "singular values, noise law and parts of a block (dump studies)", head_pictures},
+    };
+    return kinds;
+}
+
+std::vector<Figure> figures_of(Database& store) {
+    std::vector<std::pair<std::string, Json>> wanted;
+    Statement query(store, "SELECT kind, spec FROM figure ORDER BY figure_id");
+    while (query.step())
+        wanted.emplace_back(query.text(0), Json::parse(query.text(1), store.path() + ": table figure"));
+    if (wanted.empty()) {
+        Statement study(store, "SELECT kind FROM study");
+        const bool dump = study.step() && study.text(0) == "kv_dump";
+        if (dump) {
+            for (const char* kind : {"frontier", "rank-map", "head-picture"}) wanted.emplace_back(kind, Json::object());
+        } else {
+            wanted.emplace_back("estimate-vs-theory",
+                                Json::object({{"y", Json::Array{"overlap.left", "overlap.right"}}}));
+            wanted.emplace_back("estimate-vs-theory", Json::object({{"y", Json::Array{"outlier"}}}));
+        }
+    }
+    std::vector<Figure> figures;
+    for (const auto& [kind, spec] : wanted) {
+        const FigureKind* found = nullptr;
+        std::vector<std::string> names;
+        for (const auto& candidate : figure_kinds()) {
+            names.emplace_back(candidate.name);
+            if (kind == candidate.name) found = &candidate;
+        }
+        if (found == nullptr) {
+            Figure unknown;
+            unknown.kind = kind;
+            unknown.title = kind;
+            unknown.problem =
+                fmt::format("no kind of figure is called {}; there are: {}", kind, fmt::join(names, ", "));
+            figures.push_back(std::move(unknown));
+            continue;
+        }
+        for (auto& figure : found->make(store, spec)) {
+            figure.kind = kind;
+            if (const std::string title = text_of(spec, "title"); !title.empty()) figure.title = title;
+            figures.push_back(std::move(figure));
+        }
+    }
+    return figures;
+}
+
+void draw(Figure& figure) {
+    if (const auto svg = run_gnuplot(figure.script))
+        figure.svg = *svg;
+    else
+        figure.problem =
+            "gnuplot is not installed, so the picture is missing (Debian: apt-get install gnuplot-nox, "
+            "then spiked report); the data table has its numbers" +
+            (figure.problem.empty() ? std::string() : ". " + figure.problem);
+}
+
+std::string text_of(const Json& spec, std::string_view key, const std::string& fallback) {
+    const Json* value = spec.find(key);
+    return value != nullptr && value->string() != nullptr ? *value->string() : fallback;
+}
+
+std::string csv_line(const std::vector<std::string>& fields) {
+    std::string line;
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+        if (i > 0) line += ',';
+        if (fields[i].find_first_of(",\"\r\n") == std::string::npos) {
+            line += fields[i];
+            continue;
+        }
+        line += '"';
+        for (const char c : fields[i]) line += c == '"' ? "\"\"" : std::string(1, c);
+        line += '"';
+    }
+    return line + "\n";
+}
+
+std::string exact(double value) { return std::isnan(value) ? "" : fmt::format("{}", value); }
+
+std::string counted(std::size_t count, std::string_view one) {
+    return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
+}  // namespace spiked::reports

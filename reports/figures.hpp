@@ -1,0 +1,71 @@
+#pragma once
+#include <armadillo>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "theory/base/json.hpp"
+#include "validation/sqlite.hpp"
+
+namespace spiked::reports {
+
+/// A picture of a matrix, as a PNG.
+struct FigureImage {
+    std::string label;
+    std::vector<std::uint8_t> png;
+};
+
+/// A colour scale from `low` to `high`.
+struct FigureScale {
+    std::string low;
+    std::string high;
+    std::string unit;
+    std::vector<std::uint8_t> png;  ///< empty: the figure has no scale
+};
+
+/// A figure as data: everything that a page or a folder of files needs to show it.
+struct Figure {
+    std::string kind;
+    std::string title;
+    std::string description;  ///< sentences made from the numbers shown
+    std::string problem;      ///< why there is no picture, or what of it is left out; empty when all is shown
+    std::string svg;          ///< as gnuplot wrote it; empty without gnuplot
+    std::vector<FigureImage> images;
+    FigureScale scale;
+    std::vector<std::string> columns;  ///< of the data table; a leading '#' marks numbers
+    std::vector<std::vector<std::string>> rows;
+    std::string script;  ///< gnuplot
+    std::string csv;
+};
+
+/// A kind of figure by name. `make` reads the store and the JSON of [[figure]]; one entry may yield several figures.
+struct FigureKind {
+    const char* name;
+    const char* summary;
+    std::vector<Figure> (*make)(validation::Database& store, const Json& spec);
+};
+[[nodiscard]] const std::vector<FigureKind>& figure_kinds();
+
+/// The figures of a store: those asked for in table `figure`, else the default set of its kind. A kind that is not
+/// known, or one without data, gives a figure that says so.
+[[nodiscard]] std::vector<Figure> figures_of(validation::Database& store);
+
+/// The makers behind the table.
+[[nodiscard]] std::vector<Figure> estimate_against_theory(validation::Database& store, const Json& spec);
+[[nodiscard]] std::vector<Figure> distortion_by_bits(validation::Database& store, const Json& spec);
+[[nodiscard]] std::vector<Figure> frontier(validation::Database& store, const Json& spec);
+[[nodiscard]] std::vector<Figure> rank_map(validation::Database& store, const Json& spec);
+[[nodiscard]] std::vector<Figure> head_pictures(validation::Database& store, const Json& spec);
+
+/// Runs gnuplot on figure.script; without gnuplot the figure says so.
+void draw(Figure& figure);
+/// A text member of the JSON, or the fallback.
+[[nodiscard]] std::string text_of(const Json& spec, std::string_view key, const std::string& fallback = "");
+/// `a,b\n` with quotes where needed; numbers with every digit.
+[[nodiscard]] std::string csv_line(const std::vector<std::string>& fields);
+/// Shortest text that reads back as the same number; empty for NaN.
+[[nodiscard]] std::string exact(double value);
+/// `10 rows` or `1 row`.
+[[nodiscard]] std::string counted(std::size_t count, std::string_view one);
+
+}  // namespace spiked::reports

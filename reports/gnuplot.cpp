@@ -1,0 +1,252 @@
+#include "reports/gnuplot.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <set>
+
+#include "reports/html.hpp"
+#include "theory/base/error.hpp"
+
+namespace spiked::reports {
+namespace {
+
+struct FileCloser {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using TemporaryFile = std::unique_ptr<std::FILE, FileCloser>;
+
+TemporaryFile temporary_file() {
+    TemporaryFile file(std::tmpfile());
+    if (!file)
+        throw write_error("no temporary file for a figure ({}): check $TMPDIR and the disk", std::strerror(errno));
+    return file;
+}
+
+std::string whole(std::FILE* file) {
+    std::string text;
+    std::array<char, 65536> buffer;
+    std::rewind(file);
+    for (std::size_t got = 0; (got = std::fread(buffer.data(), 1, buffer.size(), file)) > 0;)
+        text.append(buffer.data(), got);
+    return text;
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+        text.replace(at, from.size(), to);
+}
+
+/// Removes every piece from `from` through the next `to`.
+void remove_all(std::string& text, std::string_view from, std::string_view to) {
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos;) {
+        const std::size_t end = text.find(to, at + from.size());
+        if (end == std::string::npos) return;
+        text.erase(at, end + to.size() - at);
+    }
+}
+
+/// `<g ...>` around nothing but blanks: gnuplot opens one at every change of pen.
+void remove_empty_groups(std::string& text) {
+    for (std::size_t close = 0; (close = text.find("</g>", close)) != std::string::npos;) {
+        const std::size_t last = text.find_last_not_of(" \t\n", close - 1);
+        const std::size_t open = text.rfind('<', close - 1);
+        if (last == std::string::npos || text[last] != '>' || text.compare(open, 2, "<g") != 0 ||
+            text.find('>', open) != last) {
+            close += 4;
+            continue;
+        }
+        text.erase(open, close + 4 - open);
+        close = open;
+    }
+}
+
+/// Point shapes that no other element uses.
+void remove_unused_shapes(std::string& text) {
+    const std::size_t start = text.find("<defs>");
+    const std::size_t end = text.find("</defs>");
+    if (start == std::string::npos || end == std::string::npos) return;
+    std::vector<std::string> lines;
+    for (std::size_t at = start + 6; at < end;) {
+        const std::size_t next = std::min(text.find('\n', at), end);
+        std::string line = text.substr(at, next - at);
+        if (line.find("id='") != std::string::npos) lines.push_back(std::move(line));
+        at = next + 1;
+    }
+    const std::string rest = text.substr(end);
+    std::string kept;
+    for (std::size_t i = lines.size(); i-- > 0;) {  // a shape refers to shapes before it
+        const std::size_t at = lines[i].find("id='") + 4;
+        const std::string reference = "'#" + lines[i].substr(at, lines[i].find('\'', at) - at) + "'";
+        if (rest.find(reference) != std::string::npos || kept.find(reference) != std::string::npos)
+            kept = lines[i] + "\n" + kept;
+    }
+    text.replace(start + 6, end - start - 6, "\n" + kept);
+}
+
+}  // namespace
+
+std::string quoted(std::string_view text) {
+    std::string out = "'";
+    for (const char c : text) {
+        if (c == '\'')
+            out += "''";
+        else
+            out += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? ' ' : c;
+    }
+    return out + "'";
+}
+
+std::optional<std::string> run_gnuplot(const std::string& script) {
+    const auto input = temporary_file();
+    const auto output = temporary_file();
+    const auto errors = temporary_file();
+    if (std::fwrite(script.data(), 1, script.size(), input.get()) != script.size() || std::fflush(input.get()) != 0)
+        throw write_error("no room for the script of a figure ({}): free disk space in $TMPDIR", std::strerror(errno));
+    std::rewind(input.get());
+
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, fileno(input.get()), 0);
+    posix_spawn_file_actions_adddup2(&actions, fileno(output.get()), 1);
+    posix_spawn_file_actions_adddup2(&actions, fileno(errors.get()), 2);
+    const char* path = std::getenv("PATH");
+    std::string path_variable = fmt::format("PATH={}", path == nullptr ? "/usr/bin:/bin" : path);
+    std::string locale = "LC_ALL=C.UTF-8";
+    std::array<char*, 3> environment = {path_variable.data(), locale.data(), nullptr};
+    std::string program = "gnuplot";
+    std::string defaults = "-d";
+    std::string standard_input = "-";
+    std::array<char*, 4> arguments = {program.data(), defaults.data(), standard_input.data(), nullptr};
+    pid_t child = 0;
+    const int status = posix_spawnp(&child, "gnuplot", &actions, nullptr, arguments.data(), environment.data());
+    posix_spawn_file_actions_destroy(&actions);
+    if (status != 0) return std::nullopt;
+    int ended = 0;
+    while (waitpid(child, &ended, 0) < 0 && errno == EINTR) {
+    }
+    if (WIFEXITED(ended) && WEXITSTATUS(ended) == 127) return std::nullopt;
+    std::string picture = whole(output.get());
+    if (!WIFEXITED(ended) || WEXITSTATUS(ended) != 0 || picture.find("</svg>") == std::string::npos) {
+        std::string why = whole(errors.get());
+        std::replace(why.begin(), why.end(), '\n', ' ');
+        throw bug("gnuplot refuses the script of a figure ({})", why.substr(0, 400));
+    }
+    return picture;
+}
+
+std::string inline_svg(const std::string& svg, const std::string& id, std::string_view title,
+                       std::string_view description) {
+    std::string text = svg.substr(std::min(svg.size(), svg.find("<svg")));
+    // The size is in the viewBox: 0 0 W H.
+    const std::size_t box = text.find("viewBox=\"0 0 ");
+    const std::size_t head_end = text.find('>');
+    if (box == std::string::npos || box > head_end) throw bug("gnuplot's SVG has no viewBox");
+    const std::size_t width_at = box + 13;
+    const std::size_t space = text.find(' ', width_at);
+    const std::string width = text.substr(width_at, space - width_at);
+    const std::string height = text.substr(space + 1, text.find('"', space) - space - 1);
+    text.erase(0, head_end + 1);
+
+    remove_all(text, "<title>", "</title>");
+    remove_all(text, "<desc>", "</desc>");
+    remove_all(text, "<filter", "</filter>");
+    // The white disc gnuplot draws under points with error bars, and points of size 0.
+    for (const std::string_view mark : {"color='white'/>", "scale(0.00)"})
+        for (std::size_t at = 0; (at = text.find(mark)) != std::string::npos;) {
+            const std::size_t start = text.rfind('<', at);
+            text.erase(start, text.find("/>", at) + 2 - start);
+        }
+    remove_empty_groups(text);
+    remove_unused_shapes(text);
+    for (const std::string_view quote : {"'", "\""}) {
+        for (const std::string_view name : {"stroke", "fill", "color"})
+            for (const std::string_view black : {"black", "rgb(0,0,0)", "rgb(  0,   0,   0)"})
+                replace_all(text, fmt::format("{}={}{}{}", name, quote, black, quote),
+                            fmt::format("{}={}currentColor{}", name, quote, quote));
+        replace_all(text, fmt::format(" id={}", quote), fmt::format(" id={}{}-", quote, id));
+    }
+    replace_all(text, "xlink:href='#", "href='#" + id + "-");
+    replace_all(text, "url(#", "url(#" + id + "-");
+    replace_all(text, "\n\n", "\n");
+    return fmt::format(
+        "<svg class=\"plot\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\" "
+        "role=\"img\"><title>{}</title><desc>{}</desc>{}",
+        width, height, width, height, escape(title), escape(description), text);
+}
+
+SeriesStyle series_style(std::size_t index) {
+    static constexpr std::array<const char*, 7> colors = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
+                                                          "#E69F00", "#56B4E9", "#888888"};
+    static constexpr std::array<int, 9> points = {6, 2, 8, 4, 12, 10, 1, 3, 14};
+    return {colors[index % colors.size()], points[index % points.size()]};
+}
+
+std::string panel_script(std::string_view title, const std::string& data, const std::string& settings,
+                         const std::vector<Panel>& panels, const std::vector<LegendEntry>& legend) {
+    // Sizes in pixels of the drawing; the page scales it.
+    constexpr int left = 80;
+    constexpr int right = 16;
+    constexpr int top = 36;
+    constexpr int bottom = 62;  // less, and gnuplot leaves out the label of the axis
+    const int columns = panels.size() == 1 ? 1 : panels.size() == 2 || panels.size() == 4 ? 2 : 3;
+    const int rows = (static_cast<int>(panels.size()) + columns - 1) / columns;
+    const int panel_width = columns == 1 ? 680 : columns == 2 ? 500 : 350;
+    const int panel_height = columns == 1 ? 420 : columns == 2 ? 350 : 290;
+    const int width = columns * panel_width;
+    std::size_t longest = 0;
+    for (const auto& entry : legend) longest = std::max(longest, entry.label.size());
+    const int legend_columns =
+        std::clamp(width / (60 + 8 * static_cast<int>(longest)), 1, std::max(1, static_cast<int>(legend.size())));
+    const int legend_rows = (static_cast<int>(legend.size()) + legend_columns - 1) / legend_columns;
+    const int legend_height = legend.empty() ? 0 : 12 + 19 * legend_rows;
+    const int height = rows * panel_height + legend_height;
+
+    std::string script = fmt::format(
+        "# {}\n# gnuplot THIS_FILE > figure.svg\nset encoding utf8\n"
+        "set terminal svg size {},{} dynamic noenhanced font 'sans-serif,13'\n{}"
+        "set border 3\nset tics nomirror\nset grid lc rgb '#999999' lw 0.4 dt 3\nunset key\nset multiplot\n",
+        quoted(title), width, height, data);
+    const auto margins = [&](int x0, int x1, int y0, int y1) {
+        const auto share = [](int part, int of) { return static_cast<double>(part) / of; };
+        return fmt::format(
+            "set lmargin at screen {:.6f}\nset rmargin at screen {:.6f}\nset bmargin at screen {:.6f}\nset tmargin at "
+            "screen {:.6f}\n",
+            share(x0, width), share(x1, width), share(y0, height), share(y1, height));
+    };
+    if (!legend.empty()) {
+        // Drawn by an empty plot over the whole canvas: the curves lie outside of its range.
+        script += margins(0, width, 0, height);
+        script += fmt::format(
+            "unset border\nunset tics\nset key at screen 0.5,{:.6f} center top horizontal maxcols {} samplen 3\n"
+            "plot [0:1] [0:1] ",
+            1.0 - 4.0 / height, legend_columns);
+        for (std::size_t i = 0; i < legend.size(); ++i)
+            script += fmt::format("{}2 with {} title {}", i == 0 ? "" : ", ", legend[i].style, quoted(legend[i].label));
+        script += "\nunset key\nset border 3\nset xtics nomirror\nset ytics nomirror\n";
+    }
+    script += settings;
+    for (std::size_t i = 0; i < panels.size(); ++i) {
+        const int column = static_cast<int>(i) % columns;
+        const int from_top = legend_height + static_cast<int>(i) / columns * panel_height;
+        script += margins(column * panel_width + left, (column + 1) * panel_width - right,
+                          height - from_top - panel_height + bottom, height - from_top - top);
+        script += fmt::format("set title {} offset 0,-0.6\n{}plot ", quoted(panels[i].title), panels[i].settings);
+        for (std::size_t j = 0; j < panels[i].plots.size(); ++j)
+            script += (j == 0 ? "" : ", \\\n  ") + panels[i].plots[j];
+        script += "\n";
+    }
+    return script + "unset multiplot\n";
+}
+
+}  // namespace spiked::reports

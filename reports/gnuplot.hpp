@@ -1,0 +1,45 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spiked::reports {
+
+/// A text for a script: in single quotes, where gnuplot expands nothing; control characters become spaces.
+[[nodiscard]] std::string quoted(std::string_view text);
+
+/// Runs `gnuplot` on the script, with its own defaults and none of the user's, and returns what it draws. Nothing when
+/// there is no gnuplot. Throws bug when gnuplot refuses the script. Cost: a process of about 20 ms.
+[[nodiscard]] std::optional<std::string> run_gnuplot(const std::string& script);
+
+/// gnuplot's SVG made fit for a page: ids prefixed by `id`, black in currentColor, title and description for those who
+/// cannot see it, and what nothing refers to left out.
+[[nodiscard]] std::string inline_svg(const std::string& svg, const std::string& id, std::string_view title,
+                                     std::string_view description);
+
+/// Okabe-Ito colours with a point shape each, so that neither is needed to tell two series apart.
+struct SeriesStyle {
+    std::string color;
+    int point;
+};
+[[nodiscard]] SeriesStyle series_style(std::size_t index);
+
+struct LegendEntry {
+    std::string label;
+    std::string style;  ///< `points pt 6 lc rgb '...'`
+};
+
+/// One set of axes: `settings` are lines of script, `plots` the parts of one plot command.
+struct Panel {
+    std::string title;
+    std::string settings;
+    std::vector<std::string> plots;
+};
+
+/// A script that draws the panels in a grid under one legend as SVG of a size that follows from them.
+/// `data` holds the data blocks the plots read, `settings` what all panels share.
+[[nodiscard]] std::string panel_script(std::string_view title, const std::string& data, const std::string& settings,
+                                       const std::vector<Panel>& panels, const std::vector<LegendEntry>& legend);
+
+}  // namespace spiked::reports

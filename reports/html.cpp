@@ -1,0 +1,103 @@
+#include "reports/html.hpp"
+
+#include <fmt/format.h>
+
+namespace spiked::reports {
+namespace {
+
+/// Length of the UTF-8 sequence that starts here; 0 when there is none (overlong forms and surrogates included).
+std::size_t utf8_length(std::string_view text) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    const unsigned char first = byte(0);
+    if (first < 0x80) return 1;
+    const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+    if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
+    for (std::size_t i = 1; i < length; ++i)
+        if ((byte(i) & 0xC0) != 0x80) return 0;
+    if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F) || (first == 0xF0 && byte(1) < 0x90) ||
+        (first == 0xF4 && byte(1) > 0x8F))
+        return 0;
+    // C1 control characters.
+    return first == 0xC2 && byte(1) < 0xA0 ? 0 : length;
+}
+
+}  // namespace
+
+std::string escape(std::string_view text) {
+    std::string out;
+    out.reserve(text.size());
+    while (!text.empty()) {
+        const std::size_t length = utf8_length(text);
+        const auto c = static_cast<unsigned char>(text[0]);
+        if (length == 0 || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7F) {
+            out += "\xEF\xBF\xBD";
+        } else if (c == '&') {
+            out += "&amp;";
+        } else if (c == '<') {
+            out += "&lt;";
+        } else if (c == '>') {
+            out += "&gt;";
+        } else if (c == '"') {
+            out += "&quot;";
+        } else if (c == '\'') {
+            out += "&#39;";
+        } else {
+            out += text.substr(0, length);
+        }
+        text.remove_prefix(length == 0 ? 1 : length);
+    }
+    return out;
+}
+
+std::string base64(std::span<const std::uint8_t> bytes) {
+    static constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string out;
+    out.reserve((bytes.size() + 2) / 3 * 4);
+    for (std::size_t i = 0; i < bytes.size(); i += 3) {
+        const std::size_t have = std::min<std::size_t>(3, bytes.size() - i);
+        std::uint32_t word = 0;
+        for (std::size_t j = 0; j < 3; ++j) word = word << 8 | (j < have ? bytes[i + j] : 0U);
+        for (std::size_t j = 0; j < 4; ++j) out += j <= have ? digits[word >> (18 - 6 * j) & 63U] : '=';
+    }
+    return out;
+}
+
+Html Html::raw(std::string markup) {
+    Html html("");
+    html.markup = std::move(markup);
+    return html;
+}
+
+HtmlTable::HtmlTable(std::string_view caption, const std::vector<std::string>& columns) {
+    head_ = "<table>\n";
+    if (!caption.empty()) head_ += "<caption>" + escape(caption) + "</caption>\n";
+    head_ += "<thead><tr>";
+    for (const auto& column : columns) {
+        const bool numeric = column.starts_with('#');
+        numeric_.push_back(numeric);
+        head_ += fmt::format("<th scope=\"col\"{}>{}</th>", numeric ? " class=\"num\"" : "",
+                             escape(std::string_view(column).substr(numeric ? 1 : 0)));
+    }
+    head_ += "</tr></thead>\n";
+}
+
+void HtmlTable::add(const std::vector<Html>& cells, std::string_view id, std::string_view css_class) {
+    body_ += "<tr";
+    if (!id.empty()) body_ += fmt::format(" id=\"{}\"", escape(id));
+    if (!css_class.empty()) body_ += fmt::format(" class=\"{}\"", escape(css_class));
+    body_ += ">";
+    for (std::size_t c = 0; c < cells.size(); ++c)
+        body_ += fmt::format("<td{}>{}</td>", numeric_[c] ? " class=\"num\"" : "", cells[c].markup);
+    body_ += "</tr>\n";
+    ++rows_;
+}
+
+std::string HtmlTable::html() const {
+    return "<div class=\"scroll\">\n" + head_ + "<tbody>\n" + body_ + "</tbody>\n</table>\n</div>\n";
+}
+
+std::string folded(std::string_view summary, const std::string& markup) {
+    return fmt::format("<details>\n<summary>{}</summary>\n{}</details>\n", escape(summary), markup);
+}
+
+}  // namespace spiked::reports

@@ -1,0 +1,44 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spiked::reports {
+
+/// Text as HTML, for element content and quoted attributes alike: the only way text of a store reaches a page. Bytes
+/// that are no UTF-8 and control characters become U+FFFD.
+[[nodiscard]] std::string escape(std::string_view text);
+
+[[nodiscard]] std::string base64(std::span<const std::uint8_t> bytes);
+
+/// A piece of HTML; made from text by escaping it, or declared to be markup.
+struct Html {
+    std::string markup;
+    Html(std::string_view text) : markup(escape(text)) {}
+    Html(const std::string& text) : markup(escape(text)) {}
+    Html(const char* text) : markup(escape(text)) {}
+    [[nodiscard]] static Html raw(std::string markup);
+};
+
+/// A table with a caption; columns named with a leading '#' hold numbers and are aligned to the right.
+class HtmlTable {
+public:
+    HtmlTable(std::string_view caption, const std::vector<std::string>& columns);
+    /// `id` and `css_class` may be empty.
+    void add(const std::vector<Html>& cells, std::string_view id = "", std::string_view css_class = "");
+    [[nodiscard]] std::size_t rows() const { return rows_; }
+    [[nodiscard]] std::string html() const;
+
+private:
+    std::string head_;
+    std::string body_;
+    std::vector<bool> numeric_;
+    std::size_t rows_ = 0;
+};
+
+/// A block that opens on a click (and in print).
+[[nodiscard]] std::string folded(std::string_view summary, const std::string& markup);
+
+}  // namespace spiked::reports

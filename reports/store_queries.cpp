@@ -1,0 +1,117 @@
+#include "reports/store_queries.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+namespace spiked::reports {
+namespace {
+
+using validation::Database;
+using validation::Statement;
+
+int severity(const std::string& verdict) { return verdict == "fail" ? 0 : verdict == "inconclusive" ? 1 : 2; }
+
+}  // namespace
+
+std::vector<CheckRow> read_checks(Database& store) {
+    Statement query(store,
+                    "SELECT verdict_id, check_name, claim, cell_id, c.label, me.name, metric, k, estimate, mcse, "
+                    "expected, margin, lo, hi, detectable, v.n, needed, control_expected, control_verdict, verdict, "
+                    "reason FROM verdict v LEFT JOIN cell c USING(cell_id) LEFT JOIN method me USING(method_id) "
+                    "ORDER BY verdict_id");
+    std::vector<CheckRow> checks;
+    while (query.step()) {
+        CheckRow row;
+        row.id = query.integer(0);
+        row.check = query.text(1);
+        row.claim = query.text(2);
+        row.cell_id = query.integer(3);
+        row.cell = query.text(4);
+        row.method = query.text(5);
+        row.metric = query.text(6);
+        row.k = query.integer(7);
+        row.estimate = query.real(8);
+        row.standard_error = query.real(9);
+        row.expected = query.real(10);
+        row.margin = query.real(11);
+        row.low = query.real(12);
+        row.high = query.real(13);
+        row.detectable = query.real(14);
+        row.n = query.integer(15);
+        row.needed = query.integer(16);
+        row.control_expected = query.real(17);
+        row.control = query.text(18);
+        row.verdict = query.text(19);
+        row.reason = query.text(20);
+        if (row.control == "pass") {
+            row.verdict = "fail";
+            row.reason = "the control passed: this check cannot see the planted fault" +
+                         (row.reason.empty() ? std::string() : "; " + row.reason);
+        }
+        checks.push_back(std::move(row));
+    }
+    std::stable_sort(checks.begin(), checks.end(),
+                     [](const CheckRow& a, const CheckRow& b) { return severity(a.verdict) < severity(b.verdict); });
+    return checks;
+}
+
+CheckCounts count_checks(const std::vector<CheckRow>& checks) {
+    CheckCounts counts;
+    for (const auto& check : checks)
+        ++(check.verdict == "pass" ? counts.passed : check.verdict == "fail" ? counts.failed : counts.inconclusive);
+    return counts;
+}
+
+std::string counts_text(const CheckCounts& counts) {
+    return fmt::format("{} passed, {} failed, {} inconclusive", counts.passed, counts.failed, counts.inconclusive);
+}
+
+std::vector<CellRow> read_cells(Database& store) {
+    std::vector<CellRow> cells;
+    std::map<std::int64_t, std::size_t> position;
+    Statement query(store, "SELECT cell_id, label, n, d FROM cell ORDER BY cell_id");
+    while (query.step()) {
+        position[query.integer(0)] = cells.size();
+        cells.push_back({query.integer(0), query.text(1), query.integer(2), query.integer(3), {}});
+    }
+    Statement factors(store, "SELECT cell_id, name, num, txt FROM factor ORDER BY cell_id, name");
+    while (factors.step())
+        if (const auto found = position.find(factors.integer(0)); found != position.end())
+            cells[found->second].factors[factors.text(1)] = {factors.real(2), factors.text(3)};
+    return cells;
+}
+
+std::vector<std::int64_t> worst_cells(Database& store, const std::vector<CheckRow>& checks, std::size_t limit) {
+    struct Badness {
+        int severity = 3;
+        double deviation = 0.0;
+        double error = 0.0;
+    };
+    std::map<std::int64_t, Badness> cells;
+    Statement query(
+        store,
+        "SELECT cell_id, worst FROM cell LEFT JOIN (SELECT cell_id, MAX(mean) AS worst FROM v_summary WHERE "
+        "metric IN ('relative_error', 'relative_l2') GROUP BY cell_id) USING(cell_id) ORDER BY cell_id");
+    while (query.step()) cells[query.integer(0)].error = query.is_null(1) ? 0.0 : query.real(1);
+    for (const auto& check : checks) {
+        auto& cell = cells[check.cell_id];
+        cell.severity = std::min(cell.severity, severity(check.verdict));
+        const double deviation = std::abs(check.estimate - check.expected) / check.margin;
+        if (std::isfinite(deviation)) cell.deviation = std::max(cell.deviation, deviation);
+    }
+    std::vector<std::pair<std::int64_t, Badness>> order(cells.begin(), cells.end());
+    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+        return std::tuple(a.second.severity, -a.second.deviation, -a.second.error) <
+               std::tuple(b.second.severity, -b.second.deviation, -b.second.error);
+    });
+    order.resize(std::min(order.size(), limit));
+    std::vector<std::int64_t> ids;
+    for (const auto& [id, badness] : order) ids.push_back(id);
+    std::sort(ids.begin(), ids.end());
+    return ids;
+}
+
+}  // namespace spiked::reports

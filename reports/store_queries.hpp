@@ -1,0 +1,69 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "validation/sqlite.hpp"
+
+namespace spiked::reports {
+
+/// One row of table `verdict` with the names it refers to.
+struct CheckRow {
+    std::int64_t id = 0;
+    std::string check;
+    std::string claim;
+    std::int64_t cell_id = 0;
+    std::string cell;
+    std::string method;
+    std::string metric;
+    std::int64_t k = 0;
+    double estimate = 0.0;
+    double standard_error = 0.0;
+    double expected = 0.0;
+    double margin = 0.0;
+    double low = 0.0;
+    double high = 0.0;
+    double detectable = 0.0;
+    std::int64_t n = 0;
+    std::int64_t needed = 0;  ///< 0: not known
+    double control_expected = 0.0;
+    std::string control;  ///< pass | fail | inconclusive
+    std::string verdict;  ///< the stored one, but `fail` where the control passes: such a check sees nothing
+    std::string reason;
+};
+
+/// Failures first, then inconclusive checks, then passes; each in the order of the store.
+[[nodiscard]] std::vector<CheckRow> read_checks(validation::Database& store);
+
+struct CheckCounts {
+    std::size_t passed = 0;
+    std::size_t failed = 0;
+    std::size_t inconclusive = 0;
+};
+[[nodiscard]] CheckCounts count_checks(const std::vector<CheckRow>& checks);
+
+/// `2 passed, 0 failed, 1 inconclusive`
+[[nodiscard]] std::string counts_text(const CheckCounts& counts);
+
+/// What a cell is, factor by factor.
+struct FactorValue {
+    double number = 0.0;  ///< NaN where it is no number
+    std::string text;
+};
+struct CellRow {
+    std::int64_t id = 0;
+    std::string label;
+    std::int64_t n = 0;
+    std::int64_t d = 0;
+    std::map<std::string, FactorValue> factors;
+};
+/// By cell_id.
+[[nodiscard]] std::vector<CellRow> read_cells(validation::Database& store);
+
+/// Cells worth showing when not all fit: those with the worst verdicts first, then those farthest from the expected
+/// value in units of their margin, then those with the largest relative error. At most `limit`, by cell_id.
+[[nodiscard]] std::vector<std::int64_t> worst_cells(validation::Database& store, const std::vector<CheckRow>& checks,
+                                                    std::size_t limit);
+
+}  // namespace spiked::reports

@@ -1,0 +1,43 @@
+#include "reports/store_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "reports/store_queries.hpp"
+#include "reports/text_table.hpp"
+
+namespace spiked::reports {
+namespace {
+
+/// Names of a store may hold what a terminal would obey.
+std::string printable(std::string text) {
+    std::replace_if(
+        text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
+    return text;
+}
+
+}  // namespace
+
+std::string checks_text(validation::Database& store) {
+    const auto checks = read_checks(store);
+    validation::Statement study(store, "SELECT false_alarm FROM study");
+    const double false_alarm = study.step() ? study.real(0) : std::nan("");
+    std::string text;
+    if (!checks.empty()) {
+        TextTable rows({"claim", "cell", "estimate", "theory", "margin", "verdict", "control"}, 2);
+        for (const auto& check : checks)
+            rows.add({printable(check.k > 0 ? fmt::format("{} k={}", check.claim, check.k) : check.claim),
+                      printable(check.cell), with_error(check.estimate, check.standard_error),
+                      fmt::format("{:.4g}", check.expected), fmt::format("+-{:.3g}", check.margin), check.verdict,
+                      check.control == "pass"   ? "passes: sees nothing"
+                      : check.control == "fail" ? "fails, as it must"
+                                                : "inconclusive"});
+        text += rows.text() + "\n";
+    }
+    return text +
+           fmt::format("{}; false-alarm rate for the whole run {:g}\n", counts_text(count_checks(checks)), false_alarm);
+}
+
+}  // namespace spiked::reports

@@ -1,0 +1,488 @@
+// Figures of a design: metrics against factors, distortion and error against bits.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "reports/figures.hpp"
+#include "reports/gnuplot.hpp"
+#include "reports/store_queries.hpp"
+#include "reports/text_table.hpp"
+
+namespace spiked::reports {
+namespace {
+
+using validation::Database;
+using validation::Statement;
+
+constexpr std::size_t most_panels = 12;
+constexpr std::size_t most_points = 2000;  // keeps a page small; the table view and the export have them all
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<std::string> texts_of(const Json& spec, std::string_view key, std::vector<std::string> fallback) {
+    const Json* value = spec.find(key);
+    if (value == nullptr) return fallback;
+    if (value->string() != nullptr) return {*value->string()};
+    std::vector<std::string> texts;
+    if (value->items() != nullptr)
+        for (const auto& item : *value->items())
+            if (item.string() != nullptr) texts.push_back(*item.string());
+    return texts.empty() ? fallback : texts;
+}
+
+/// Names of factors that take more than one value, in the order of names.
+std::vector<std::string> varying_factors(const std::vector<CellRow>& cells) {
+    std::map<std::string, std::set<std::string>> values;
+    for (const auto& cell : cells)
+        for (const auto& [name, value] : cell.factors) values[name].insert(value.text);
+    std::vector<std::string> names;
+    for (const auto& [name, texts] : values)
+        if (texts.size() > 1) names.push_back(name);
+    return names;
+}
+
+std::string short_name(const std::string& factor) {
+    for (const std::string_view room : {"noise.", "signal."})
+        if (factor.starts_with(room)) return factor.substr(room.size());
+    return factor;
+}
+
+/// The panel a cell belongs to: its varying factors but x, and its size where no factor says it.
+std::string panel_of(const CellRow& cell, const std::vector<std::string>& varying, const std::string& x) {
+    std::vector<std::string> parts;
+    for (const auto& name : varying) {
+        const auto found = cell.factors.find(name);
+        if (name != x && found != cell.factors.end()) parts.push_back(short_name(name) + " = " + found->second.text);
+    }
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// Panels of all cells. A factor that goes along with x point by point does not split the panel.
+std::map<std::int64_t, std::string> panels_of(const std::vector<CellRow>& cells, const std::string& x) {
+    const auto varying = varying_factors(cells);
+    std::set<std::pair<std::int64_t, std::int64_t>> sizes;
+    for (const auto& cell : cells) sizes.insert({cell.n, cell.d});
+    std::map<std::int64_t, std::string> panel;
+    std::map<std::string, std::size_t> members;
+    for (const auto& cell : cells) {
+        std::string name = panel_of(cell, varying, x);
+        const bool has_n = std::find(varying.begin(), varying.end(), "n") != varying.end() || x == "n";
+        const bool has_d = std::find(varying.begin(), varying.end(), "d") != varying.end() || x == "d";
+        if (sizes.size() > 1 && !has_n && !has_d)
+            name = fmt::format("{} x {}{}{}", cell.n, cell.d, name.empty() ? "" : ", ", name);
+        ++members[name];
+        panel[cell.id] = std::move(name);
+    }
+    const bool scattered = members.size() == cells.size() && cells.size() > 1;
+    if (scattered)
+        for (auto& [id, name] : panel) name.clear();
+    return panel;
+}
+
+struct Point {
+    double x = nan;
+    double y = nan;
+    double error = nan;
+    double theory = nan;
+};
+
+/// Points of one series in one panel, and the data block that holds them.
+struct Series {
+    std::string label;
+    std::size_t style = 0;
+    std::vector<Point> points;
+};
+
+/// Blocks `$s0`, `$s1` ... with columns x, y, error, theory; a missing number is NaN.
+std::string data_block(std::size_t number, const std::vector<Point>& points) {
+    const auto word = [](double value) {
+        return std::isnan(value) ? std::string("NaN") : fmt::format("{:.8g}", value);
+    };
+    std::string block = fmt::format("$s{} << END\n", number);
+    for (const auto& point : points)
+        block += fmt::format("{} {} {} {}\n", word(point.x), word(point.y), word(point.error), word(point.theory));
+    return block + "END\n";
+}
+
+bool any(const std::vector<Point>& points, double Point::*field) {
+    return std::any_of(points.begin(), points.end(), [&](const Point& p) { return std::isfinite(p.*field); });
+}
+
+/// Error bars, points and theory of a series.
+void add_plots(Panel& panel, std::size_t block, const Series& series, bool joined) {
+    const auto style = series_style(series.style);
+    if (any(series.points, &Point::theory))
+        panel.plots.push_back(fmt::format("$s{} using 1:4 with lines lw 1.5 dt 2 lc rgb '{}'", block, style.color));
+    if (any(series.points, &Point::error))
+        panel.plots.push_back(
+            fmt::format("$s{} using 1:2:3 with yerrorbars ps 0 lw 1.2 lc rgb '{}'", block, style.color));
+    if (joined) panel.plots.push_back(fmt::format("$s{} using 1:2 with lines lw 1.2 lc rgb '{}'", block, style.color));
+    panel.plots.push_back(
+        fmt::format("$s{} using 1:2 with points pt {} ps 1.15 lc rgb '{}'", block, style.point, style.color));
+}
+
+std::vector<LegendEntry> legend_of(const std::map<std::string, std::size_t>& styles, bool theory, bool joined) {
+    std::vector<LegendEntry> legend(styles.size());
+    for (const auto& [label, index] : styles) {
+        const auto style = series_style(index);
+        legend[index] = {label, fmt::format("{} pt {} ps 1.15 lc rgb '{}'", joined ? "linespoints" : "points",
+                                            style.point, style.color)};
+    }
+    if (theory) legend.push_back({"theory", "lines lw 1.5 dt 2 lc black"});
+    return legend;
+}
+
+struct Range {
+    double low = std::numeric_limits<double>::infinity();
+    double high = -std::numeric_limits<double>::infinity();
+    void take(double value) {
+        if (!std::isfinite(value)) return;
+        low = std::min(low, value);
+        high = std::max(high, value);
+    }
+    /// With room at both ends, so that no point lies on the frame.
+    [[nodiscard]] std::string text(double share) const {
+        const double room = high > low ? share * (high - low) : std::max(0.5, 0.05 * std::abs(high));
+        return fmt::format("[{:.8g}:{:.8g}]", low - room, high + room);
+    }
+    /// Tics of a short logarithmic axis; gnuplot itself writes those of the powers of ten alone.
+    [[nodiscard]] std::string log_tics() const {
+        if (!(low > 0.0) || !(high < 100.0 * low)) return "";
+        std::vector<std::string> tics;
+        for (int power = static_cast<int>(std::floor(std::log10(low))) - 1; std::pow(10.0, power) <= high * 1.3;
+             ++power)
+            for (const double digit : {1.0, 1.5, 2.0, 3.0, 5.0, 7.0})
+                if (const double tic = digit * std::pow(10.0, power); tic >= low / 1.3 && tic <= high * 1.3)
+                    tics.push_back(fmt::format("{:.8g}", tic));
+        return fmt::format("set ytics nomirror ({})\n", fmt::join(tics, ", "));
+    }
+    [[nodiscard]] std::string log_text() const {
+        return low > 0.0 ? fmt::format("[{:.4g}:{:.4g}]", low / 1.3, high * 1.3) : std::string("[*:*]");
+    }
+};
+
+Figure without_data(std::string title, std::string problem) {
+    Figure figure;
+    figure.title = std::move(title);
+    figure.problem = std::move(problem);
+    return figure;
+}
+
+}  // namespace
+
+std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
+    const auto cells = read_cells(store);
+    const auto varying = varying_factors(cells);
+    std::string x = text_of(spec, "x");
+    if (x.empty()) {
+        const bool strength = std::find(varying.begin(), varying.end(), "signal.strength") != varying.end();
+        x = strength || varying.empty() ? "signal.strength" : varying.front();
+    }
+    const auto metrics = texts_of(spec, "y", {"overlap.left", "overlap.right"});
+    const std::string title = fmt::format("{} against {}", fmt::join(metrics, ", "), x);
+
+    std::map<std::int64_t, const CellRow*> cell_of;
+    for (const auto& cell : cells)
+        if (cell.factors.contains(x)) cell_of[cell.id] = &cell;
+    if (cell_of.empty()) return {without_data(title, fmt::format("no cell has a factor called {}", x))};
+
+    // Where a value of x is no number (a list of strengths), values stand side by side in the order of the cells.
+    const bool ordinal = std::any_of(cell_of.begin(), cell_of.end(),
+                                     [&](const auto& c) { return std::isnan(c.second->factors.at(x).number); });
+    std::map<std::string, double> ordinal_of;
+    std::vector<std::string> ticks;
+    std::vector<CellRow> asked;
+    for (const auto& cell : cells) {
+        if (!cell_of.contains(cell.id)) continue;
+        asked.push_back(cell);
+        const auto& text = cell.factors.at(x).text;
+        if (ordinal && ordinal_of.emplace(text, static_cast<double>(ordinal_of.size() + 1)).second)
+            ticks.push_back(fmt::format("{} {:g}", quoted(text), ordinal_of.at(text)));
+    }
+    const auto panel_name = panels_of(asked, x);
+
+    Figure figure;
+    figure.title = title;
+    figure.columns = {"cell", "#" + x, "quantity", "method", "#k", "#n", "#estimate", "#theory"};
+    figure.csv = csv_line({"cell", x, "metric", "method", "k", "n", "mean", "mcse", "theory"});
+    std::vector<std::string> panel_order;
+    std::map<std::string, std::map<std::string, Series>> panels;  // panel, label
+    std::map<std::string, std::size_t> styles;
+    std::size_t points = 0;
+    std::size_t left_out = 0;
+    bool theory_shown = false;
+    double worst = -1.0;
+    std::string worst_text;
+    Range x_range;
+    Range y_range;
+    for (const auto& metric : metrics) {
+        Statement query(
+            store,
+            // Table theory knows no methods; what is predicted for a codec stands beside its check.
+            "SELECT s.cell_id, s.cell, s.method, s.k, s.n, s.mean, s.mcse, CASE WHEN m.kind <> 'codec' THEN t.value "
+            "ELSE "
+            "(SELECT v.expected FROM verdict v WHERE v.cell_id = s.cell_id AND v.method_id = s.method_id AND "
+            "v.metric = s.metric AND v.k = s.k ORDER BY verdict_id LIMIT 1) END, "
+            "(SELECT COUNT(DISTINCT k) FROM v_summary o WHERE o.metric = ?1) "
+            "FROM v_summary s JOIN method m USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND "
+            "t.quantity = s.metric AND t.k = s.k "
+            "WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, method_id, s.k");
+        query.bind(1, metric);
+        while (query.step()) {
+            const auto cell = cell_of.find(query.integer(0));
+            if (cell == cell_of.end()) continue;
+            const auto& factor = cell->second->factors.at(x);
+            Point point{ordinal ? ordinal_of.at(factor.text) : factor.number, query.real(5), query.real(6),
+                        query.real(7)};
+            const std::string method = query.text(2);
+            const std::int64_t k = query.integer(3);
+            figure.csv += csv_line({query.text(1), factor.text, metric, method, std::to_string(k), query.text(4),
+                                    exact(point.y), exact(point.error), exact(point.theory)});
+            figure.rows.push_back({query.text(1), factor.text, metric, method, std::to_string(k), query.text(4),
+                                   with_error(point.y, point.error),
+                                   std::isnan(point.theory) ? "" : fmt::format("{:.4g}", point.theory)});
+            const double deviation = std::abs(point.y - point.theory) / point.error;
+            if (std::isfinite(deviation) && deviation > worst) {
+                worst = deviation;
+                worst_text = fmt::format("{}{} at {}, {} against {:.4g} ({:.1f} standard errors)", metric,
+                                         k > 1 ? fmt::format(" of spike {}", k) : "", query.text(1),
+                                         with_error(point.y, point.error), point.theory, deviation);
+            }
+            const std::string& panel = panel_name.at(cell->first);
+            const bool known = panels.contains(panel);
+            if (points >= most_points || (!known && panels.size() >= most_panels)) {
+                ++left_out;
+                continue;
+            }
+            if (!known) panel_order.push_back(panel);
+            std::string label = metric;
+            if (method != "sample") label += " " + method;
+            if (query.integer(8) > 1) label += fmt::format(" k = {}", k);
+            const std::size_t style = styles.emplace(label, styles.size()).first->second;
+            auto& series = panels[panel][label];
+            series.style = style;
+            theory_shown = theory_shown || std::isfinite(point.theory);
+            x_range.take(point.x);
+            const double reach = std::isfinite(point.error) ? point.error : 0.0;
+            for (const double y : {point.y - reach, point.y + reach, point.theory}) y_range.take(y);
+            series.points.push_back(point);
+            ++points;
+        }
+    }
+    if (figure.rows.empty())
+        return {without_data(title, fmt::format("the store holds no values of {} yet", fmt::join(metrics, ", ")))};
+
+    figure.description = fmt::format("{} of {} over {}{}. ", counted(points, "mean"), fmt::join(metrics, " and "),
+                                     counted(asked.size(), "cell"),
+                                     panels.size() > 1 ? fmt::format(" in {} panels", panels.size()) : "");
+    figure.description += worst < 0.0 ? std::string("The store holds no theory for them.")
+                                      : "Farthest from theory in units of its error: " + worst_text + ".";
+    figure.description += " Bars are one standard error; dashed lines join theory at the study's points.";
+    if (x == "signal.strength" && !ordinal) figure.description += " Strength in units of the detection threshold.";
+    if (left_out > 0)
+        figure.problem = fmt::format("{} points are not drawn (at most {} panels and {} points are); the data has them",
+                                     left_out, most_panels, most_points);
+
+    std::string data;
+    std::vector<Panel> drawn;
+    std::size_t block = 0;
+    for (const auto& name : panel_order) {
+        Panel panel;
+        panel.title = name;
+        for (auto& [label, series] : panels.at(name)) {
+            std::stable_sort(series.points.begin(), series.points.end(),
+                             [](const Point& a, const Point& b) { return a.x < b.x; });
+            data += data_block(block, series.points);
+            add_plots(panel, block, series, false);
+            ++block;
+        }
+        drawn.push_back(std::move(panel));
+    }
+    std::string settings = fmt::format("set xrange {}\nset yrange {}\nset xlabel {} noenhanced\n", x_range.text(0.04),
+                                       y_range.text(0.06), quoted(x));
+    if (metrics.size() == 1) settings += fmt::format("set ylabel {} noenhanced\n", quoted(metrics.front()));
+    if (ordinal) settings += fmt::format("set xtics nomirror ({})\n", fmt::join(ticks, ", "));
+    if (x == "signal.strength" && !ordinal && x_range.low <= 1.0 && x_range.high >= 1.0)
+        settings +=
+            "set arrow 1 from first 1, graph 0 to first 1, graph 1 nohead lw 1 dt 3 lc rgb '#888888'\n"
+            "set label 1 'threshold' at first 1, graph 0.98 right rotate by 90 offset -0.6,0 font ',11'\n";
+    figure.script = panel_script(title, data, settings, drawn, legend_of(styles, theory_shown, false));
+    draw(figure);
+    return {figure};
+}
+
+namespace {
+
+/// One mean of a codec at one bit width in one panel.
+struct CodecPoint {
+    std::string panel;
+    std::string base;
+    std::int64_t bits = 0;
+    Point point;
+    std::int64_t n = 0;
+};
+
+Figure codec_figure(const std::string& title, const std::vector<CodecPoint>& codecs, const std::string& x_name,
+                    const std::string& y_name, const std::string& settings = "") {
+    Figure figure;
+    figure.title = title;
+    figure.columns = {"panel", "method", "#B", "#" + x_name, "#n", "#" + y_name, "#theory"};
+    figure.csv = csv_line({"panel", "method", "bits", x_name, "n", "mean", "mcse", "theory"});
+    std::vector<std::string> panel_order;
+    std::map<std::string, std::map<std::string, Series>> panels;
+    std::map<std::string, std::size_t> styles;
+    Range x_range;
+    Range y_range;
+    bool theory_shown = false;
+    std::size_t left_out = 0;
+    for (const auto& codec : codecs) {
+        figure.rows.push_back({codec.panel, codec.base, std::to_string(codec.bits),
+                               fmt::format("{:.4f}", codec.point.x), std::to_string(codec.n),
+                               with_error(codec.point.y, codec.point.error),
+                               std::isnan(codec.point.theory) ? "" : fmt::format("{:.4g}", codec.point.theory)});
+        figure.csv += csv_line({codec.panel, codec.base, std::to_string(codec.bits), exact(codec.point.x),
+                                std::to_string(codec.n), exact(codec.point.y), exact(codec.point.error),
+                                exact(codec.point.theory)});
+        const bool known = panels.contains(codec.panel);
+        if (!known && panels.size() >= most_panels) {
+            ++left_out;
+            continue;
+        }
+        if (!known) panel_order.push_back(codec.panel);
+        const std::size_t style = styles.emplace(codec.base, styles.size()).first->second;
+        auto& series = panels[codec.panel][codec.base];
+        series.style = style;
+        series.points.push_back(codec.point);
+        theory_shown = theory_shown || std::isfinite(codec.point.theory);
+        x_range.take(codec.point.x);
+        y_range.take(codec.point.y);
+        y_range.take(codec.point.theory);
+    }
+    if (left_out > 0)
+        figure.problem =
+            fmt::format("{} points are not drawn (at most {} panels are); the data has them", left_out, most_panels);
+    std::string data;
+    std::vector<Panel> drawn;
+    std::size_t block = 0;
+    for (const auto& name : panel_order) {
+        Panel panel;
+        panel.title = name;
+        for (auto& [label, series] : panels.at(name)) {
+            std::stable_sort(series.points.begin(), series.points.end(),
+                             [](const Point& a, const Point& b) { return a.x < b.x; });
+            data += data_block(block, series.points);
+            add_plots(panel, block, series, true);
+            ++block;
+        }
+        drawn.push_back(std::move(panel));
+    }
+    figure.script = panel_script(
+        title, data,
+        fmt::format(
+            "set logscale y\n{}{}set xrange {}\nset yrange {}\nset xlabel {} noenhanced\nset ylabel {} noenhanced\n",
+            settings, y_range.log_tics(), x_range.text(0.05), y_range.log_text(), quoted(x_name), quoted(y_name)),
+        drawn, legend_of(styles, theory_shown, true));
+    draw(figure);
+    return figure;
+}
+
+/// Mean over cells weighted by their replicates, and its error.
+constexpr const char* pooled_mean =
+    "SUM(s.n * s.mean) / SUM(s.n), sqrt(SUM(s.n * s.mcse * s.n * s.mcse)) / SUM(s.n), SUM(s.n)";
+
+bool is_dump(Database& store) { return store.integer("SELECT kind = 'kv_dump' FROM study") != 0; }
+
+}  // namespace
+
+std::vector<Figure> distortion_by_bits(Database& store, const Json& spec) {
+    const std::string metric = text_of(spec, "y", "distortion");
+    const std::string title = metric + " of codecs by their bits";
+    // A prediction for a codec stands beside its check; a theory row holds it only as that of k = bits.
+    Statement query(
+        store, fmt::format("SELECT c.d, m.base, m.bits, {}, "
+                           "AVG(coalesce((SELECT v.expected FROM verdict v WHERE v.cell_id = s.cell_id AND "
+                           "v.method_id = s.method_id AND v.metric = s.metric ORDER BY verdict_id LIMIT 1), "
+                           "(SELECT t.value FROM theory t WHERE t.cell_id = s.cell_id AND t.quantity = s.metric AND "
+                           "t.k = m.bits))), COUNT(DISTINCT s.cell_id) "
+                           "FROM v_summary s JOIN method m USING(method_id) JOIN cell c USING(cell_id) "
+                           "WHERE s.metric = ?1 AND m.kind = 'codec' AND m.bits IS NOT NULL AND s.mean IS NOT NULL "
+                           "GROUP BY c.d, m.base, m.bits ORDER BY c.d, MIN(m.method_id)",
+                           pooled_mean));
+    query.bind(1, metric);
+    std::vector<CodecPoint> codecs;
+    double worst = -1.0;
+    std::string worst_text;
+    std::int64_t cells = 0;
+    while (query.step()) {
+        CodecPoint codec;
+        codec.panel = fmt::format("d = {}", query.integer(0));
+        codec.base = query.text(1);
+        codec.bits = query.integer(2);
+        codec.point = {static_cast<double>(codec.bits), query.real(3), query.real(4), query.real(6)};
+        codec.n = query.integer(5);
+        cells = std::max(cells, query.integer(7));
+        const double deviation = std::abs(codec.point.y / codec.point.theory - 1.0);
+        if (std::isfinite(deviation) && deviation > worst) {
+            worst = deviation;
+            worst_text = fmt::format("{} at {} bits and {}, {} against {:.4g}", codec.base, codec.bits, codec.panel,
+                                     with_error(codec.point.y, codec.point.error), codec.point.theory);
+        }
+        codecs.push_back(std::move(codec));
+    }
+    if (codecs.empty()) return {without_data(title, fmt::format("the store holds no {} of a codec", metric))};
+    Figure figure = codec_figure(title, codecs, "index bits B", metric, "set xtics nomirror 1\n");
+    figure.description =
+        fmt::format("{} over at most {} each. {} Bars are one standard error; dashed lines join theory.",
+                    counted(codecs.size(), "mean"), counted(static_cast<std::size_t>(cells), "cell"),
+                    worst < 0.0 ? std::string("The store holds no theory for them.")
+                                : fmt::format("Farthest from theory: {} ({:.2g} %).", worst_text, 100.0 * worst));
+    return {figure};
+}
+
+std::vector<Figure> frontier(Database& store, const Json& spec) {
+    const bool dump = is_dump(store);
+    const std::string metric = text_of(spec, "y", "relative_l2");
+    const std::string title = metric + " against stored bits";
+    const std::string sql =
+        dump ? "SELECT e.side || 's', e.method, e.bits, b.mean, e.mean, e.mcse, e.blocks FROM v_cluster e JOIN "
+               "v_cluster b ON "
+               "b.side = e.side AND b.method_id = e.method_id AND b.metric = 'bits_per_entry' WHERE e.metric = ?1 "
+               "ORDER BY e.side, e.method_id"
+             : fmt::format(
+                   "SELECT '', m.base, m.bits, (SELECT SUM(b.n * b.mean) / SUM(b.n) FROM v_summary b WHERE b.method_id "
+                   "= "
+                   "s.method_id AND b.metric = 'bits_per_entry'), {} FROM v_summary s JOIN method m USING(method_id) "
+                   "WHERE s.metric = ?1 AND m.kind = 'codec' AND s.mean IS NOT NULL GROUP BY m.method_id ORDER BY "
+                   "m.method_id",
+                   pooled_mean);
+    Statement query(store, sql);
+    query.bind(1, metric);
+    std::vector<CodecPoint> codecs;
+    while (query.step()) {
+        CodecPoint codec;
+        codec.panel = query.text(0);
+        codec.base = query.text(1);
+        codec.bits = query.integer(2);
+        codec.point = {query.real(3), query.real(4), query.real(5), nan};
+        codec.n = query.integer(6);
+        if (std::isfinite(codec.point.x) && codec.point.y > 0.0) codecs.push_back(std::move(codec));
+    }
+    if (codecs.empty()) return {without_data(title, fmt::format("the store holds no {} with bits_per_entry", metric))};
+    Figure figure = codec_figure(title, codecs, "stored bits an entry", metric);
+    std::map<std::string, const CodecPoint*> best;
+    for (const auto& codec : codecs) {
+        auto& place = best[codec.panel];
+        if (place == nullptr || codec.point.y < place->point.y) place = &codec;
+    }
+    figure.description = fmt::format("{} of methods at one bit width each. ", counted(codecs.size(), "mean"));
+    for (const auto& [panel, codec] : best)
+        figure.description += fmt::format("Smallest{}: {} at {:.4f} bits, {}. ", panel.empty() ? "" : " for " + panel,
+                                          codec->base, codec->point.x, with_error(codec->point.y, codec->point.error));
+    figure.description += "Lower and further left is better; bars are one standard error.";
+    return {figure};
+}
+
+}  // namespace spiked::reports

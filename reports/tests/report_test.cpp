@@ -1,0 +1,372 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <regex>
+#include <set>
+
+#include "reports/figures.hpp"
+#include "reports/gnuplot.hpp"
+#include "reports/html.hpp"
+#include "reports/html_report.hpp"
+#include "reports/png.hpp"
+#include "reports/store_text.hpp"
+#include "reports/tests/fixture_store.hpp"
+#include "theory/base/error.hpp"
+
+namespace spiked::reports {
+namespace {
+
+using validation::Database;
+
+std::size_t occurrences(const std::string& text, const std::string& what) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += what.size()) ++count;
+    return count;
+}
+
+bool has(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
+
+void edit(const std::string& path, const std::string& sql) { Database(path, Database::Mode::write).execute(sql); }
+
+/// What tidy has to say; empty when the page is fine.
+std::string tidy(const std::string& page) {
+    const Scratch folder;
+    std::ofstream(folder / "page.html") << page;
+    const int status =
+        std::system(fmt::format("tidy -q -e -utf8 {0} > {1} 2>&1", folder / "page.html", folder / "tidy.txt").c_str());
+    return status == 0 ? "" : file_text(folder / "tidy.txt");
+}
+
+class Report : public testing::Test {
+protected:
+    std::string study(const std::string& name = "bbp-square", const std::string& status = "complete") {
+        const std::string path = folder / "study.spiked";
+        make_study(path, name, status);
+        return path;
+    }
+    std::string dump(int layers = 4, int heads = 4) {
+        const std::string path = folder / "dump.spiked";
+        make_dump_store(path, layers, heads);
+        return path;
+    }
+    Scratch folder;
+};
+
+TEST_F(Report, StandsInTheOrderThatReadersNeed) {
+    const std::string page = html_report(study());
+    std::size_t last = 0;
+    for (const char* part :
+         {"<h1>", "id=\"verdict\"", "id=\"checks\"", "id=\"figures\"", "id=\"results\"", "id=\"ledger\"",
+          "id=\"failures\"", "id=\"conventions\"", "id=\"reproduce\"", "id=\"cite\""}) {
+        const std::size_t at = page.find(part);
+        ASSERT_NE(at, std::string::npos) << part;
+        EXPECT_GT(at, last) << part;
+        last = at;
+    }
+    EXPECT_LT(page.find("? inconclusive"), page.find("\u2713 pass"));
+    EXPECT_TRUE(has(page, "First to look at"));
+    EXPECT_TRUE(has(page, "False-alarm rate declared for all checks together: 1e-06"));
+    EXPECT_TRUE(has(page, "spiked run study.toml"));
+    EXPECT_TRUE(has(page, "Spiked 0.1.0 (abc123)"));
+}
+
+TEST_F(Report, IsTheSameBytesWhenRenderedAgain) {
+    for (const std::string& path : {study(), dump()})
+        EXPECT_EQ(html_report(path), html_report(path, {folder / "figures"}));
+    EXPECT_TRUE(has(file_text(folder / "figures/figure-1-frontier.csv"), "eoptshrink+tq-mse,2,"));
+    EXPECT_TRUE(has(file_text(folder / "figures/figure-1-frontier.gp"), "set terminal svg"));
+}
+
+TEST_F(Report, EscapesWhatTheStoreSays) {
+    const std::string page = html_report(study("<b>&\"x\""));
+    EXPECT_FALSE(has(page, "<b>"));
+    EXPECT_TRUE(has(page, "<h1>&lt;b&gt;&amp;&quot;x&quot;</h1>"));
+    EXPECT_EQ(tidy(page), "");
+}
+
+TEST_F(Report, NamesThatGnuplotOrAShellWouldObeyAreOnlyText) {
+    const std::string path = study();
+    const std::string touched = folder / "touched";
+    edit(path, fmt::format("UPDATE factor SET txt = '<b>''`touch {0}`$(touch {0})@x\nsystem(\"touch {0}\")' WHERE name "
+                           "= 'noise.row_cov.rho' AND num = 0.4",
+                           touched));
+    const std::string page = html_report(path);
+    EXPECT_FALSE(std::filesystem::exists(touched));
+    EXPECT_FALSE(has(page, "<b>"));
+    EXPECT_TRUE(has(page, "touch"));
+    EXPECT_EQ(tidy(page), "");
+}
+
+TEST_F(Report, ShowsAnEditedValue) {
+    const std::string path = study();
+    EXPECT_FALSE(has(html_report(path), "0.123456789"));
+    edit(path, "UPDATE verdict SET estimate = 0.123456789, mcse = NULL WHERE verdict_id = 1");
+    EXPECT_TRUE(has(html_report(path), "0.1235"));
+    edit(path,
+         "UPDATE moment SET mean = 7.0251, m2 = 0 WHERE metric_id = (SELECT metric_id FROM metric WHERE name = "
+         "'outlier') AND cell_id = 5");
+    const std::string page = html_report(path);
+    // In the results, in the figure's data and in its description.
+    EXPECT_GE(occurrences(page, "7.025"), 2U);
+    edit(path, "UPDATE study SET false_alarm = 0.0042");
+    EXPECT_TRUE(has(html_report(path), "0.0042"));
+}
+
+TEST_F(Report, SaysPartialWithTrueCounts) {
+    EXPECT_FALSE(has(html_report(study()), "PARTIAL"));
+    const std::string path = folder / "partial.spiked";
+    make_study(path, "bbp-square", "stopped");
+    edit(path, "UPDATE cell SET state = 'todo' WHERE cell_id > 20; DELETE FROM batch WHERE cell_id > 20");
+    const std::string page = html_report(path);
+    EXPECT_TRUE(
+        has(page,
+            "<strong>PARTIAL</strong> (the study is stopped): 20 of 28 cells done, 2000 of 2800 replicates measured"));
+}
+
+TEST_F(Report, ACheckWhoseControlPassesIsShownAsFailed) {
+    const std::string path = study();
+    edit(path, "UPDATE verdict SET verdict = 'pass', control_verdict = 'fail'");
+    EXPECT_TRUE(has(html_report(path), "104 passed, 0 failed, 0 inconclusive of 104"));
+    edit(path, "UPDATE verdict SET control_verdict = 'pass' WHERE verdict_id = 7");
+    const std::string page = html_report(path);
+    EXPECT_TRUE(has(page, "103 passed, 1 failed, 0 inconclusive of 104"));
+    EXPECT_TRUE(has(page, "the control passed: this check cannot see the planted fault"));
+    EXPECT_TRUE(has(page, "href=\"#check-7\""));
+    Database store(path, Database::Mode::read);
+    const std::string text = checks_text(store);
+    EXPECT_TRUE(has(text, "103 passed, 1 failed, 0 inconclusive; false-alarm rate for the whole run 1e-06")) << text;
+    EXPECT_LT(text.find("passes: sees nothing"), text.find("fails, as it must"));
+}
+
+TEST_F(Report, FoldsPassesAfterTwenty) {
+    const std::string page = html_report(study());
+    // Of 104 checks 12 are inconclusive.
+    EXPECT_TRUE(has(page, "<summary>72 more passed</summary>"));
+}
+
+TEST_F(Report, FetchesNothingAndRunsNothing) {
+    for (const std::string& path : {study(), dump()}) {
+        const std::string page = html_report(path);
+        EXPECT_FALSE(has(page, "<script"));
+        EXPECT_FALSE(has(page, "http:"));
+        EXPECT_FALSE(has(page, "https:"));
+        EXPECT_FALSE(has(page, "xlink"));
+        EXPECT_FALSE(has(page, "@import"));
+        EXPECT_FALSE(has(page, " style="));  // the policy allows the one style sheet only
+        EXPECT_TRUE(has(page, "default-src 'none'; style-src 'sha256-"));
+        EXPECT_TRUE(has(page, "prefers-color-scheme:dark"));
+        EXPECT_TRUE(has(page, "@media print"));
+        const std::regex source("(src|href)=[\"']([^\"'#d][^\"']*)");
+        EXPECT_FALSE(std::regex_search(page, source));
+        EXPECT_EQ(tidy(page), "");
+    }
+}
+
+TEST_F(Report, EveryIdIsThereOnceAndEveryReferenceLeadsSomewhere) {
+    for (const std::string& path : {study(), dump()}) {
+        const std::string page = html_report(path);
+        std::set<std::string> ids;
+        const std::regex id(" id=[\"']([^\"']*)[\"']");
+        for (std::sregex_iterator at(page.begin(), page.end(), id), end; at != end; ++at)
+            EXPECT_TRUE(ids.insert((*at)[1]).second) << (*at)[1];
+        const std::regex reference("href=[\"']#([^\"']*)[\"']");
+        for (std::sregex_iterator at(page.begin(), page.end(), reference), end; at != end; ++at)
+            EXPECT_TRUE(ids.contains((*at)[1])) << (*at)[1];
+        EXPECT_GT(ids.size(), 20U);
+    }
+}
+
+TEST_F(Report, PicturesTakeTheColourOfTheText) {
+    const std::string page = html_report(study());
+    EXPECT_TRUE(has(page, "fill=\"currentColor\" font-family"));
+    const std::regex black("(stroke|fill|color)=[\"'](black|white|rgb\\( *0, *0, *0\\))");
+    EXPECT_FALSE(std::regex_search(page, black));
+    EXPECT_EQ(occurrences(page, "role=\"img\""), 2U);
+    EXPECT_EQ(occurrences(page, "</desc>"), 2U);
+}
+
+TEST_F(Report, StaysSmallAndShowsTheWorstOfAThousandCells) {
+    const std::string path = folder / "large.spiked";
+    {
+        FixtureStore store(path, "spiked");
+        const auto sample = store.method("sample", "sample", "sample");
+        const auto estimator = store.method("eoptshrink", "estimator", "eoptshrink");
+        for (int i = 0; i < 1000; ++i) {
+            const auto cell = store.cell(fmt::format("cell-{:04}", i), 64, 64);
+            store.factor(cell, "signal.strength", 1.0 + i % 40);
+            store.factor(cell, "noise.row_cov.rho", i / 40);
+            const double off = i == 777 ? 0.5 : 1e-6 * i;
+            for (const char* metric : {"overlap.left", "overlap.right", "outlier"}) {
+                store.moment(cell, sample, metric, 1, 0.5 + off, 0.01);
+                store.theory(cell, metric, 1, 0.5);
+                store.verdict(cell, sample, metric, 1, 0.5 + off, 0.01, 0.5, 0.1, i == 777 ? "fail" : "pass");
+            }
+            store.moment(cell, estimator, "relative_error", 0, 0.5, 0.01);
+        }
+        store.finish();
+    }
+    const std::string page = html_report(path);
+    EXPECT_LT(page.size(), 5'000'000U);
+    EXPECT_TRUE(has(page, "1000 cells are too many for a page: tables by cell show the worst 50"));
+    EXPECT_TRUE(has(page, "<td>cell-0777</td>"));
+    EXPECT_TRUE(has(page, "<td>cell-0999</td>"));
+    EXPECT_TRUE(has(page, "2997 passed, 3 failed, 0 inconclusive of 3000"));
+    const std::string results = page.substr(page.find("id=\"results\""));
+    std::set<std::string> shown;
+    const std::regex cell("<td>(cell-[0-9]*)</td>");
+    for (std::sregex_iterator at(results.begin(), results.end(), cell), end; at != end; ++at) shown.insert((*at)[1]);
+    EXPECT_EQ(shown.size(), 50U);
+    EXPECT_EQ(tidy(page), "");
+}
+
+TEST_F(Report, ALargeDumpStaysSmall) {
+    const std::string page = html_report(dump(32, 8));
+    EXPECT_LT(page.size(), 5'000'000U);
+    EXPECT_TRUE(has(page, "512 cells are too many for a page"));
+    EXPECT_TRUE(has(page, "keys, 2560 blocks"));
+}
+
+TEST_F(Report, ADumpHasThePapersTableAndPictures) {
+    const std::string path = dump();
+    const std::string page = html_report(path);
+    EXPECT_TRUE(has(page, "keys, 160 blocks"));
+    EXPECT_TRUE(has(page, "values, 160 blocks"));
+    EXPECT_TRUE(has(page, "paper bits"));
+    EXPECT_TRUE(has(page, "dumps/a.safetensors"));
+    EXPECT_TRUE(has(page, std::string(64, 'b')));
+    EXPECT_TRUE(has(page, "4 lie above the estimated edge 2.025 (an eigenvalue of 4.1)"));
+    EXPECT_EQ(occurrences(page, "alt=\"Heatmap of the"), 6U);  // block, signal and residual of a key and a value
+    Database store(path, Database::Mode::read);
+    validation::Statement query(
+        store,
+        "SELECT mean FROM v_cluster WHERE side = 'key' AND method = 'tq-mse' AND bits = 2 AND metric = 'relative_l2'");
+    ASSERT_TRUE(query.step());
+    const auto figure = frontier(store, Json::object()).front();
+    EXPECT_TRUE(has(figure.csv, "keys,tq-mse,2,2.125,160," + exact(query.real(0)) + ","));
+}
+
+TEST_F(Report, FiguresHoldTheNumbersOfTheStore) {
+    Database store(study(), Database::Mode::read);
+    const auto figures = figures_of(store);
+    ASSERT_EQ(figures.size(), 2U);
+    EXPECT_EQ(figures[0].rows.size(), 2U * 28U);
+    EXPECT_EQ(figures[1].rows.size(), 28U);
+    validation::Statement query(store,
+                                "SELECT mean, mcse, cell FROM v_summary WHERE metric = 'outlier' ORDER BY cell_id");
+    for (const auto& row : figures[1].rows) {
+        ASSERT_TRUE(query.step());
+        EXPECT_EQ(row[0], query.text(2));
+        EXPECT_TRUE(has(figures[1].csv, exact(query.real(0)) + "," + exact(query.real(1)) + ","));
+    }
+    for (const auto& figure : figures) {
+        EXPECT_TRUE(has(figure.svg, "</svg>")) << figure.problem;
+        EXPECT_TRUE(has(figure.svg, "threshold"));
+        EXPECT_TRUE(has(figure.description, "in 4 panels"));
+    }
+    const auto distortion = distortion_by_bits(store, Json::object()).front();
+    ASSERT_EQ(distortion.rows.size(), 2U);
+    EXPECT_EQ(distortion.rows[0].back(), "0.1172");
+    EXPECT_TRUE(has(frontier(store, Json::object()).front().svg, "</svg>"));
+    // Each codec against its own prediction.
+    const auto codecs = estimate_against_theory(store, Json::object({{"y", "distortion"}})).front();
+    ASSERT_EQ(codecs.rows.size(), 56U);
+    EXPECT_EQ(codecs.rows[0].back(), "0.1172");
+    EXPECT_EQ(codecs.rows[1].back(), "0.0343");
+}
+
+TEST_F(Report, AFigureThatCannotBeDrawnSaysWhy) {
+    const std::string path = study();
+    edit(path,
+         "INSERT INTO figure VALUES(1,'pie-chart','{}'),(2,'estimate-vs-theory','{\"x\":\"signal.rank\"}'),"
+         "(3,'estimate-vs-theory','{\"y\":[\"beauty\"]}'),(4,'head-picture','{}'),(5,'rank-map','{}'),"
+         "(6,'estimate-vs-theory','{\"x\":\"noise.row_cov.rho\",\"y\":\"outlier\",\"title\":\"Mine\"}')");
+    const std::string page = html_report(path);
+    EXPECT_TRUE(has(page, "no kind of figure is called pie-chart; there are: estimate-vs-theory, "));
+    EXPECT_TRUE(has(page, "no cell has a factor called signal.rank"));
+    EXPECT_TRUE(has(page, "the store holds no values of beauty yet"));
+    EXPECT_TRUE(has(page, "the store holds no arrays of such a block"));
+    EXPECT_TRUE(has(page, "the store holds no ranks by layer and head"));
+    EXPECT_TRUE(has(page, "Figure 6. Mine"));
+    EXPECT_EQ(tidy(page), "");
+}
+
+TEST_F(Report, StrengthsThatAreListsStandSideBySide) {
+    const std::string path = study();
+    edit(path, "UPDATE factor SET num = NULL, txt = '[' || txt || ', 1]' WHERE name = 'signal.strength'");
+    Database store(path, Database::Mode::read);
+    const auto figure = figures_of(store).front();
+    EXPECT_TRUE(has(figure.script, "set xtics nomirror ('[0.5, 1]' 1, '[0.8, 1]' 2"));
+    EXPECT_TRUE(has(figure.svg, "</svg>"));
+}
+
+TEST_F(Report, WithoutGnuplotThePageSaysSoAndKeepsTheData) {
+    const std::string path = study();
+    const std::string before = std::getenv("PATH");
+    setenv("PATH", (folder / "nothing-here").c_str(), 1);
+    const std::string page = html_report(path);
+    setenv("PATH", before.c_str(), 1);
+    EXPECT_TRUE(has(page, "gnuplot is not installed"));
+    EXPECT_FALSE(has(page, "<svg"));
+    EXPECT_TRUE(has(page, "Data of figure 1"));
+    EXPECT_EQ(tidy(page), "");
+}
+
+TEST_F(Report, RefusesWhatIsNoStoreOrNewer) {
+    std::ofstream(folder / "text.spiked") << "hello, this is not a database at all, and long enough to be looked at";
+    EXPECT_THROW(html_report(folder / "text.spiked"), Error);
+    EXPECT_THROW(html_report(folder / "nothing.spiked"), Error);
+    const std::string path = study();
+    edit(path, "PRAGMA user_version = 99");
+    EXPECT_THROW(html_report(path), Error);
+}
+
+TEST_F(Report, IsWrittenWholeOrNotAtAll) {
+    const std::string path = study();
+    write_html_report(path, folder / "page.html");
+    EXPECT_EQ(file_text(folder / "page.html"), html_report(path));
+    EXPECT_THROW(write_html_report(path, folder / "no/such/folder/page.html"), Error);
+}
+
+TEST(Escape, LeavesNothingThatMarkupOrATerminalWouldObey) {
+    EXPECT_EQ(escape("a<b>&\"'c"), "a&lt;b&gt;&amp;&quot;&#39;c");
+    EXPECT_EQ(escape("\xC3\xA9\x1B[31m\xFF\xC0\x80"), "\xC3\xA9\xEF\xBF\xBD[31m\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
+    EXPECT_EQ(escape("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
+}
+
+TEST(Base64, KnownAnswers) {
+    const auto encoded = [](std::string_view text) {
+        return base64(std::vector<std::uint8_t>(text.begin(), text.end()));
+    };
+    EXPECT_EQ(encoded(""), "");
+    EXPECT_EQ(encoded("f"), "Zg==");
+    EXPECT_EQ(encoded("fo"), "Zm8=");
+    EXPECT_EQ(encoded("foobar"), "Zm9vYmFy");
+}
+
+TEST(Quoted, GnuplotReadsBackTheText) {
+    EXPECT_EQ(quoted("it's"), "'it''s'");
+    EXPECT_EQ(quoted("a\nplot x"), "'a plot x'");
+}
+
+TEST(Png, IsReadByAnIndependentProgram) {
+    const Scratch folder;
+    arma::mat matrix(300, 400);
+    for (arma::uword i = 0; i < matrix.n_elem; ++i) matrix(i) = static_cast<double>(i % 7) - 3.0;
+    const auto bytes = matrix_png(matrix, 3.0);
+    std::ofstream(folder / "m.png", std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    // Python's zlib checks the stream and its sum; the chunk sums are computed beside.
+    const std::string program =
+        "import struct,sys,zlib\nb=open(sys.argv[1],'rb').read()\nassert "
+        "b[:8]==b'\\x89PNG\\r\\n\\x1a\\n'\np=8;d=b''\nwhile p<len(b):\n"
+        " n,=struct.unpack('>I',b[p:p+4]);t=b[p+4:p+8];c=b[p+8:p+8+n]\n assert "
+        "struct.unpack('>I',b[p+8+n:p+12+n])[0]==zlib.crc32(t+c)\n"
+        " d+=c if t==b'IDAT' else b'';pal=c if t==b'PLTE' else (pal if p>33 else b'');p+=12+n\n"
+        "x=zlib.decompress(d);assert len(x)==300*401\n"
+        "assert x[1]==0 and x[1+6*300%7:2+6*300%7] is not None and len(pal)==768\n";
+    std::ofstream(folder / "check.py") << program;
+    EXPECT_EQ(std::system(fmt::format("python3 {} {}", folder / "check.py", folder / "m.png").c_str()), 0);
+}
+
+}  // namespace
+}  // namespace spiked::reports

@@ -1,0 +1,83 @@
+#include "validation/experiment.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "estimators/ledger.hpp"
+#include "theory/base/error.hpp"
+#include "theory/base/sha256.hpp"
+
+namespace spiked::validation {
+
+const std::vector<Metric>& metrics() {
+    static const std::vector<Metric> table = [] {
+        std::vector<Metric> all = {
+            {"outlier", "eigenvalue", "none", "k-th largest eigenvalue of S~ S~^T"},
+            {"overlap.left", "share", "higher", "squared inner product of the k-th true and observed left vector"},
+            {"overlap.right", "share", "higher", "squared inner product of the k-th true and observed right vector"},
+            {"rank", "components", "none", "components a method keeps"},
+            {"bulk_edge", "eigenvalue", "target", "estimated upper edge of the noise"},
+            {"strength", "singular value", "target", "estimated strength of component k"},
+            {"shrunk", "singular value", "target", "what replaces the k-th singular value"},
+            {"relative_error", "share", "lower", "||S^ - S||_F^2 / ||S||_F^2"},
+            {"relative_l2", "share", "lower", "||X - X^||_F / ||X||_F"},
+            {"distortion", "share", "target", "||X - X^||_F^2 / ||X||_F^2"},
+            {"linear_gain", "share", "target", "sum of <x_t, x^_t> over sum of |x_t|^2"},
+            {"ip_bias", "cosine", "target",
+             "mean over pairs of rows of cos(x_j, x^_t) - cos(x_j, x_t), decoded rows renormalised as in the paper"},
+            {"ip_std", "cosine", "lower", "standard deviation of that over the pairs of a block"},
+            {"ip_bias_plain", "cosine", "target", "mean over pairs of rows of <x_j, x^_t - x_t> / (|x_j| |x_t|)"},
+            {"ip_std_plain", "cosine", "lower", "standard deviation of that over the pairs of a block"},
+            {"paper_bits", "bits an entry", "lower",
+             "b + r (n + d) b_s / (n d): norms, singular values and codebooks left out"},
+            {"bits_per_entry", "bits an entry", "lower", "all stored bits over all entries, counted from the bytes"},
+        };
+        for (const auto item : estimators::item_names)
+            all.push_back({"bits." + std::string(item), "bits an entry", "none",
+                           "stored bits of the item: " + std::string(item)});
+        return all;
+    }();
+    return table;
+}
+
+std::size_t metric_index(std::string_view name) {
+    const auto found =
+        std::find_if(metrics().begin(), metrics().end(), [&](const Metric& m) { return m.name == name; });
+    if (found == metrics().end()) throw bug("no metric is called {}", name);
+    return static_cast<std::size_t>(found - metrics().begin());
+}
+
+const Factor* ExperimentCell::factor(std::string_view name) const {
+    const auto found = std::find_if(factors.begin(), factors.end(), [&](const Factor& f) { return f.name == name; });
+    return found == factors.end() ? nullptr : &*found;
+}
+
+std::string ExperimentCell::hash() const { return hex(sha256(params.text())); }
+
+bool Check::applies_to(const ExperimentCell& cell) const {
+    return std::all_of(where.begin(), where.end(), [&](const Condition& condition) {
+        const Factor* factor = cell.factor(condition.factor);
+        if (factor == nullptr || !factor->number) return false;
+        const double x = *factor->number;
+        if (condition.comparison == "ge") return x >= condition.number;
+        if (condition.comparison == "gt") return x > condition.number;
+        if (condition.comparison == "le") return x <= condition.number;
+        if (condition.comparison == "lt") return x < condition.number;
+        return x == condition.number;
+    });
+}
+
+double Check::margin(const ExperimentCell& cell, double expected) const {
+    const double side = static_cast<double>(std::min(cell.rows, cell.columns));
+    return (margin_absolute + margin_relative * std::abs(expected)) * std::pow(side / 128.0, rate_exponent);
+}
+
+std::string Experiment::science_hash() const { return hex(sha256(science.text())); }
+
+std::size_t Experiment::replicates() const {
+    std::size_t sum = 0;
+    for (const auto& cell : cells) sum += cell.replicates;
+    return sum;
+}
+
+}  // namespace spiked::validation

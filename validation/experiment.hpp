@@ -1,0 +1,134 @@
+#pragma once
+#include <armadillo>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/stream/address.hpp"
+#include "theory/base/json.hpp"
+
+namespace spiked::validation {
+
+/// A quantity that replicates yield. One table for the whole program: `spiked list metrics` prints it.
+struct Metric {
+    std::string name;
+    std::string unit;
+    std::string better;  ///< lower | higher | target | none
+    std::string definition;
+};
+[[nodiscard]] const std::vector<Metric>& metrics();
+/// Position in metrics(). Throws bug.
+[[nodiscard]] std::size_t metric_index(std::string_view name);
+
+/// Who made a number: an estimator, a codec at one bit width, or the sample itself.
+struct ExperimentMethod {
+    std::string name;  ///< unique: with bits for a codec
+    std::string kind;  ///< sample | estimator | codec
+    std::string base;  ///< as typed
+    std::optional<unsigned> bits;
+    Json params = Json::object();
+};
+
+struct Factor {
+    std::string name;
+    std::optional<double> number;
+    std::string text;
+};
+
+/// What theory says about a metric of a cell, and what it would say with the claim's planted fault.
+struct Prediction {
+    std::string claim;
+    std::string metric;
+    std::size_t method = 0;  ///< position in Experiment::methods
+    int k = 0;               ///< spike, from 1; 0 where there is none
+    double value = 0.0;
+    double with_fault = 0.0;
+};
+
+struct ExperimentCell {
+    std::string label;
+    std::size_t rows = 0;
+    std::size_t columns = 0;
+    Json params;  ///< canonical; its hash is the cell's identity and the address of its randomness
+    std::size_t replicates = 0;
+    std::vector<Factor> factors;
+    std::vector<Prediction> predictions;
+
+    [[nodiscard]] const Factor* factor(std::string_view name) const;
+    [[nodiscard]] std::string hash() const;
+};
+
+struct ExperimentInput {
+    std::string path;
+    std::uint64_t bytes = 0;
+    std::string sha256;
+    std::string format;
+    std::string layout;
+    std::string model;
+    Json meta = Json::object();
+};
+
+struct Observation {
+    std::size_t method = 0;
+    std::size_t metric = 0;
+    int k = 0;
+    double value = 0.0;
+};
+
+/// A check of a study: a claim, where it is asked, and within what margin.
+struct Check {
+    std::string name;
+    std::string claim;
+    /// Factor, comparison (ge, le, gt, lt, eq) and number; all must hold.
+    struct Condition {
+        std::string factor;
+        std::string comparison;
+        double number = 0.0;
+    };
+    std::vector<Condition> where;
+    double margin_absolute = 0.0;
+    double margin_relative = 0.0;  ///< of the expected value
+    double rate_exponent = 0.0;    ///< the margin holds at min(n, d) = 128 and scales with this power
+
+    [[nodiscard]] bool applies_to(const ExperimentCell& cell) const;
+    [[nodiscard]] double margin(const ExperimentCell& cell, double expected) const;
+};
+
+struct NamedArray {
+    std::size_t method = 0;
+    std::string name;
+    arma::mat values;
+};
+
+/// Everything the engine needs to run a study, whatever its blocks are made of.
+struct Experiment {
+    std::string name;
+    std::string title;
+    std::string kind;           ///< spiked | kv_dump
+    std::string config_source;  ///< the study file, or the command line
+    Json science;               ///< all that can change a number
+    stream::StudySeed seed;
+    std::string seed_source = "config";  ///< config | cli | generated
+    double false_alarm = 1e-6;
+    std::size_t batch = 50;
+    std::size_t raw_per_cell = static_cast<std::size_t>(-1);
+    double failure_budget = 0.01;
+    std::vector<ExperimentInput> inputs;
+    std::vector<ExperimentMethod> methods;
+    std::vector<ExperimentCell> cells;
+    std::vector<Check> checks;
+    std::vector<Json> figures;
+
+    /// Makes the worker of one cell; each thread gets its own. The worker turns a replicate into observations.
+    using Worker = std::function<std::vector<Observation>(std::uint64_t replicate)>;
+    std::function<Worker(std::size_t cell)> worker;
+    /// Arrays worth keeping of replicate 0 of a cell; may be empty.
+    std::function<std::vector<NamedArray>(std::size_t cell)> arrays;
+
+    [[nodiscard]] std::string science_hash() const;
+    [[nodiscard]] std::size_t replicates() const;
+};
+
+}  // namespace spiked::validation

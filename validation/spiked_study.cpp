@@ -1,0 +1,162 @@
+#include "validation/spiked_study.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "sim/spiked_sampler.hpp"
+#include "theory/base/error.hpp"
+#include "validation/claims.hpp"
+#include "validation/codec_measurement.hpp"
+
+namespace spiked::validation {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+sim::Covariance covariance(const CovarianceSpec& spec, std::size_t size) {
+    if (spec.kind == "ar1") return sim::Covariance::ar1(spec.parameter, size);
+    if (spec.kind == "exponential") return sim::Covariance::exponential(spec.parameter, size);
+    return sim::Covariance::identity(size);
+}
+
+Json covariance_json(const CovarianceSpec& spec) {
+    Json json = Json::object({{"kind", spec.kind}});
+    if (spec.kind == "ar1") json.set("rho", spec.parameter);
+    if (spec.kind == "exponential") json.set("c", spec.parameter);
+    return json;
+}
+
+Json point_json(const SpikedPoint& point) {
+    return Json::object(
+        {{"kind", "spiked"},
+         {"n", point.rows},
+         {"d", point.columns},
+         {"noise", Json::object({{"entries", "gaussian"},
+                                 {"row_cov", covariance_json(point.row)},
+                                 {"col_cov", covariance_json(point.column)}})},
+         {"signal", Json::object({{"strength", point.strengths}, {"unit", point.unit}, {"vectors", "haar"}})}});
+}
+
+/// What a cell needs to make and measure replicates; shared by its workers.
+struct CellSetup {
+    sim::SpikedModel model;
+    std::string hash;
+};
+
+struct StudySetup {
+    stream::StudySeed seed;
+    std::vector<NamedEstimator> estimators;
+    std::vector<std::pair<estimators::Method, unsigned>> codecs;
+    std::vector<CellSetup> cells;
+};
+
+std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell, std::uint64_t replicate) {
+    const sim::SpikedSample sample = sim::sample(cell.model, study.seed, cell.hash, replicate);
+    const std::size_t spikes = cell.model.strengths.size();
+    estimators::AnalysedBlock block(sample.observed);
+    const auto& s = block.singular_values();
+    const auto vectors = block.vectors(spikes);
+    std::vector<Observation> found;
+    const auto add = [&](std::size_t method, std::string_view metric, std::size_t k, double value) {
+        found.push_back({method, metric_index(metric), static_cast<int>(k), value});
+    };
+    for (std::size_t i = 0; i < spikes; ++i) {
+        const double left = arma::dot(vectors.left.col(i), sample.left.col(i));
+        const double right = arma::dot(vectors.right.col(i), sample.right.col(i));
+        add(0, "outlier", i + 1, s[i] * s[i]);
+        add(0, "overlap.left", i + 1, left * left);
+        add(0, "overlap.right", i + 1, right * right);
+    }
+    std::size_t method = 1;
+    for (const auto& named : study.estimators) {
+        const auto shrinkage = named.estimator.estimate(s, block.shape());
+        add(method, "rank", 0, static_cast<double>(shrinkage.rank));
+        add(method, "bulk_edge", 0, shrinkage.bulk_edge ? shrinkage.bulk_edge->value : nan);
+        for (std::size_t i = 0; i < spikes; ++i) {
+            add(method, "strength", i + 1, i < shrinkage.rank ? shrinkage.strengths[i] : nan);
+            add(method, "shrunk", i + 1, i < shrinkage.rank ? shrinkage.shrunk[i] : nan);
+        }
+        const double energy = arma::accu(arma::square(sample.signal));
+        const double error = arma::accu(arma::square(block.denoised(shrinkage) - sample.signal));
+        add(method, "relative_error", 0, energy > 0.0 ? error / energy : nan);
+        ++method;
+    }
+    for (const auto& [codec, bits] : study.codecs) {
+        // A rotation of its own each replicate, so replicates are independent.
+        const estimators::Compressor compressor(codec, sample.observed.n_cols, bits,
+                                                {.seed = study.seed, .rotation_index = replicate});
+        observe_codec(compressor, block, method, found);
+        ++method;
+    }
+    return found;
+}
+
+void add_predictions(ExperimentCell& cell, const Experiment& experiment, const theory::SeparableLaw& law,
+                     const std::vector<SignalStrength>& strengths) {
+    for (const auto& claim : claims())
+        for (std::size_t m = 0; m < experiment.methods.size(); ++m) {
+            const auto& method = experiment.methods[m];
+            if (method.kind != claim.kind || (!claim.codec.empty() && method.base != claim.codec)) continue;
+            const std::size_t count = claim.per_spike ? strengths.size() : 1;
+            for (std::size_t i = 0; i < count; ++i) {
+                const ClaimPoint at{&law, cell.rows, cell.columns, claim.per_spike ? strengths[i] : SignalStrength{},
+                                    method.bits.value_or(0)};
+                if (!claim.applies(at)) continue;
+                cell.predictions.push_back({claim.id, claim.metric, m, claim.per_spike ? static_cast<int>(i) + 1 : 0,
+                                            claim.predicted(at), claim.with_fault(at)});
+            }
+        }
+}
+
+}  // namespace
+
+void make_spiked_experiment(Experiment& experiment, const std::vector<SpikedPoint>& points,
+                            const std::vector<NamedEstimator>& estimators, const std::vector<NamedCodec>& codecs,
+                            std::size_t replicates) {
+    experiment.kind = "spiked";
+    experiment.methods.push_back({"sample", "sample", "sample", std::nullopt, Json::object()});
+    auto study = std::make_shared<StudySetup>();
+    study->seed = experiment.seed;
+    study->estimators = estimators;
+    for (const auto& named : estimators)
+        experiment.methods.push_back({named.label, "estimator", named.estimator.name, std::nullopt,
+                                      Json::object({{"loss", theory::name_of(named.loss)}})});
+    for (const auto& codec : codecs)
+        for (const unsigned bits : codec.bits) {
+            experiment.methods.push_back(
+                {fmt::format("{} B={}", codec.label, bits), "codec", codec.method.text, bits, Json::object()});
+            study->codecs.emplace_back(codec.method, bits);
+        }
+
+    Json cells = Json::array();
+    for (const auto& point : points) {
+        sim::SpikedModel model{covariance(point.row, point.rows), covariance(point.column, point.columns), {}};
+        const theory::SeparableLaw law(model.row.spectrum(), model.column.spectrum(),
+                                       AspectRatio::of(point.rows, point.columns));
+        double unit = 1.0;
+        if (point.unit == "threshold") unit = law.detection_threshold().value;
+        if (point.unit == "sqrt_n") unit = std::sqrt(static_cast<double>(point.rows));
+        for (const double strength : point.strengths) model.strengths.push_back({strength * unit});
+
+        ExperimentCell cell;
+        cell.label = point.label;
+        cell.rows = point.rows;
+        cell.columns = point.columns;
+        cell.params = point_json(point);
+        cell.replicates = replicates;
+        cell.factors = point.factors;
+        add_predictions(cell, experiment, law, model.strengths);
+        cells.push(cell.params);
+        study->cells.push_back({std::move(model), cell.hash()});
+        experiment.cells.push_back(std::move(cell));
+    }
+    experiment.science.set("cells", std::move(cells));
+    experiment.worker = [study](std::size_t cell) -> Experiment::Worker {
+        return [study, cell](std::uint64_t replicate) { return measure(*study, study->cells[cell], replicate); };
+    };
+}
+
+}  // namespace spiked::validation

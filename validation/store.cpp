@@ -1,0 +1,309 @@
+#include "validation/store.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <ctime>
+
+#include "theory/base/error.hpp"
+#include "theory/base/sha256.hpp"
+#include "validation/claims.hpp"
+#include "validation/store_schema.hpp"
+
+namespace spiked::validation {
+namespace {
+
+constexpr std::int64_t application_id = 0x53504B31;  // 'SPK1'
+constexpr std::int64_t schema_version = 1;
+
+void check_is_store(Database& database) {
+    if (database.integer("PRAGMA application_id") != application_id)
+        throw input_error("{}: not a store of this program (its application id differs): give a .spiked file",
+                          database.path());
+    const std::int64_t version = database.integer("PRAGMA user_version");
+    if (version > schema_version)
+        throw input_error("{}: written by a newer version (schema {}, this program knows {}): update the program",
+                          database.path(), version, schema_version);
+}
+
+bool exists_with_content(const std::string& path) {
+    struct stat status {};
+    return stat(path.c_str(), &status) == 0 && status.st_size > 0;
+}
+
+/// First few places where two documents differ, as `model.n: 128, now 256`.
+void differences(const Json* before, const Json* now, const std::string& path, std::vector<std::string>& to) {
+    if (to.size() >= 4) return;
+    const std::string was = before == nullptr ? "absent" : before->text();
+    const std::string is = now == nullptr ? "absent" : now->text();
+    if (was == is) return;
+    const auto short_text = [](const std::string& whole) {
+        return whole.size() > 60 ? whole.substr(0, 57) + "..." : whole;
+    };
+    const auto* old_items = before == nullptr ? nullptr : before->items();
+    const auto* new_items = now == nullptr ? nullptr : now->items();
+    if (old_items != nullptr && new_items != nullptr && old_items->size() == new_items->size()) {
+        for (std::size_t i = 0; i < old_items->size(); ++i)
+            differences(&(*old_items)[i], &(*new_items)[i], fmt::format("{}[{}]", path, i + 1), to);
+        return;
+    }
+    if (before != nullptr && now != nullptr && before->members() != nullptr && now->members() != nullptr) {
+        for (const auto& [key, value] : *before->members())
+            differences(&value, now->find(key), path.empty() ? key : path + "." + key, to);
+        for (const auto& [key, value] : *now->members())
+            if (before->find(key) == nullptr) differences(nullptr, &value, path.empty() ? key : path + "." + key, to);
+        return;
+    }
+    to.push_back(fmt::format("{}: {}, now {}", path, short_text(was), short_text(is)));
+}
+
+/// Header of .npy version 1 for a column-major double matrix, then the numbers: what numpy.load reads.
+std::vector<std::uint8_t> npy_bytes(const arma::mat& matrix) {
+    std::string header =
+        fmt::format("{{'descr': '<f8', 'fortran_order': True, 'shape': ({}, {}), }}", matrix.n_rows, matrix.n_cols);
+    header.append((64 - (10 + header.size() + 1) % 64) % 64, ' ');
+    header += '\n';
+    std::string bytes("\x93NUMPY\x01\x00", 8);
+    bytes += static_cast<char>(header.size() & 0xFF);
+    bytes += static_cast<char>(header.size() >> 8);
+    bytes += header;
+    std::vector<std::uint8_t> all(bytes.begin(), bytes.end());
+    const std::size_t at = all.size();
+    all.resize(at + matrix.n_elem * sizeof(double));
+    if (matrix.n_elem > 0) std::memcpy(all.data() + at, matrix.memptr(), matrix.n_elem * sizeof(double));
+    return all;
+}
+
+std::string digest(const Batch& batch) {
+    std::string bytes;
+    const auto add = [&](auto number) { bytes.append(reinterpret_cast<const char*>(&number), sizeof number); };
+    for (const auto& [key, moments] : batch.moments) {
+        add(key.method), add(key.metric), add(key.k), add(moments.count), add(moments.missing);
+        for (const double x : {moments.mean, moments.m2, moments.m3, moments.m4, moments.low, moments.high}) add(x);
+    }
+    for (const auto& value : batch.values) add(value.replicate), add(std::bit_cast<std::uint64_t>(value.value));
+    return hex(sha256(bytes));
+}
+
+std::int64_t id(std::size_t index) { return static_cast<std::int64_t>(index) + 1; }
+
+}  // namespace
+
+std::string utc_now() {
+    const std::time_t now = std::time(nullptr);
+    std::tm parts{};
+    gmtime_r(&now, &parts);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return text;
+}
+
+Database open_store(const std::string& path) {
+    if (!exists_with_content(path))
+        throw input_error("{}: no such store: check the path, or make it with spiked run", path);
+    Database database(path, Database::Mode::read);
+    check_is_store(database);
+    return database;
+}
+
+Store::Store(const std::string& path, const Experiment& experiment, const std::string& command_line,
+             std::size_t threads, const Json& provenance)
+    : resumed_(path != ":memory:" && exists_with_content(path)),
+      database_(path, resumed_ ? Database::Mode::write : Database::Mode::create) {
+    if (resumed_) {
+        check_is_store(database_);
+        match(experiment);
+    } else {
+        create(experiment);
+    }
+    database_.execute("PRAGMA synchronous = FULL");
+    Transaction transaction(database_);
+    char host[256] = {};
+    gethostname(host, sizeof host - 1);
+    Statement(
+        database_,
+        "INSERT INTO session(started_utc, argv, host, pid, threads, device, provenance) VALUES(?,?,?,?,?,'cpu',?)")
+        .bind(1, utc_now())
+        .bind(2, command_line)
+        .bind(3, host)
+        .bind(4, static_cast<std::int64_t>(getpid()))
+        .bind(5, threads)
+        .bind(6, provenance.text())
+        .run();
+    session_ = database_.integer("SELECT max(session_id) FROM session");
+    database_.execute("UPDATE study SET status = 'running'");
+    transaction.commit();
+}
+
+void Store::create(const Experiment& experiment) {
+    database_.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; PRAGMA journal_mode = DELETE",
+                                  application_id, schema_version));
+    Transaction transaction(database_);
+    database_.execute(store_schema);
+    Statement(database_, "INSERT INTO study VALUES(1,?,?,?,?,?,?,?,?,?,'cpu','running',?)")
+        .bind(1, experiment.name)
+        .bind(2, experiment.title)
+        .bind(3, experiment.kind)
+        .bind(4, experiment.config_source)
+        .bind(5, experiment.science.text())
+        .bind(6, experiment.science_hash())
+        .bind(7, experiment.seed.text())
+        .bind(8, experiment.seed_source)
+        .bind_real(9, experiment.false_alarm)
+        .bind(10, utc_now())
+        .run();
+    Statement input(database_,
+                    "INSERT INTO input(path, bytes, sha256, format, layout, model, meta) VALUES(?,?,?,?,?,?,?)");
+    for (const auto& file : experiment.inputs)
+        input.bind(1, file.path)
+            .bind(2, static_cast<std::int64_t>(file.bytes))
+            .bind(3, file.sha256)
+            .bind(4, file.format)
+            .bind(5, file.layout)
+            .bind(6, file.model)
+            .bind(7, file.meta.text())
+            .run();
+    Statement cell(database_, "INSERT INTO cell VALUES(?,?,?,?,?,?,?,'todo')");
+    Statement factor(database_, "INSERT INTO factor VALUES(?,?,?,?)");
+    Statement theory(database_, "INSERT OR IGNORE INTO theory VALUES(?,?,?,?,1e-12,?)");
+    for (std::size_t c = 0; c < experiment.cells.size(); ++c) {
+        const auto& at = experiment.cells[c];
+        cell.bind(1, id(c))
+            .bind(2, at.hash())
+            .bind(3, at.label)
+            .bind(4, at.rows)
+            .bind(5, at.columns)
+            .bind(6, at.params.text())
+            .bind(7, at.replicates)
+            .run();
+        for (const auto& [name, number, text] : at.factors)
+            factor.bind(1, id(c)).bind(2, name).bind_real(3, number.value_or(std::nan(""))).bind(4, text).run();
+        for (const auto& prediction : at.predictions)
+            theory.bind(1, id(c))
+                .bind(2, prediction.metric)
+                .bind(3, prediction.k)
+                .bind_real(4, prediction.value)
+                .bind(5, prediction.claim)
+                .run();
+    }
+    Statement method(database_, "INSERT INTO method VALUES(?,?,?,?,?,?)");
+    for (std::size_t m = 0; m < experiment.methods.size(); ++m) {
+        const auto& of = experiment.methods[m];
+        method.bind(1, id(m)).bind(2, of.name).bind(3, of.kind).bind(4, of.base);
+        if (of.bits)
+            method.bind(5, static_cast<std::int64_t>(*of.bits));
+        else
+            method.bind_null(5);
+        method.bind(6, of.params.text()).run();
+    }
+    Statement metric(database_, "INSERT INTO metric VALUES(?,?,?,?,?)");
+    for (std::size_t m = 0; m < metrics().size(); ++m) {
+        const auto& of = metrics()[m];
+        metric.bind(1, id(m)).bind(2, of.name).bind(3, of.unit).bind(4, of.better).bind(5, of.definition).run();
+    }
+    Statement claim(database_, "INSERT INTO claim VALUES(?,?,?,?)");
+    for (const auto& of : claims())
+        claim.bind(1, of.id).bind(2, of.place).bind(3, of.statement).bind(4, of.control).run();
+    Statement figure(database_, "INSERT INTO figure(kind, spec) VALUES(?,?)");
+    for (const auto& spec : experiment.figures) figure.bind(1, *spec.find("kind")->string()).bind(2, spec.text()).run();
+    transaction.commit();
+}
+
+void Store::match(const Experiment& experiment) {
+    Statement study(database_, "SELECT science_hash, config_resolved, seed FROM study");
+    if (!study.step())
+        throw input_error("{}: the store holds no study (it was never finished being made): delete it",
+                          database_.path());
+    if (study.text(0) == experiment.science_hash() && study.text(2) == experiment.seed.text()) return;
+    std::vector<std::string> places;
+    if (study.text(2) != experiment.seed.text())
+        places.push_back(fmt::format("seed: {}, now {}", study.text(2), experiment.seed.text()));
+    const Json before = Json::parse(study.text(1), database_.path() + ": config_resolved", 64);
+    differences(&before, &experiment.science, "", places);
+    std::string list;
+    for (const auto& place : places) list += (list.empty() ? "" : "; ") + place;
+    throw usage_error("{}: the store holds another study ({}): choose another name with -o, or delete the store",
+                      database_.path(), list);
+}
+
+bool Store::has(std::size_t cell, std::size_t batch) {
+    Statement query(database_, "SELECT 1 FROM batch WHERE cell_id = ? AND batch = ?");
+    return query.bind(1, id(cell)).bind(2, batch).step();
+}
+
+void Store::commit(const Batch& batch) {
+    Transaction transaction(database_);
+    Statement(database_, "INSERT INTO batch VALUES(?,?,?,?,?,?,?,?)")
+        .bind(1, id(batch.cell))
+        .bind(2, batch.number)
+        .bind(3, static_cast<std::int64_t>(batch.first))
+        .bind(4, static_cast<std::int64_t>(batch.count))
+        .bind(5, batch.failures.size())
+        .bind(6, session_)
+        .bind_real(7, batch.seconds)
+        .bind(8, digest(batch))
+        .run();
+    Statement moment(database_, "INSERT INTO moment VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    for (const auto& [key, m] : batch.moments) {
+        const double none = std::nan("");
+        const bool any = m.count > 0;
+        moment.bind(1, id(batch.cell))
+            .bind(2, batch.number)
+            .bind(3, id(key.method))
+            .bind(4, id(key.metric))
+            .bind(5, key.k)
+            .bind(6, static_cast<std::int64_t>(m.count))
+            .bind(7, static_cast<std::int64_t>(m.missing))
+            .bind_real(8, any ? m.mean : none)
+            .bind_real(9, any ? m.m2 : none)
+            .bind_real(10, any ? m.m3 : none)
+            .bind_real(11, any ? m.m4 : none)
+            .bind_real(12, any ? m.low : none)
+            .bind_real(13, any ? m.high : none)
+            .run();
+    }
+    Statement value(database_, "INSERT INTO value VALUES(?,?,?,?,?,?)");
+    for (const auto& v : batch.values)
+        value.bind(1, id(batch.cell))
+            .bind(2, static_cast<std::int64_t>(v.replicate))
+            .bind(3, id(v.key.method))
+            .bind(4, id(v.key.metric))
+            .bind(5, v.key.k)
+            .bind_real(6, v.value)
+            .run();
+    Statement failure(database_, "INSERT INTO failure VALUES(?,?,NULL,'replicate',?,?,?)");
+    for (const auto& f : batch.failures)
+        failure.bind(1, id(batch.cell))
+            .bind(2, static_cast<std::int64_t>(f.replicate))
+            .bind(3, f.code)
+            .bind(4, f.message)
+            .bind(5, fmt::format("spiked replay {} --cell {} --rep {}", database_.path(), batch.cell + 1, f.replicate))
+            .run();
+    Statement array(database_, "INSERT INTO array VALUES(?,0,?,?,?)");
+    for (const auto& a : batch.arrays)
+        array.bind(1, id(batch.cell)).bind(2, id(a.method)).bind(3, a.name).bind_blob(4, npy_bytes(a.values)).run();
+    Statement(database_,
+              "UPDATE cell SET state = 'done' WHERE cell_id = ?1 AND "
+              "(SELECT sum(reps) FROM batch WHERE cell_id = ?1) >= reps_target")
+        .bind(1, id(batch.cell))
+        .run();
+    transaction.commit();
+}
+
+void Store::finish(const std::string& status, int exit_code, const std::string& stop_reason) {
+    Transaction transaction(database_);
+    Statement(database_, "UPDATE session SET ended_utc = ?, exit_code = ?, stop_reason = ? WHERE session_id = ?")
+        .bind(1, utc_now())
+        .bind(2, exit_code)
+        .bind(3, stop_reason)
+        .bind(4, session_)
+        .run();
+    Statement(database_, "UPDATE study SET status = ?").bind(1, status).run();
+    transaction.commit();
+}
+
+}  // namespace spiked::validation

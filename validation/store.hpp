@@ -1,0 +1,72 @@
+#pragma once
+#include <map>
+#include <string>
+
+#include "validation/experiment.hpp"
+#include "validation/moments.hpp"
+#include "validation/sqlite.hpp"
+
+namespace spiked::validation {
+
+/// What one batch of replicates of a cell yields, ready to be committed.
+struct Batch {
+    std::size_t cell = 0;
+    std::size_t number = 0;
+    std::uint64_t first = 0;
+    std::uint64_t count = 0;
+    double seconds = 0.0;
+    struct Failure {
+        std::uint64_t replicate;
+        std::string code;
+        std::string message;
+    };
+    std::vector<Failure> failures;
+    struct Key {
+        std::size_t method;
+        std::size_t metric;
+        int k;
+        auto operator<=>(const Key&) const = default;
+    };
+    std::map<Key, Moments> moments;
+    struct Value {
+        Key key;
+        std::uint64_t replicate;
+        double value;
+    };
+    std::vector<Value> values;
+    std::vector<NamedArray> arrays;
+};
+
+/// The SQLite store of one study, open for writing by this process only. What is committed survives a kill at any
+/// moment.
+class Store {
+public:
+    /// Creates the file, or opens it to go on when it holds the same science. A store of another study is a usage_error
+    /// that says what differs; a file that is no store an input_error. ":memory:" keeps everything in memory.
+    Store(const std::string& path, const Experiment& experiment, const std::string& command_line, std::size_t threads,
+          const Json& provenance);
+
+    [[nodiscard]] Database& database() { return database_; }
+    [[nodiscard]] bool resumed() const { return resumed_; }
+    /// Whether that batch is there already.
+    [[nodiscard]] bool has(std::size_t cell, std::size_t batch);
+    /// One transaction.
+    void commit(const Batch& batch);
+    /// Closes the session; status as in the schema.
+    void finish(const std::string& status, int exit_code, const std::string& stop_reason);
+
+private:
+    void create(const Experiment& experiment);
+    void match(const Experiment& experiment);
+
+    bool resumed_;
+    Database database_;
+    std::int64_t session_ = 0;
+};
+
+/// Opens a store for reading. Throws input_error when it is none, or newer than this program.
+[[nodiscard]] Database open_store(const std::string& path);
+
+[[nodiscard]] std::string utc_now();
+
+}  // namespace spiked::validation

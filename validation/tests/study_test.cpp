@@ -1,0 +1,449 @@
+#include "validation/study.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "sim/stream/normal.hpp"
+#include "theory/base/error.hpp"
+#include "validation/claims.hpp"
+#include "validation/clustered_mean.hpp"
+#include "validation/engine.hpp"
+#include "validation/kv_measurement.hpp"
+#include "validation/verdict.hpp"
+
+namespace spiked::validation {
+namespace {
+
+const std::string small_study = R"(
+spiked = 1
+[study]
+name = "small"
+seed = "0x5eed0000000000000000000000000007"
+[model]
+kind = "spiked"
+n = 24
+d = 32
+noise = { row_cov = { kind = "ar1", rho = 0.3 } }
+signal = { strength = 2.5, unit = "threshold" }
+[sweep]
+"signal.strength" = [0.5, 2.5]
+n = [24, 48]
+[[estimator]]
+name = "eoptshrink"
+[[codec]]
+name = "tq-mse"
+bits = [2, 3]
+[run]
+reps = { min = 23, batch = 5 }
+[[check]]
+claim = "overlap.left"
+where = { "signal.strength" = { ge = 1.0 } }
+margin = { abs = 0.2 }
+)";
+
+std::string scratch(const std::string& name) {
+    const std::string path = testing::TempDir() + "spiked-study-" + name;
+    std::remove(path.c_str());
+    return path;
+}
+
+std::string message_of(const std::function<void()>& work, ExitCode code) {
+    try {
+        work();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), code) << error.what();
+        return error.what();
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return "";
+}
+
+/// Everything of a store that is science: no times, paths, threads.
+std::string science_of(Database& store) {
+    std::string text;
+    for (const char* query : {"SELECT cell, method, metric, k, n, failed, mean, sd, mcse, lo, hi FROM v_summary ORDER "
+                              "BY cell_id, method_id, metric_id, k",
+                              "SELECT cell_id, rep, method_id, metric_id, k, v FROM value ORDER BY 1,2,3,4,5",
+                              "SELECT cell_id, batch, digest FROM batch ORDER BY 1,2",
+                              "SELECT check_name, cell_id, k, estimate, mcse, expected, lo, hi, verdict FROM verdict "
+                              "ORDER BY verdict_id"}) {
+        Statement row(store, query);
+        while (row.step()) {
+            for (int c = 0; c < row.columns(); ++c)
+                text += (row.is_text(c) ? row.text(c) : fmt::format("{:a}", row.real(c))) + ",";
+            text += "\n";
+        }
+    }
+    return text;
+}
+
+std::string run_once(const Study& study, const std::string& path, std::size_t threads) {
+    Store store(path, study.experiment, "test", threads, Json::object());
+    EXPECT_EQ(run_experiment(study.experiment, store, {.threads = threads}), RunOutcome::complete);
+    return science_of(store.database());
+}
+
+TEST(StudyFile, CrossesItsSweepAndResolvesItsStrengths) {
+    const Study study = parse_study(small_study, "small.toml");
+    ASSERT_EQ(study.experiment.cells.size(), 4U);
+    EXPECT_EQ(study.experiment.cells[1].label, "n=48 signal.strength=0.5");
+    EXPECT_EQ(study.experiment.methods.size(), 4U);
+    EXPECT_EQ(study.experiment.replicates(), 4U * 23);
+    EXPECT_EQ(study.store_path, "results/small.spiked");
+    const Study zipped = parse_study(small_study + "\n", "small.toml", {.set = {{"sweep.mode", "zip"}}});
+    EXPECT_EQ(zipped.experiment.cells.size(), 2U);
+    const Study set = parse_study(small_study, "small.toml", {.set = {{"model.d", "64"}}});
+    EXPECT_EQ(set.experiment.cells[0].columns, 64U);
+    EXPECT_NE(set.experiment.science_hash(), study.experiment.science_hash());
+}
+
+TEST(StudyFile, TheHashSeesScienceAndNothingElse) {
+    const auto hash = [](const std::string& text) { return parse_study(text, "x").experiment.science_hash(); };
+    EXPECT_EQ(hash(small_study),
+              hash("# a comment\n" + small_study + "[exec]\nthreads = 1\n[store]\npath = \"elsewhere.spiked\"\n"));
+    std::string changed = small_study;
+    changed.replace(changed.find("rho = 0.3"), 9, "rho = 0.4");
+    EXPECT_NE(hash(small_study), hash(changed));
+}
+
+TEST(StudyFile, EveryMistakeIsReportedAtOnceWithItsPlace) {
+    const std::string text = R"(spiked = 1
+[study]
+name = "wrong"
+[model]
+kind = "spiked"
+n = 24
+d = "many"
+nosie = { entries = "gaussian" }
+signal = { strength = [2.0, 1.0], rank = 3, unit = "alpha" }
+[[estimator]]
+name = "eoptshrnk"
+[[codec]]
+name = "tq-mse"
+bits = [9]
+[run]
+reps = { min = 10, max = 20 }
+until = [{ metric = "relative_l2" }]
+[[check]]
+claim = "overlap.lefft"
+margin = { abs = 0.02 }
+)";
+    const std::string message = message_of([&] { (void)parse_study(text, "wrong.toml"); }, ExitCode::usage);
+    for (const char* part :
+         {"wrong.toml:7:5: \"d\" must be a whole number",
+          "wrong.toml:8:1: unknown key \"nosie\" in [model]; did you mean \"noise\"?", "rank is 3 but 2 strengths",
+          "\"alpha\" of unit", "wrong.toml:10:1: unknown spectral estimator \"eoptshrnk\"; did you mean",
+          "9 bits are not possible", "wrong.toml:16:26: min and max",
+          "wrong.toml:17:9: \"until\" is not in this version",
+          "unknown claim \"overlap.lefft\"; did you mean \"overlap.left\"?"})
+        EXPECT_NE(message.find(part), std::string::npos) << part << "\nin\n" << message;
+}
+
+TEST(StudyFile, ChecksThatAskNothingAndSyntaxErrorsAreRefused) {
+    std::string nowhere = small_study;
+    nowhere.replace(nowhere.find("ge = 1.0"), 8, "ge = 9.0");
+    EXPECT_NE(message_of([&] { (void)parse_study(nowhere, "x"); }, ExitCode::usage).find("matches no cell"),
+              std::string::npos);
+    std::string silent = small_study;
+    silent.replace(silent.find("ge = 1.0"), 8, "le = 0.9");
+    EXPECT_NE(message_of([&] { (void)parse_study(silent, "x"); }, ExitCode::usage).find("says nothing"),
+              std::string::npos);
+    EXPECT_NE(message_of([&] { (void)parse_study("spiked = = 1", "x.toml"); }, ExitCode::usage).find("x.toml:1:10"),
+              std::string::npos);
+    message_of([&] { (void)read_study("/nowhere/study.toml"); }, ExitCode::usage);
+}
+
+TEST(Engine, GivesTheSameNumbersForAnyThreads) {
+    const Study study = parse_study(small_study, "small.toml");
+    const std::string one = run_once(study, ":memory:", 1);
+    EXPECT_FALSE(one.empty());
+    EXPECT_EQ(run_once(study, ":memory:", 2), one);
+    EXPECT_EQ(run_once(study, ":memory:", 5), one);
+}
+
+TEST(Engine, AStoppedRunGoesOnToTheSameNumbers) {
+    const Study study = parse_study(small_study, "small.toml");
+    const std::string whole = run_once(study, ":memory:", 2);
+    const std::string path = scratch("resume.spiked");
+    for (int step = 0; step < 30; ++step) {
+        Store store(path, study.experiment, "test", 2, Json::object());
+        std::atomic<bool> stop{false};
+        const auto outcome = run_experiment(
+            study.experiment, store, {.threads = 2, .stop = &stop, .progress = [&](auto, auto) { stop = true; }});
+        if (outcome == RunOutcome::complete) {
+            EXPECT_GT(step, 3);
+            EXPECT_EQ(science_of(store.database()), whole);
+            EXPECT_EQ(store.database().integer("SELECT count(*) FROM session"), step + 1);
+            return;
+        }
+        EXPECT_EQ(outcome, RunOutcome::stopped);
+    }
+    FAIL() << "thirty resumes were not enough";
+}
+
+TEST(Engine, AddingACellOrAMethodChangesNoOtherNumber) {
+    const Study study = parse_study(small_study, "small.toml");
+    Study more = parse_study(small_study + "[[estimator]]\nname = \"svd:1\"\n", "more.toml",
+                             {.set = {{"sweep.n", "[24, 48, 30]"}}});
+    const auto values = [](const Study& of) {
+        Store store(":memory:", of.experiment, "test", 2, Json::object());
+        run_experiment(of.experiment, store, {.threads = 2});
+        std::map<std::string, double> all;
+        Statement row(store.database(), "SELECT cell, rep, method, metric, k, value FROM v_value");
+        while (row.step())
+            all[fmt::format("{}|{}|{}|{}|{}", row.text(0), row.integer(1), row.text(2), row.text(3), row.integer(4))] =
+                row.real(5);
+        return all;
+    };
+    const auto few = values(study);
+    const auto many = values(more);
+    EXPECT_GT(many.size(), few.size());
+    for (const auto& [key, value] : few) {
+        ASSERT_TRUE(many.contains(key)) << key;
+        ASSERT_TRUE(many.at(key) == value || (std::isnan(value) && std::isnan(many.at(key)))) << key;
+    }
+}
+
+TEST(Store, RefusesAnotherStudyAndSaysWhatDiffers) {
+    const std::string path = scratch("other.spiked");
+    const Study study = parse_study(small_study, "small.toml");
+    run_once(study, path, 1);
+    const Study other = parse_study(small_study, "small.toml", {.set = {{"model.noise.row_cov.rho", "0.5"}}});
+    const std::string message =
+        message_of([&] { Store(path, other.experiment, "test", 1, Json::object()); }, ExitCode::usage);
+    EXPECT_NE(message.find("row_cov.rho: 0.3, now 0.5"), std::string::npos) << message;
+    const Study seeded = parse_study(small_study, "small.toml", {.seed = "0x1"});
+    EXPECT_NE(message_of([&] { Store(path, seeded.experiment, "test", 1, Json::object()); }, ExitCode::usage)
+                  .find("seed: 0x5eed"),
+              std::string::npos);
+}
+
+TEST(Store, RefusesFilesThatAreNone) {
+    const std::string path = scratch("text.spiked");
+    {
+        std::FILE* file = std::fopen(path.c_str(), "w");
+        std::fputs("this is no database, only a text of some length\n", file);
+        std::fclose(file);
+    }
+    message_of([&] { (void)open_store(path); }, ExitCode::unusable_input);
+    message_of([&] { (void)open_store("/nowhere/x.spiked"); }, ExitCode::unusable_input);
+    const Study study = parse_study(small_study, "small.toml");
+    message_of([&] { Store("/nowhere/x.spiked", study.experiment, "test", 1, Json::object()); },
+               ExitCode::cannot_write);
+}
+
+TEST(Store, ViewsAgreeWithTheDrawsTheyPool) {
+    const Study study = parse_study(small_study, "small.toml");
+    Store store(":memory:", study.experiment, "test", 2, Json::object());
+    run_experiment(study.experiment, store, {.threads = 2});
+    Statement row(store.database(),
+                  "SELECT cell_id, method_id, metric_id, k, n, failed, mean, sd, mcse, lo, hi FROM v_summary");
+    int rows = 0;
+    while (row.step()) {
+        Statement draws(store.database(),
+                        "SELECT v FROM value WHERE cell_id=? AND method_id=? AND metric_id=? AND k=?");
+        draws.bind(1, row.integer(0)).bind(2, row.integer(1)).bind(3, row.integer(2)).bind(4, row.integer(3));
+        std::vector<double> x;
+        int missing = 0;
+        while (draws.step()) {
+            if (draws.is_null(0))
+                ++missing;
+            else
+                x.push_back(draws.real(0));
+        }
+        ASSERT_EQ(row.integer(4), static_cast<std::int64_t>(x.size()));
+        ASSERT_EQ(row.integer(5), missing);
+        if (x.size() < 2) continue;
+        const arma::vec values(x);
+        const double scale = arma::abs(values).max() + 1e-300;
+        EXPECT_NEAR(row.real(6), arma::mean(values), 1e-13 * scale);
+        EXPECT_NEAR(row.real(7), arma::stddev(values), 1e-12 * scale);
+        EXPECT_NEAR(row.real(8), arma::stddev(values) / std::sqrt(static_cast<double>(x.size())), 1e-12 * scale);
+        EXPECT_EQ(row.real(9), values.min());
+        EXPECT_EQ(row.real(10), values.max());
+        ++rows;
+    }
+    EXPECT_GT(rows, 100);
+}
+
+TEST(KvTable, ClusteredMeansOfTheStoreAreThoseOfTheFormula) {
+    Experiment experiment;
+    experiment.science = Json::object();
+    KvPlan plan;
+    plan.dumps = {SPIKED_SOURCE_DIR "/sim/tests/data/rope-lm-cut.safetensors"};
+    plan.block_tokens = 64;
+    make_dump_experiment(experiment, plan, named_codecs({"tq-mse", "eoptshrink+tq-mse"}, {2}));
+    experiment.batch = 3;
+    Store store(":memory:", experiment, "test", 2, Json::object());
+    run_experiment(experiment, store, {.threads = 2});
+    const KvTable table = kv_table(store.database());
+    ASSERT_EQ(table.rows.size(), 4U);
+    EXPECT_EQ(table.clusters, 4U);
+    for (const auto& row : table.rows) {
+        std::map<std::string, std::map<std::string, ClusterSum>> sums;  // by metric and cluster
+        Statement draws(
+            store.database(),
+            "SELECT f.txt, mt.name, v.v FROM value v JOIN factor f ON f.cell_id = v.cell_id AND f.name = 'cluster'"
+            " JOIN factor s ON s.cell_id = v.cell_id AND s.name = 'side' JOIN method me USING(method_id)"
+            " JOIN metric mt USING(metric_id) WHERE s.txt = ? AND me.base = ?");
+        draws.bind(1, row.side).bind(2, row.method);
+        while (draws.step()) {
+            ClusterSum& to = sums[draws.text(1)][draws.text(0)];
+            ++to.count;
+            to.sum += draws.real(2);
+        }
+        EXPECT_EQ(row.blocks, 16U);
+        const std::pair<const char*, ClusteredValue> found[] = {{"rank", row.rank},
+                                                                {"relative_l2", row.relative_l2},
+                                                                {"bits_per_entry", row.bits_per_entry},
+                                                                {"paper_bits", row.paper_bits},
+                                                                {"ip_bias", row.ip_bias},
+                                                                {"ip_std", row.ip_std},
+                                                                {"ip_bias_plain", row.ip_bias_plain},
+                                                                {"ip_std_plain", row.ip_std_plain}};
+        for (const auto& [metric, value] : found) {
+            const ClusteredMean expected = clustered_mean(sums.at(metric));
+            EXPECT_NEAR(value.mean, expected.mean, 1e-13) << metric;
+            EXPECT_NEAR(value.mcse, expected.standard_error, 1e-13) << metric;
+        }
+        EXPECT_NEAR(row.ledger[0], 2.0, 1e-12);
+    }
+}
+
+TEST(Moments, MergingIsAddingInAnyOrder) {
+    std::vector<double> x(1000);
+    stream::fill_normal(stream::Stream({}, "moments", stream::Role::noise, 0), x);
+    for (double& v : x) v = v * v * v + 5.0;
+    x[17] = x[500] = std::nan("");
+    Moments whole;
+    for (const double v : x) whole.add(v);
+    double mean = 0.0;
+    for (const double v : x) mean += std::isnan(v) ? 0.0 : v / 998.0;
+    double central[5] = {};
+    for (const double v : x)
+        for (int k = 2; k <= 4; ++k) central[k] += std::isnan(v) ? 0.0 : std::pow(v - mean, k);
+    for (const std::size_t cut : {0, 1, 400, 999, 1000}) {
+        Moments left;
+        Moments right;
+        for (std::size_t i = 0; i < x.size(); ++i) (i < cut ? left : right).add(x[i]);
+        Moments swapped = right;
+        swapped.merge(left);
+        left.merge(right);
+        for (const Moments& m : {left, swapped, whole}) {
+            EXPECT_EQ(m.count, 998U);
+            EXPECT_EQ(m.missing, 2U);
+            EXPECT_NEAR(m.mean, mean, 1e-12);
+            EXPECT_NEAR(m.m2 / central[2], 1.0, 1e-12);
+            EXPECT_NEAR(m.m3 / central[3], 1.0, 1e-11);
+            EXPECT_NEAR(m.m4 / central[4], 1.0, 1e-12);
+            EXPECT_EQ(m.low, whole.low);
+        }
+    }
+}
+
+TEST(Verdict, FollowsTheIntervalAndTheMargin) {
+    EXPECT_EQ(compare(1.00, 0.001, 1000, 1.0, 0.02, 1e-6).verdict, Verdict::pass);
+    EXPECT_EQ(compare(1.05, 0.001, 1000, 1.0, 0.02, 1e-6).verdict, Verdict::fail);
+    EXPECT_EQ(compare(0.95, 0.001, 1000, 1.0, 0.02, 1e-6).verdict, Verdict::fail);
+    const Comparison straddles = compare(1.018, 0.001, 1000, 1.0, 0.02, 1e-6);
+    EXPECT_EQ(straddles.verdict, Verdict::inconclusive);
+    EXPECT_GT(straddles.needed, 1000U);
+    EXPECT_EQ(compare(1.0, 0.1, 1, 1.0, 0.02, 1e-6).verdict, Verdict::inconclusive);
+    EXPECT_EQ(compare(1.0, std::nan(""), 10, 1.0, 0.02, 1e-6).verdict, Verdict::inconclusive);
+}
+
+// The false-alarm rate holds where it is hardest: the truth lies on the margin and few replicates carry the error.
+TEST(VerdictLaw, FalseAlarmsStayBelowTheDeclaredRate) {
+    constexpr int draws = 20000;
+    constexpr double alpha = 0.02;
+    int alarms = 0;
+    int shifted = 0;
+    for (std::uint64_t r = 0; r < draws; ++r) {
+        std::vector<double> x(6);
+        stream::fill_normal(stream::Stream({}, "verdict", stream::Role::noise, r), x);
+        Moments m;
+        for (const double v : x) m.add(v);
+        const double mcse = std::sqrt(m.m2 / 5.0 / 6.0);
+        if (compare(m.mean, mcse, 6, -0.3, 0.3, alpha).verdict == Verdict::fail) ++alarms;
+        if (compare(m.mean, mcse, 6, -3.0, 0.3, alpha).verdict == Verdict::fail) ++shifted;
+    }
+    // One-sided: alpha/2 = 200 expected, binomial sd 14; limit at five sd.
+    EXPECT_LT(alarms, 200 + 5 * 14);
+    EXPECT_GT(alarms, 200 - 5 * 14) << "the law is attained on the margin";
+    EXPECT_GT(shifted, draws * 9 / 10) << "control: a truth nine margins away must fail";
+}
+
+// Every claim has a control, and on a study of the demo's kind the claims hold while their planted faults fail.
+TEST(Claims, HoldWhileTheirPlantedFaultsFail) {
+    std::string text = R"(
+spiked = 1
+[study]
+name = "claims"
+seed = "0x5eed"
+[model]
+kind = "spiked"
+n = 128
+d = 128
+noise = { row_cov = { kind = "ar1", rho = 0.4 } }
+signal = { strength = 2.0 }
+[sweep]
+"signal.strength" = [0.5, 1.6]
+[[codec]]
+name = "tq-mse"
+bits = [2]
+[run]
+reps = { min = 200, batch = 50 }
+)";
+    for (const auto& claim : claims()) {
+        const char* margin = claim.kind == "codec"       ? "abs = 0.002"
+                             : claim.metric == "outlier" ? "rel = 0.04"
+                                                         : "abs = 0.05";
+        text += fmt::format("[[check]]\nclaim = \"{}\"\nmargin = {{ {} }}\n", claim.id, margin);
+    }
+    const Study study = parse_study(text, "claims.toml");
+    Store store(":memory:", study.experiment, "test", 2, Json::object());
+    run_experiment(study.experiment, store, {.threads = 2});
+    std::set<std::string> judged;
+    Statement row(store.database(),
+                  "SELECT claim, verdict, control_verdict, estimate, expected, control_expected, margin, detectable "
+                  "FROM verdict");
+    while (row.step()) {
+        judged.insert(row.text(0));
+        EXPECT_EQ(row.text(1), "pass") << row.text(0) << ": " << row.real(3) << " against " << row.real(4) << " +- "
+                                       << row.real(6);
+        EXPECT_EQ(row.text(2), "fail") << row.text(0) << ": " << row.real(3) << " against the fault's " << row.real(5);
+        EXPECT_GT(row.real(7), row.real(6));
+    }
+    EXPECT_EQ(judged.size(), claims().size());
+    EXPECT_EQ(count_verdicts(store.database()).failed, 0U);
+}
+
+TEST(Claims, AClaimWhoseTruthIsShiftedFails) {
+    Study study = parse_study(small_study, "small.toml", {.set = {{"run.reps.min", "200"}}});
+    for (auto& cell : study.experiment.cells)
+        for (auto& prediction : cell.predictions) prediction.value -= 0.5;
+    Store store(":memory:", study.experiment, "test", 2, Json::object());
+    run_experiment(study.experiment, store, {.threads = 2});
+    EXPECT_EQ(count_verdicts(store.database()).failed, 2U);
+}
+
+TEST(Claims, ACheckWhoseControlPassesCountsAsFailed) {
+    Study study = parse_study(small_study, "small.toml");
+    for (auto& cell : study.experiment.cells)
+        for (auto& prediction : cell.predictions) prediction.with_fault = prediction.value;
+    study.experiment.checks.front().margin_absolute = 0.9;
+    Store store(":memory:", study.experiment, "test", 2, Json::object());
+    run_experiment(study.experiment, store, {.threads = 2});
+    EXPECT_EQ(count_verdicts(store.database()).failed, 2U);
+    EXPECT_EQ(count_verdicts(store.database()).passed, 0U);
+}
+
+}  // namespace
+}  // namespace spiked::validation
