@@ -110,7 +110,8 @@ Shown shown(Statement& row) {
             else if (row.is_text(c))
                 cells.push_back(row.text(c));
             else
-                cells.push_back(row.is_integer(c) ? std::to_string(row.integer(c)) : fmt::format("{:.6g}", row.real(c)));
+                cells.push_back(row.is_integer(c) ? std::to_string(row.integer(c))
+                                                  : fmt::format("{:.6g}", row.real(c)));
         }
         result.rows.push_back(std::move(cells));
     }
@@ -143,10 +144,13 @@ const std::vector<StoreTable>& store_tables() {
          "SELECT s.cell, s.method, s.metric, s.k, s.n, s.failed, s.mean, s.sd, s.mcse, s.lo, s.hi FROM v_summary s"
          " ORDER BY s.cell_id, s.method_id, s.metric_id, s.k"},
         {"values", "every draw that was kept",
-         "SELECT c.label AS cell, v.rep, me.name AS method, mt.name AS metric, v.k, v.v AS value, v.cell_id, v.method_id,"
-         " v.metric_id FROM value v JOIN cell c USING(cell_id) JOIN method me USING(method_id) JOIN metric mt USING(metric_id)"
+         "SELECT c.label AS cell, v.rep, me.name AS method, mt.name AS metric, v.k, v.v AS value, v.cell_id, "
+         "v.method_id,"
+         " v.metric_id FROM value v JOIN cell c USING(cell_id) JOIN method me USING(method_id) JOIN metric mt "
+         "USING(metric_id)"
          " ORDER BY v.cell_id, v.rep, v.method_id, v.metric_id, v.k"},
-        {"cells", "the points of the design", "SELECT cell_id, label, n, d, reps_target, state, params FROM cell ORDER BY cell_id"},
+        {"cells", "the points of the design",
+         "SELECT cell_id, label, n, d, reps_target, state, params FROM cell ORDER BY cell_id"},
         {"failures", "replicates that failed, with the command that shows each again",
          "SELECT c.label AS cell, f.rep, f.stage, f.code, f.message, f.replay FROM failure f JOIN cell c USING(cell_id)"
          " ORDER BY f.cell_id, f.rep"},
@@ -154,11 +158,13 @@ const std::vector<StoreTable>& store_tables() {
          "SELECT c.label AS cell, m.name AS method, l.item, l.bits_per_entry FROM ledger l JOIN cell c USING(cell_id)"
          " JOIN method m USING(method_id) ORDER BY l.cell_id, l.method_id, l.item"},
         {"checks", "verdicts with margins and controls",
-         "SELECT v.check_name, v.claim, c.label AS cell, m.name AS method, v.k, v.estimate, v.mcse, v.expected, v.margin,"
+         "SELECT v.check_name, v.claim, c.label AS cell, m.name AS method, v.k, v.estimate, v.mcse, v.expected, "
+         "v.margin,"
          " v.lo, v.hi, v.detectable, v.n, v.verdict, v.control_expected, v.control_verdict, v.reason FROM verdict v"
          " JOIN cell c USING(cell_id) JOIN method m USING(method_id) ORDER BY v.verdict_id"},
         {"theory", "what the theory says for each cell",
-         "SELECT c.label AS cell, t.quantity, t.k, t.value, t.num_err, t.source FROM theory t JOIN cell c USING(cell_id)"
+         "SELECT c.label AS cell, t.quantity, t.k, t.value, t.num_err, t.source FROM theory t JOIN cell c "
+         "USING(cell_id)"
          " ORDER BY t.cell_id, t.quantity, t.k"},
     };
     return tables;
@@ -188,7 +194,8 @@ std::string export_npy(Database& store, const std::string& table) {
     std::string bytes;
     std::size_t columns = 0;
     for (const bool is : numeric) columns += is ? 1 : 0;
-    std::string header = fmt::format("{{'descr': '<f8', 'fortran_order': False, 'shape': ({}, {}), }}", numbers.size(), columns);
+    std::string header =
+        fmt::format("{{'descr': '<f8', 'fortran_order': False, 'shape': ({}, {}), }}", numbers.size(), columns);
     header.append((64 - (10 + header.size() + 1) % 64) % 64, ' ');
     header += '\n';
     bytes = std::string("\x93NUMPY\x01\x00", 8);

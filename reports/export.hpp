@@ -14,10 +14,11 @@ struct StoreTable {
 };
 [[nodiscard]] const std::vector<StoreTable>& store_tables();
 
-/// The whole table as csv, json (`spiked.export/1`), latex (booktabs, value(error) where there is an error), or text for a
-/// terminal. Missing is an empty field in csv, null in json. `summary` holds no time, path or thread count, so it is equal
-/// byte for byte for equal science. Throws usage_error for an unknown table or format.
-[[nodiscard]] std::string export_table(validation::Database& store, const std::string& table, const std::string& format);
+/// The whole table as csv, json (`spiked.export/1`), latex (booktabs, value(error) where there is an error), or text
+/// for a terminal. Missing is an empty field in csv, null in json. `summary` holds no time, path or thread count, so it
+/// is equal byte for byte for equal science. Throws usage_error for an unknown table or format.
+[[nodiscard]] std::string export_table(validation::Database& store, const std::string& table,
+                                       const std::string& format);
 
 /// The numeric columns as the bytes of a .npy float64 matrix, NaN where something is missing.
 [[nodiscard]] std::string export_npy(validation::Database& store, const std::string& table);

@@ -47,6 +47,13 @@ struct Prediction {
     double with_fault = 0.0;
 };
 
+/// The limit value of a metric in a cell, for tables and figures.
+struct LimitValue {
+    std::string metric;
+    int k = 0;
+    double value = 0.0;
+};
+
 struct ExperimentCell {
     std::string label;
     std::size_t rows = 0;
@@ -54,6 +61,7 @@ struct ExperimentCell {
     Json params;  ///< canonical; its hash is the cell's identity and the address of its randomness
     std::size_t replicates = 0;
     std::vector<Factor> factors;
+    std::vector<LimitValue> limits;
     std::vector<Prediction> predictions;
 
     [[nodiscard]] const Factor* factor(std::string_view name) const;

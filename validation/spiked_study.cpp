@@ -94,6 +94,19 @@ std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
     return found;
 }
 
+void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const std::vector<SignalStrength>& strengths) {
+    cell.limits.push_back({"bulk_edge", 0, law.bulk_edge().value});
+    for (std::size_t i = 0; i < strengths.size(); ++i) {
+        const theory::SpikePrediction spike = law.spike(strengths[i]);
+        const int k = static_cast<int>(i) + 1;
+        cell.limits.push_back({"outlier", k, spike.outlier.value});
+        cell.limits.push_back({"overlap.left", k, spike.overlap_left.value});
+        cell.limits.push_back({"overlap.right", k, spike.overlap_right.value});
+        cell.limits.push_back({"strength", k, spike.strength.value});
+        cell.limits.push_back({"shrunk", k, spike.shrunk(theory::Loss::frobenius).value});
+    }
+}
+
 void add_predictions(ExperimentCell& cell, const Experiment& experiment, const theory::SeparableLaw& law,
                      const std::vector<SignalStrength>& strengths) {
     for (const auto& claim : claims())
@@ -148,6 +161,7 @@ void make_spiked_experiment(Experiment& experiment, const std::vector<SpikedPoin
         cell.params = point_json(point);
         cell.replicates = replicates;
         cell.factors = point.factors;
+        add_limits(cell, law, model.strengths);
         add_predictions(cell, experiment, law, model.strengths);
         cells.push(cell.params);
         study->cells.push_back({std::move(model), cell.hash()});

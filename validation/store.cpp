@@ -169,7 +169,7 @@ void Store::create(const Experiment& experiment) {
             .run();
     Statement cell(database_, "INSERT INTO cell VALUES(?,?,?,?,?,?,?,'todo')");
     Statement factor(database_, "INSERT INTO factor VALUES(?,?,?,?)");
-    Statement theory(database_, "INSERT OR IGNORE INTO theory VALUES(?,?,?,?,1e-12,?)");
+    Statement theory(database_, "INSERT INTO theory VALUES(?,?,?,?,1e-12,?)");
     for (std::size_t c = 0; c < experiment.cells.size(); ++c) {
         const auto& at = experiment.cells[c];
         cell.bind(1, id(c))
@@ -182,12 +182,12 @@ void Store::create(const Experiment& experiment) {
             .run();
         for (const auto& [name, number, text] : at.factors)
             factor.bind(1, id(c)).bind(2, name).bind_real(3, number.value_or(std::nan(""))).bind(4, text).run();
-        for (const auto& prediction : at.predictions)
+        for (const auto& [quantity, k, value] : at.limits)
             theory.bind(1, id(c))
-                .bind(2, prediction.metric)
-                .bind(3, prediction.k)
-                .bind_real(4, prediction.value)
-                .bind(5, prediction.claim)
+                .bind(2, quantity)
+                .bind(3, k)
+                .bind_real(4, value)
+                .bind(5, "separable law, limit")
                 .run();
     }
     Statement method(database_, "INSERT INTO method VALUES(?,?,?,?,?,?)");

@@ -269,7 +269,7 @@ TEST_F(Report, FiguresHoldTheNumbersOfTheStore) {
     EXPECT_TRUE(has(frontier(store, Json::object()).front().svg, "</svg>"));
     // Each codec against its own prediction.
     const auto codecs = estimate_against_theory(store, Json::object({{"y", "distortion"}})).front();
-    ASSERT_EQ(codecs.rows.size(), 56U);
+    ASSERT_EQ(codecs.rows.size(), 56U) << codecs.csv;
     EXPECT_EQ(codecs.rows[0].back(), "0.1172");
     EXPECT_EQ(codecs.rows[1].back(), "0.0343");
 }

@@ -1,0 +1,197 @@
+// Studies through the command: run, resume after kill -9, report, show, export, init, demo's file, stores of dumps.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "app/tests/process.hpp"
+
+namespace spiked::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A fresh folder with a study of about 2000 small replicates.
+std::string study_folder(const std::string& name) {
+    const std::string folder = scratch(name);
+    fs::create_directories(folder);
+    std::ofstream(folder + "/study.toml") << R"(spiked = 1
+[study]
+name = "small"
+seed = "0x5eed"
+[model]
+kind = "spiked"
+n = 48
+d = 64
+signal = { strength = 2.0, unit = "threshold" }
+[sweep]
+"signal.strength" = [0.5, 2.0]
+[[estimator]]
+name = "eoptshrink"
+[[codec]]
+name = "tq-mse"
+bits = [2]
+[run]
+reps = { min = 600, batch = 20 }
+[[check]]
+claim = "outlier.location"
+where = { "signal.strength" = { ge = 1.5 } }
+margin = { rel = 0.1 }
+[store]
+path = "small.spiked"
+)";
+    return folder;
+}
+
+std::string in(const std::string& folder) { return "cd '" + folder + "' &&"; }
+
+std::string summary(const std::string& folder) {
+    return spiked("export small.spiked --table summary --format csv", in(folder)).out;
+}
+
+TEST(RunCommand, KillsAndThreadsChangeNoNumber) {
+    const std::string whole = study_folder("whole");
+    const Outcome once = spiked("run study.toml --threads 1 --no-report", in(whole));
+    ASSERT_EQ(once.code, 0) << once.err;
+    const std::string expected = summary(whole);
+    EXPECT_GT(expected.size(), 1000U);
+
+    const std::string killed = study_folder("killed");
+    int kills = 0;
+    for (int attempt = 0; attempt < 200; ++attempt) {
+        // Killed later each time, so that every run gets somewhere in the end.
+        const std::string limit = "timeout -s KILL 0." + std::to_string(10 + 3 * attempt % 90);
+        const int code = spiked("run study.toml --threads 2 --no-report", in(killed) + limit).code;
+        if (code == 0) break;
+        ASSERT_EQ(code, 137);
+        ++kills;
+    }
+    EXPECT_GE(kills, 1);
+    const Outcome last = spiked("run study.toml --threads 2 --no-report", in(killed));
+    EXPECT_EQ(last.code, 0);
+    EXPECT_NE(last.err.find("resuming small.spiked: 60 batches are kept"), std::string::npos) << last.err;
+    EXPECT_EQ(summary(killed), expected);
+}
+
+TEST(RunCommand, StopsWhenAskedAndGoesOn) {
+    const std::string folder = study_folder("stopped");
+    const Outcome stopped = spiked("run study.toml --no-report", in(folder) + "timeout -s TERM 0.3");
+    // timeout gives 124 whatever the command returned; the store says how it ended.
+    ASSERT_TRUE(stopped.code == 124 || stopped.code == 75) << stopped.err;
+    EXPECT_NE(stopped.err.find("run the same command again"), std::string::npos) << stopped.err;
+    EXPECT_EQ(spiked("run study.toml --no-report", in(folder)).code, 0);
+}
+
+TEST(RunCommand, TellsAChangedStudyApart) {
+    const std::string folder = study_folder("changed");
+    ASSERT_EQ(spiked("run study.toml --set run.reps.min=20", in(folder)).code, 0);
+    const Outcome changed = spiked("run study.toml --set run.reps.min=20 --set model.d=32", in(folder));
+    EXPECT_EQ(changed.code, 2);
+    EXPECT_NE(changed.err.find("d: 64, now 32"), std::string::npos) << changed.err;
+    EXPECT_EQ(spiked("run study.toml --set model.d=32 --dry-run", in(folder)).code, 0);
+    EXPECT_EQ(spiked("run study.toml --set run.reps.min=20 --seed 0x1", in(folder)).code, 2);
+    EXPECT_EQ(spiked("run study.toml -o /proc/no.spiked", in(folder)).code, 6);
+}
+
+TEST(RunCommand, AFailedCheckIsExitOneAndAnInconclusiveOneThreeWhenStrict) {
+    const std::string folder = study_folder("verdicts");
+    std::string text = contents(folder + "/study.toml");
+    text.replace(text.find("rel = 0.1"), 9, "rel = 0.0005");
+    std::ofstream(folder + "/strict.toml") << text;
+    const std::string words = "run strict.toml --no-report --set run.reps.min=20";
+    EXPECT_EQ(spiked(words, in(folder)).code, 0);
+    EXPECT_EQ(spiked(words + " --strict", in(folder)).code, 3);
+    // A planted defect: the estimate of the store moved by hand, judged again by the same command.
+    ASSERT_EQ(
+        std::system(("sqlite3 '" + folder + "/small.spiked' \"UPDATE moment SET mean = mean * 2 WHERE metric_id = 1\"")
+                        .c_str()),
+        0);
+    const Outcome failed = spiked(words + " --json", in(folder));
+    EXPECT_EQ(failed.code, 1);
+    EXPECT_EQ(number(*failed.json().find("checks"), "failed"), 1);
+}
+
+TEST(StoreCommands, ShowExportAndReportAgree) {
+    const std::string folder = study_folder("tables");
+    ASSERT_EQ(spiked("run study.toml --set run.reps.min=200", in(folder)).code, 0);
+    EXPECT_TRUE(fs::exists(folder + "/small.html"));
+    const std::string page = contents(folder + "/small.html");
+    ASSERT_EQ(spiked("report small.spiked -o again.html --figures figures", in(folder)).code, 0);
+    EXPECT_EQ(contents(folder + "/again.html"), page) << "a report is the same bytes from the same store";
+    EXPECT_FALSE(fs::is_empty(folder + "/figures"));
+    for (const char* table : {"summary", "values", "cells", "failures", "bits", "checks", "theory"})
+        for (const char* format : {"csv", "json", "npy", "latex"}) {
+            const Outcome found =
+                spiked(std::string("export small.spiked --table ") + table + " --format " + format, in(folder));
+            EXPECT_EQ(found.code, 0) << found.err;
+            EXPECT_GT(found.out.size(), 20U) << table << " " << format;
+        }
+    EXPECT_NE(spiked("show small.spiked", in(folder)).out.find("1 passed, 0 failed"), std::string::npos);
+    EXPECT_NE(spiked("show small.spiked --table cells", in(folder)).out.find("signal.strength=2"), std::string::npos);
+    EXPECT_EQ(spiked("export small.spiked --table sumary", in(folder)).code, 2);
+    EXPECT_EQ(spiked("show study.toml", in(folder)).code, 4);
+    const std::string rows = spiked("export small.spiked --table summary --format csv", in(folder)).out;
+    EXPECT_EQ(rows.find("threads"), std::string::npos);
+}
+
+TEST(StoreCommands, PandasAndNumpyReadTheStoreInOneLine) {
+    const std::string folder = study_folder("pandas");
+    ASSERT_EQ(spiked("run study.toml --no-report --set run.reps.min=20", in(folder)).code, 0);
+    ASSERT_EQ(spiked("export small.spiked --table values --format npy -o values.npy", in(folder)).code, 0);
+    const std::string program =
+        "import sqlite3, numpy, pandas\n"
+        "frame = pandas.read_sql('select * from v_summary', sqlite3.connect('small.spiked'))\n"
+        "assert {'cell', 'method', 'metric', 'k', 'n', 'failed', 'mean', 'sd', 'mcse', 'lo', 'hi'} <= "
+        "set(frame.columns)\n"
+        "assert (frame.n + frame.failed == 20).all() and len(frame) > 50\n"
+        "assert numpy.load('values.npy').shape[1] == 6\n";
+    std::ofstream(folder + "/read.py") << program;
+    EXPECT_EQ(std::system((in(folder) + " /usr/bin/python3 read.py").c_str()), 0);
+}
+
+TEST(InitCommand, WritesStudiesThatRun) {
+    const std::string folder = scratch("init");
+    fs::create_directories(folder);
+    fs::copy_file(sample_dump, folder + "/dump.safetensors");
+    for (const char* kind : {"bbp", "null", "kv"}) {
+        ASSERT_EQ(spiked(std::string("init --kind ") + kind, in(folder)).code, 0);
+        const std::string reps = kind == std::string("kv") ? "" : " --set run.reps.min=2";
+        const Outcome found = spiked(std::string("run ") + kind + ".toml" + reps, in(folder));
+        EXPECT_EQ(found.code, 0) << kind << ": " << found.err;
+        EXPECT_TRUE(fs::exists(folder + "/results/" + kind + ".html"));
+    }
+    EXPECT_EQ(spiked("init --kind kv", in(folder)).code, 6) << "nothing is overwritten";
+    EXPECT_EQ(spiked("init --kind matrix other.toml", in(folder)).code, 2);
+}
+
+TEST(KvRunCommand, KeepsAStoreAndWritesItsReport) {
+    const std::string folder = scratch("kvstore");
+    fs::create_directories(folder);
+    const std::string words = "kv run '" + sample_dump + "' -o dump.spiked --report dump.html --bits 2 --json";
+    const Outcome first = spiked(words, in(folder));
+    ASSERT_EQ(first.code, 0) << first.err;
+    EXPECT_EQ(spiked("kv run '" + sample_dump + "' --bits 2 --json").out, first.out) << "with and without a store";
+    EXPECT_EQ(spiked(words, in(folder)).out, first.out) << "the same command again keeps what is there";
+    const std::string page = contents(folder + "/dump.html");
+    for (const char* text : {"<svg", "data:image/png", "eoptshrink+tq-mse", "rope-lm"})
+        EXPECT_NE(page.find(text), std::string::npos) << text;
+    EXPECT_NE(spiked("show dump.spiked", in(folder)).out.find("keys, 8 blocks"), std::string::npos);
+    EXPECT_EQ(spiked("kv run '" + sample_dump + "' -o dump.spiked --bits 3", in(folder)).code, 2);
+}
+
+// The demo with few replicates: its file is legal, its checks find their cells, its figures their data.
+TEST(Demo, ItsStudyRunsAndItsPageHasTheFigures) {
+    const std::string folder = scratch("demo");
+    fs::create_directories(folder);
+    fs::copy_file(SPIKED_SOURCE_DIR "/app/studies/demo.toml", folder + "/demo.toml");
+    const Outcome found = spiked("run demo.toml --set run.reps.min=10 --set run.reps.batch=5", in(folder));
+    EXPECT_TRUE(found.code == 0 || found.code == 1) << found.err;
+    const std::string page = contents(folder + "/results/demo.html");
+    EXPECT_NE(page.find("Figure 2"), std::string::npos);
+    EXPECT_NE(page.find("<svg"), std::string::npos);
+    EXPECT_EQ(page.find("<script"), std::string::npos);
+    EXPECT_EQ(std::system(("tidy -q -e '" + folder + "/results/demo.html'").c_str()), 0);
+}
+
+}  // namespace
+}  // namespace spiked::app
