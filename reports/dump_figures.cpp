@@ -246,11 +246,16 @@ Figure head_picture(Database& store, std::int64_t cell, std::int64_t rep, const 
                               "rgb '#D55E00'\n",
                               at);
     };
-    const bool positive = singular.back() > 0.0;
+    // Values of repeated tokens are rounding errors, dozens of decades down: they would squeeze all others into a line.
+    const double floor = 1e-4 * singular.front();
     Panel spectrum;
-    spectrum.title = "singular values";
-    spectrum.settings = fmt::format("set xlabel 'index'\nset ylabel ''\nset xrange [0:{}]\nset yrange [*:*]\n{}{}",
-                                    count + 1, positive ? "set logscale y\n" : "", mark_edge(root, false));
+    spectrum.title = singular.back() < floor ? fmt::format("singular values above {:.2g}", floor) : "singular values";
+    spectrum.settings =
+        fmt::format("set xlabel 'index'\nset ylabel ''\nset xrange [0:{}]\n{}{}", count + 1,
+                    floor > 0.0 ? fmt::format("set format y '%g'\nset logscale y\nset yrange [{:.4g}:*]\n",
+                                              std::max(floor, singular.back()))
+                                : "set yrange [*:*]\n",
+                    mark_edge(root, false));
     spectrum.plots = {"$values using 1:($3 == 0 ? $2 : NaN) with points pt 6 ps 0.6 lc rgb '#0072B2'",
                       "$values using 1:($3 == 1 ? $2 : NaN) with points pt 9 ps 1 lc rgb '#D55E00'"};
     if (above == 0) spectrum.plots.pop_back();
