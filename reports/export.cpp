@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <armadillo>
 #include <cmath>
 #include <cstring>
 
 #include "reports/text_table.hpp"
+#include "sim/npy.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/json.hpp"
 #include "theory/base/names.hpp"
@@ -191,21 +193,13 @@ std::string export_npy(Database& store, const std::string& table) {
             line.push_back(rows.is_text(c) ? std::nan("") : rows.real(c));
         }
     }
-    std::string bytes;
-    std::size_t columns = 0;
-    for (const bool is : numeric) columns += is ? 1 : 0;
-    std::string header =
-        fmt::format("{{'descr': '<f8', 'fortran_order': False, 'shape': ({}, {}), }}", numbers.size(), columns);
-    header.append((64 - (10 + header.size() + 1) % 64) % 64, ' ');
-    header += '\n';
-    bytes = std::string("\x93NUMPY\x01\x00", 8);
-    bytes += static_cast<char>(header.size() & 0xFF);
-    bytes += static_cast<char>(header.size() >> 8);
-    bytes += header;
-    for (const auto& line : numbers)
-        for (std::size_t c = 0; c < line.size(); ++c)
-            if (numeric[c]) bytes.append(reinterpret_cast<const char*>(&line[c]), sizeof(double));
-    return bytes;
+    std::vector<std::size_t> kept;
+    for (std::size_t c = 0; c < numeric.size(); ++c)
+        if (numeric[c]) kept.push_back(c);
+    arma::mat matrix(numbers.size(), kept.size());
+    for (std::size_t r = 0; r < numbers.size(); ++r)
+        for (std::size_t c = 0; c < kept.size(); ++c) matrix(r, c) = numbers[r][kept[c]];
+    return sim::npy_bytes(matrix);
 }
 
 }  // namespace spiked::reports

@@ -124,6 +124,31 @@ void add_plots(Panel& panel, std::size_t block, const Series& series, bool joine
         fmt::format("$s{} using 1:2 with points pt {} ps 1.15 lc rgb '{}'", block, style.point, style.color));
 }
 
+struct DrawnPanels {
+    std::string data;
+    std::vector<Panel> panels;
+};
+
+/// Data blocks and plots of every panel, points in the order of x.
+DrawnPanels draw_panels(const std::vector<std::string>& order,
+                        std::map<std::string, std::map<std::string, Series>>& panels, bool joined) {
+    DrawnPanels drawn;
+    std::size_t block = 0;
+    for (const auto& name : order) {
+        Panel panel;
+        panel.title = name;
+        for (auto& [label, series] : panels.at(name)) {
+            std::stable_sort(series.points.begin(), series.points.end(),
+                             [](const Point& a, const Point& b) { return a.x < b.x; });
+            drawn.data += data_block(block, series.points);
+            add_plots(panel, block, series, joined);
+            ++block;
+        }
+        drawn.panels.push_back(std::move(panel));
+    }
+    return drawn;
+}
+
 std::vector<LegendEntry> legend_of(const std::map<std::string, std::size_t>& styles, bool theory, bool joined) {
     std::vector<LegendEntry> legend(styles.size());
     for (const auto& [label, index] : styles) {
@@ -286,21 +311,7 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
         figure.problem = fmt::format("{} points are not drawn (at most {} panels and {} points are); the data has them",
                                      left_out, most_panels, most_points);
 
-    std::string data;
-    std::vector<Panel> drawn;
-    std::size_t block = 0;
-    for (const auto& name : panel_order) {
-        Panel panel;
-        panel.title = name;
-        for (auto& [label, series] : panels.at(name)) {
-            std::stable_sort(series.points.begin(), series.points.end(),
-                             [](const Point& a, const Point& b) { return a.x < b.x; });
-            data += data_block(block, series.points);
-            add_plots(panel, block, series, false);
-            ++block;
-        }
-        drawn.push_back(std::move(panel));
-    }
+    auto [data, drawn] = draw_panels(panel_order, panels, false);
     std::string settings = fmt::format("set xrange {}\nset yrange {}\nset xlabel {} noenhanced\n", x_range.text(0.04),
                                        y_range.text(0.06), quoted(x));
     if (metrics.size() == 1) settings += fmt::format("set ylabel {} noenhanced\n", quoted(metrics.front()));
@@ -364,21 +375,7 @@ Figure codec_figure(const std::string& title, const std::vector<CodecPoint>& cod
     if (left_out > 0)
         figure.problem =
             fmt::format("{} points are not drawn (at most {} panels are); the data has them", left_out, most_panels);
-    std::string data;
-    std::vector<Panel> drawn;
-    std::size_t block = 0;
-    for (const auto& name : panel_order) {
-        Panel panel;
-        panel.title = name;
-        for (auto& [label, series] : panels.at(name)) {
-            std::stable_sort(series.points.begin(), series.points.end(),
-                             [](const Point& a, const Point& b) { return a.x < b.x; });
-            data += data_block(block, series.points);
-            add_plots(panel, block, series, true);
-            ++block;
-        }
-        drawn.push_back(std::move(panel));
-    }
+    auto [data, drawn] = draw_panels(panel_order, panels, true);
     figure.script = panel_script(
         title, data,
         fmt::format(

@@ -296,31 +296,30 @@ arma::mat read_npy(const std::string& path) {
     return read_npy_matrix(source_of(file));
 }
 
-void write_npy(const std::string& path, const arma::mat& matrix) {
+std::string npy_bytes(const arma::mat& matrix) {
     std::string text =
         fmt::format("{{'descr': '<f8', 'fortran_order': True, 'shape': ({}, {}), }}", matrix.n_rows, matrix.n_cols);
     constexpr std::size_t start = 10;
     constexpr std::size_t alignment = 64;
     text.append((alignment - (start + text.size() + 1) % alignment) % alignment, ' ');
     text += '\n';
-    std::string header(magic);
-    header += '\x01';
-    header += '\0';
-    header += static_cast<char>(text.size() & 0xFFU);
-    header += static_cast<char>(text.size() >> 8);
-    header += text;
-
-    OutputFile out(path, header.size() + matrix.n_elem * sizeof(double));
-    out.write(header);
+    std::string bytes(magic);
+    bytes += '\x01';
+    bytes += '\0';
+    bytes += static_cast<char>(text.size() & 0xFFU);
+    bytes += static_cast<char>(text.size() >> 8);
+    bytes += text;
     const std::span<const double> values(matrix.memptr(), matrix.n_elem);
-    std::vector<std::byte> bytes(chunk_bytes);
-    constexpr std::size_t chunk = chunk_bytes / sizeof(double);
-    for (std::size_t first = 0; first < values.size(); first += chunk) {
-        const auto part = values.subspan(first, std::min(chunk, values.size() - first));
-        const auto encoded = std::span(bytes).first(part.size_bytes());
-        (void)encode(part, DType::f64, encoded);
-        out.write(encoded);
-    }
+    const std::size_t header = bytes.size();
+    bytes.resize(header + values.size_bytes());
+    (void)encode(values, DType::f64, std::as_writable_bytes(std::span(bytes).subspan(header)));
+    return bytes;
+}
+
+void write_npy(const std::string& path, const arma::mat& matrix) {
+    const std::string bytes = npy_bytes(matrix);
+    OutputFile out(path, bytes.size());
+    out.write(bytes);
     out.commit();
 }
 

@@ -45,7 +45,9 @@ void read_npy_elements(const ByteSource& source, const NpyHeader& header, std::u
 [[nodiscard]] ByteSource source_of(const ByteFile& file);
 
 [[nodiscard]] arma::mat read_npy(const std::string& path);
-/// float64, Fortran order, version 1; whole or not at all (see OutputFile).
+/// What a .npy file of the matrix holds: float64, Fortran order, version 1.
+[[nodiscard]] std::string npy_bytes(const arma::mat& matrix);
+/// Whole or not at all (see OutputFile).
 void write_npy(const std::string& path, const arma::mat& matrix);
 
 }  // namespace spiked::sim

@@ -9,7 +9,7 @@ namespace spiked::theory {
 /// The loss between the clean and the estimated signal that a shrinker minimises.
 enum class Loss { frobenius, operator_norm, nuclear };
 
-/// `frobenius`, `operator`, `nuclear`: the names of interface.md.
+/// `frobenius`, `operator`, `nuclear`: the names users type.
 [[nodiscard]] std::string_view name_of(Loss loss);
 [[nodiscard]] std::optional<Loss> loss_from(std::string_view name);
 

@@ -6,9 +6,9 @@
 
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <ctime>
 
+#include "sim/npy.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/sha256.hpp"
 #include "validation/claims.hpp"
@@ -59,23 +59,6 @@ void differences(const Json* before, const Json* now, const std::string& path, s
         return;
     }
     to.push_back(fmt::format("{}: {}, now {}", path, short_text(was), short_text(is)));
-}
-
-/// Header of .npy version 1 for a column-major double matrix, then the numbers: what numpy.load reads.
-std::vector<std::uint8_t> npy_bytes(const arma::mat& matrix) {
-    std::string header =
-        fmt::format("{{'descr': '<f8', 'fortran_order': True, 'shape': ({}, {}), }}", matrix.n_rows, matrix.n_cols);
-    header.append((64 - (10 + header.size() + 1) % 64) % 64, ' ');
-    header += '\n';
-    std::string bytes("\x93NUMPY\x01\x00", 8);
-    bytes += static_cast<char>(header.size() & 0xFF);
-    bytes += static_cast<char>(header.size() >> 8);
-    bytes += header;
-    std::vector<std::uint8_t> all(bytes.begin(), bytes.end());
-    const std::size_t at = all.size();
-    all.resize(at + matrix.n_elem * sizeof(double));
-    if (matrix.n_elem > 0) std::memcpy(all.data() + at, matrix.memptr(), matrix.n_elem * sizeof(double));
-    return all;
 }
 
 std::string digest(const Batch& batch) {
@@ -284,8 +267,14 @@ void Store::commit(const Batch& batch) {
             .bind(5, fmt::format("spiked replay {} --cell {} --rep {}", database_.path(), batch.cell + 1, f.replicate))
             .run();
     Statement array(database_, "INSERT INTO array VALUES(?,0,?,?,?)");
-    for (const auto& a : batch.arrays)
-        array.bind(1, id(batch.cell)).bind(2, id(a.method)).bind(3, a.name).bind_blob(4, npy_bytes(a.values)).run();
+    for (const auto& a : batch.arrays) {
+        const std::string npy = sim::npy_bytes(a.values);
+        array.bind(1, id(batch.cell))
+            .bind(2, id(a.method))
+            .bind(3, a.name)
+            .bind_blob(4, {reinterpret_cast<const std::uint8_t*>(npy.data()), npy.size()})
+            .run();
+    }
     Statement(database_,
               "UPDATE cell SET state = 'done' WHERE cell_id = ?1 AND "
               "(SELECT sum(reps) FROM batch WHERE cell_id = ?1) >= reps_target")
