@@ -51,7 +51,10 @@ std::vector<Line> quantizer_lines() {
 std::vector<Line> covariance_lines() {
     const std::string rows_and_columns = "eigenvalues for --row-spectrum, --col-spectrum";
     return {{"identity", "white: all eigenvalues 1", {}, ""},
-            {"ar1:RHO[:N]", "symbol of the AR(1) process at N points", {"N (default 64)"}, "tests/data/theory_reference.csv of theory/"},
+            {"ar1:RHO[:N]",
+             "symbol of the AR(1) process at N points",
+             {"N (default 64)"},
+             "tests/data/theory_reference.csv of theory/"},
             {"toeplitz:RHO:N", "true eigenvalues of the matrix RHO^|i-j|", {}, "Kac, Murdock & Szego 1953"},
             {"two-atom:LO,HI,WEIGHT_HI", "two eigenvalues", {}, ""},
             {"uniform:LO,HI[:N]", "midpoints of [LO, HI]", {"N (default 64)"}, ""},

@@ -67,11 +67,28 @@ std::string results_text(validation::Database& store) {
     return reports::checks_text(store);
 }
 
+/// Seconds in `90`, `90s`, `10m` or `4h`.
+unsigned read_duration(const std::string& text) {
+    if (text.empty()) return 0;
+    const std::map<char, double> units = {{'s', 1.0}, {'m', 60.0}, {'h', 3600.0}};
+    const auto unit = units.find(text.back());
+    const auto number = to_number(unit == units.end() ? text : text.substr(0, text.size() - 1));
+    const double seconds = number.value_or(0.0) * (unit == units.end() ? 1.0 : unit->second);
+    if (!(seconds >= 1.0 && seconds < 1e9))
+        throw usage_error("--max-time \"{}\" is not a time of a second or more: write for example 90s, 10m or 4h",
+                          text);
+    return static_cast<unsigned>(seconds);
+}
+
 int run_into_store(const Arguments& arguments, const validation::Study& study) {
     StudyRun run{.store_path = study.store_path,
                  .threads = study.threads,
                  .strict = arguments.has("--strict"),
+                 .junit_path = arguments.text("--junit"),
+                 .seconds = read_duration(arguments.text("--max-time")),
                  .label = "replicates"};
+    if (const std::string device = arguments.text("--device"); !device.empty() && device != "auto" && device != "cpu")
+        throw usage_error("--device {} is not possible (this version knows no GPU): use cpu", device);
     if (!arguments.has("--no-report")) run.report_path = fs::path(study.store_path).replace_extension(".html").string();
     remark(arguments, study.experiment.title + "\n" + plan_line(study.experiment, study.threads));
     return run_study(arguments, study.experiment, run, [&](validation::Database& store) {
@@ -164,6 +181,7 @@ std::string table_names() {
     return names;
 }
 
+const Option junit = {"--junit", "FILE.xml", "write the checks as JUnit XML", "", false};
 const Option strict = {"--strict", "", "exit 3 when a check is inconclusive", "", false};
 const Option no_report = {"--no-report", "", "leave the HTML report out", "", false};
 
@@ -193,6 +211,9 @@ Command run_command() {
              {"--seed", "HEX|fresh", "instead of the file's", "", false},
              {"--set", "KEY=VALUE", "instead of what the file says, by dotted key", "", true},
              {"-n,--dry-run", "", "check the file, say what would be run, run nothing", "", false},
+             {"--max-time", "TIME", "stop after 90s, 10m, 4h; the same command again goes on", "", false},
+             {"--device", "auto|cpu", "where to compute; this version knows no GPU", "auto", false},
+             junit,
              strict,
              no_report},
             run};

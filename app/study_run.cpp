@@ -1,6 +1,7 @@
 #include "app/study_run.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
@@ -10,7 +11,9 @@
 #include "app/build_info.hpp"
 #include "app/progress.hpp"
 #include "reports/html_report.hpp"
+#include "reports/junit.hpp"
 #include "reports/store_text.hpp"
+#include "sim/output_file.hpp"
 #include "theory/base/error.hpp"
 
 namespace spiked::app {
@@ -20,7 +23,7 @@ std::atomic<bool> stop_asked{false};
 
 void ask_to_stop(int signal) {
     // A second request is obeyed at once; the store is valid at any moment.
-    if (stop_asked.exchange(true)) {
+    if (stop_asked.exchange(true) && signal != SIGALRM) {
         std::signal(signal, SIG_DFL);
         std::raise(signal);
     }
@@ -29,12 +32,14 @@ void ask_to_stop(int signal) {
 /// Stop requests are taken while this lives.
 class StopRequests {
 public:
-    StopRequests() {
+    explicit StopRequests(unsigned seconds) {
         stop_asked = false;
-        for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, ask_to_stop);
+        for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM}) std::signal(signal, ask_to_stop);
+        alarm(seconds);
     }
     ~StopRequests() {
-        for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, SIG_DFL);
+        alarm(0);
+        for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM}) std::signal(signal, SIG_DFL);
     }
     StopRequests(const StopRequests&) = delete;
     StopRequests& operator=(const StopRequests&) = delete;
@@ -86,7 +91,7 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
         const std::int64_t kept = store.database().integer("SELECT count(*) FROM batch");
         remark(arguments, fmt::format("resuming {}: {} batches are kept", run.store_path, kept));
     }
-    const StopRequests stop_requests;
+    const StopRequests stop_requests(run.seconds);
     const validation::RunOutcome outcome = [&] {
         ProgressDisplay display(arguments, run.label);
         return run_experiment(experiment, store,
@@ -100,6 +105,13 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
                                                                       : "failed";
     store.finish(status, static_cast<int>(code), outcome == validation::RunOutcome::stopped ? "asked to stop" : "");
     if (finished) finished(store.database());
+    if (!run.junit_path.empty()) {
+        make_folder(run.junit_path);
+        const std::string xml = reports::junit_xml(store.database());
+        sim::OutputFile file(run.junit_path, xml.size());
+        file.write(xml);
+        file.commit();
+    }
     if (!run.report_path.empty()) {
         make_folder(run.report_path);
         reports::write_html_report(run.store_path, run.report_path);

@@ -10,12 +10,14 @@ struct StudyRun {
     std::string report_path;  ///< empty: no report
     std::size_t threads = 0;
     bool strict = false;
-    std::string label;        ///< of the progress
+    std::string junit_path;  ///< empty: none
+    unsigned seconds = 0;    ///< stop after so long, resumable; 0: no limit
+    std::string label;       ///< of the progress
 };
 
-/// Makes or resumes the store, runs, judges, writes the report. SIGINT, SIGTERM and SIGUSR1 finish the batches in flight
-/// and leave a store that the same command takes up again. `finished` is called with the open store before it is closed.
-/// Returns the exit code of the study.
+/// Makes or resumes the store, runs, judges, writes the report. SIGINT, SIGTERM and SIGUSR1 finish the batches in
+/// flight and leave a store that the same command takes up again. `finished` is called with the open store before it is
+/// closed. Returns the exit code of the study.
 int run_study(const Arguments& arguments, const validation::Experiment& experiment, const StudyRun& run,
               const std::function<void(validation::Database&)>& finished = {});
 

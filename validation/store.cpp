@@ -1,11 +1,15 @@
 #include "validation/store.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <bit>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <ctime>
 
 #include "sim/npy.hpp"
@@ -93,10 +97,35 @@ Database open_store(const std::string& path) {
     return database;
 }
 
+Store::Lock::Lock(const std::string& path) {
+    if (path == ":memory:") return;
+    file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file_ < 0)
+        throw write_error("{}: the store cannot be written ({}): check folder and permissions", path,
+                          std::strerror(errno));
+    if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+    std::string holder = "another process";
+    try {
+        Database database(path, Database::Mode::read);
+        Statement session(database, "SELECT host, pid FROM session ORDER BY session_id DESC LIMIT 1");
+        if (session.step()) holder = fmt::format("process {} on {}", session.integer(1), session.text(0));
+    } catch (const Error&) {
+        // A store that is just being made cannot say who makes it.
+    }
+    close(file_);
+    throw write_error("{}: {} is working on this store (one run at a time): wait for it, or stop it", path, holder);
+}
+
+Store::Lock::~Lock() {
+    if (file_ >= 0) close(file_);
+}
+
 Store::Store(const std::string& path, const Experiment& experiment, const std::string& command_line,
              std::size_t threads, const Json& provenance)
-    : resumed_(path != ":memory:" && exists_with_content(path)),
-      database_(path, resumed_ ? Database::Mode::write : Database::Mode::create) {
+    : lock_(path),
+      database_(path, Database::Mode::create),
+      // A run killed while it made the store leaves an empty database: there is nothing to go on with.
+      resumed_(database_.integer("SELECT count(*) FROM sqlite_master") > 0) {
     if (resumed_) {
         check_is_store(database_);
         match(experiment);
@@ -123,9 +152,9 @@ Store::Store(const std::string& path, const Experiment& experiment, const std::s
 }
 
 void Store::create(const Experiment& experiment) {
-    database_.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; PRAGMA journal_mode = DELETE",
-                                  application_id, schema_version));
     Transaction transaction(database_);
+    database_.execute(
+        fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", application_id, schema_version));
     database_.execute(store_schema);
     Statement(database_, "INSERT INTO study VALUES(1,?,?,?,?,?,?,?,?,?,'cpu','running',?)")
         .bind(1, experiment.name)

@@ -59,8 +59,21 @@ private:
     void create(const Experiment& experiment);
     void match(const Experiment& experiment);
 
-    bool resumed_;
+    /// Held as long as the store is open for writing, so that no second run works on it; readers are not kept out.
+    class Lock {
+    public:
+        explicit Lock(const std::string& path);
+        ~Lock();
+        Lock(const Lock&) = delete;
+        Lock& operator=(const Lock&) = delete;
+
+    private:
+        int file_ = -1;
+    };
+
+    Lock lock_;  // closed after the database: closing a file drops all locks that a process has on it
     Database database_;
+    bool resumed_;
     std::int64_t session_ = 0;
 };
 

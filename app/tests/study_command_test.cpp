@@ -111,6 +111,53 @@ TEST(RunCommand, AFailedCheckIsExitOneAndAnInconclusiveOneThreeWhenStrict) {
     EXPECT_EQ(number(*failed.json().find("checks"), "failed"), 1);
 }
 
+TEST(RunCommand, AKillWhileTheStoreIsMadeAndASecondRunAreHarmless) {
+    const std::string folder = study_folder("early");
+    for (int k = 0; k < 25; ++k) {
+        fs::remove(folder + "/small.spiked");
+        const std::string delay = "timeout -s KILL 0.0" + std::to_string(10 + 3 * k);
+        const int code = spiked("run study.toml --no-report --set run.reps.min=20", in(folder) + delay).code;
+        ASSERT_TRUE(code == 137 || code == 0) << code;
+        const Outcome next = spiked("run study.toml --no-report --set run.reps.min=20", in(folder));
+        ASSERT_EQ(next.code, 0) << "after a kill at " << delay << ": " << next.err;
+    }
+    fs::remove(folder + "/small.spiked");
+    ASSERT_EQ(std::system((in(folder) + " '" SPIKED_BINARY
+                                        "' run study.toml --no-report --set run.reps.min=4000 >first.out 2>&1 &")
+                              .c_str()),
+              0);
+    Outcome second;
+    for (int wait = 0; wait < 100 && second.code != 6; ++wait) {
+        usleep(20000);
+        if (fs::exists(folder + "/small.spiked"))
+            second = spiked("run study.toml --no-report --set run.reps.min=4000", in(folder));
+    }
+    EXPECT_EQ(second.code, 6) << second.err;
+    EXPECT_NE(second.err.find("one run at a time"), std::string::npos) << second.err;
+    (void)std::system(
+        ("pkill -TERM -f '" + std::string(SPIKED_BINARY) + " run study.toml --no-report --set run.reps.min=4000'")
+            .c_str());
+    usleep(500000);
+}
+
+TEST(RunCommand, TimeLimitStopsAndJunitTellsTheVerdicts) {
+    const std::string folder = study_folder("limits");
+    const Outcome limited = spiked("run study.toml --no-report --max-time 1s --set run.reps.min=100000", in(folder));
+    EXPECT_EQ(limited.code, 75) << limited.err;
+    EXPECT_NE(spiked("show small.spiked", in(folder)).out.find("inconclusive"), std::string::npos);
+    fs::remove(folder + "/small.spiked");
+    ASSERT_EQ(spiked("run study.toml --no-report --set run.reps.min=200 --junit out/small.xml", in(folder)).code, 0);
+    const std::string xml = contents(folder + "/out/small.xml");
+    EXPECT_NE(xml.find("<testsuite name=\"small\" tests=\"1\" failures=\"0\" skipped=\"0\">"), std::string::npos)
+        << xml;
+    EXPECT_EQ(
+        std::system(
+            ("/usr/bin/python3 -c \"import xml.dom.minidom as m; m.parse('" + folder + "/out/small.xml')\"").c_str()),
+        0);
+    EXPECT_EQ(spiked("run study.toml --device cuda:0", in(folder)).code, 2);
+    EXPECT_EQ(spiked("run study.toml --max-time soon", in(folder)).code, 2);
+}
+
 TEST(StoreCommands, ShowExportAndReportAgree) {
     const std::string folder = study_folder("tables");
     ASSERT_EQ(spiked("run study.toml --set run.reps.min=200", in(folder)).code, 0);
