@@ -8,9 +8,11 @@
 
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <ctime>
+#include <thread>
 
 #include "sim/npy.hpp"
 #include "theory/base/error.hpp"
@@ -103,7 +105,11 @@ Store::Lock::Lock(const std::string& path) {
     if (file_ < 0)
         throw write_error("{}: the store cannot be written ({}): check folder and permissions", path,
                           std::strerror(errno));
-    if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+    // A run that was just killed may need a moment to let go.
+    for (int attempt = 0; attempt < 20; ++attempt) {
+        if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
     std::string holder = "another process";
     try {
         Database database(path, Database::Mode::read);

@@ -124,7 +124,7 @@ TEST(RunCommand, AKillWhileTheStoreIsMadeAndASecondRunAreHarmless) {
     fs::remove(folder + "/small.spiked");
     // The first run ends by itself after a moment; meanwhile nobody else may write.
     const std::string words = "run study.toml --no-report --set run.reps.min=100000";
-    const std::string first = in(folder) + " timeout 4 '" SPIKED_BINARY "' " + words + " >first.out 2>&1 &";
+    const std::string first = in(folder) + " timeout 8 '" SPIKED_BINARY "' " + words + " >first.out 2>&1 &";
     ASSERT_EQ(std::system(first.c_str()), 0);
     Outcome second;
     for (int wait = 0; wait < 50 && second.code != 6; ++wait) {
