@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -177,6 +178,15 @@ std::string overview() {
            "bug.\n";
 }
 
+std::string without_control_characters(std::string_view text) {
+    std::string plain;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        plain += (byte < 0x20 && c != '\n') || byte == 0x7F ? '?' : c;
+    }
+    return plain;
+}
+
 void print_text(std::string_view text) {
     errno = 0;
     const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
@@ -187,8 +197,18 @@ void print_text(std::string_view text) {
 
 void print_json(const Json& document) { print_text(document.text(2) + "\n"); }
 
+void keep_apart(const std::string& output, const std::string& other) {
+    namespace fs = std::filesystem;
+    if (output.empty() || other.empty() || other == ":memory:") return;
+    std::error_code absent;
+    const bool same = fs::equivalent(output, other, absent) ||
+                      fs::absolute(output).lexically_normal() == fs::absolute(other).lexically_normal();
+    if (same)
+        throw usage_error("{}: writing there would destroy {} (they are one file): choose another name", output, other);
+}
+
 void remark(const Arguments& arguments, std::string_view text) {
-    if (!arguments.quiet()) std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
+    if (!arguments.quiet()) std::fprintf(stderr, "%s\n", without_control_characters(text).c_str());
 }
 
 }  // namespace spiked::app

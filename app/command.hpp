@@ -63,9 +63,15 @@ struct Command {
 [[nodiscard]] std::string help(const Command& command);
 [[nodiscard]] std::string overview();
 
+/// Text of a user or a file as a terminal may show it; lines stay lines.
+[[nodiscard]] std::string without_control_characters(std::string_view text);
+
 /// Writes to standard output and makes sure it arrived. Throws write_error.
 void print_text(std::string_view text);
 void print_json(const Json& document);
+
+/// Throws usage_error when an output would replace something the command reads or keeps.
+void keep_apart(const std::string& output, const std::string& other);
 
 /// A remark for a person, on standard error, unless --quiet.
 void remark(const Arguments& arguments, std::string_view text);

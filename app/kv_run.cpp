@@ -57,6 +57,10 @@ int run(const Arguments& arguments) {
     else if (keeps)
         study.store_path = std::filesystem::path(arguments.text("--report")).replace_extension(".spiked").string();
     study.report_path = arguments.text("--report");
+    for (const auto& dump : plan.dumps) {
+        keep_apart(study.store_path, dump);
+        keep_apart(study.report_path, dump);
+    }
     return run_study(arguments, experiment, study, [&](validation::Database& store) {
         const validation::KvTable table = kv_table(store);
         if (arguments.json())

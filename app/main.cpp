@@ -57,6 +57,7 @@ int dispatch(std::vector<std::string> words) {
         print_text(help(command));
         return 0;
     }
+    if (command.name == "run" || command.name == "demo" || command.name == "kv run") take_stop_requests();
     if (arguments.verbose()) remark(arguments, version_line() + "BLAS: " + blas_description() + ", one thread");
     const auto start = std::chrono::steady_clock::now();
     const int code = command.run(arguments);
@@ -66,7 +67,8 @@ int dispatch(std::vector<std::string> words) {
 }
 
 int report(bool json, bool colour, ExitCode code, const std::string& message) {
-    fmt::print(stderr, "{}spiked:{} {}\n", colour ? "\033[31m" : "", colour ? "\033[0m" : "", message);
+    fmt::print(stderr, "{}spiked:{} {}\n", colour ? "\033[31m" : "", colour ? "\033[0m" : "",
+               without_control_characters(message));
     if (json && code != ExitCode::cannot_write)
         fmt::print(
             "{}\n",

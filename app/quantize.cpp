@@ -18,6 +18,7 @@ int run(const Arguments& arguments) {
     if (bits.size() != 1) throw usage_error("--bits takes one number here: run the command once a bit width");
     const auto options = read_quantizer_options(arguments);
     const std::string& file = arguments.positionals.front();
+    keep_apart(arguments.text("--output"), file);
 
     estimators::AnalysedBlock block(sim::read_matrix(file));
     const estimators::Compressor compressor(method, block.block().n_cols, bits.front(), options);

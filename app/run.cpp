@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "app/command.hpp"
 #include "app/study_run.hpp"
 #include "app/study_texts.hpp"
 #include "reports/export.hpp"
+#include "reports/figures.hpp"
 #include "reports/html_report.hpp"
 #include "reports/kv_report.hpp"
 #include "reports/store_text.hpp"
@@ -61,10 +63,17 @@ Json run_json(validation::Database& store, const std::string& path) {
 }
 
 std::string results_text(validation::Database& store) {
-    validation::Statement kind(store, "SELECT kind FROM study");
-    if (kind.step() && kind.text(0) == "kv_dump") return reports::kv_text(kv_table(store));
-    if (store.integer("SELECT count(*) FROM verdict") == 0) return reports::export_table(store, "summary", "text");
-    return reports::checks_text(store);
+    validation::Statement study(store, "SELECT kind, status FROM study");
+    if (!study.step()) return "";
+    std::string partial;
+    if (study.text(1) != "complete")
+        partial = fmt::format("PARTIAL ({}): {} of {} replicates\n\n", study.text(1),
+                              store.integer("SELECT coalesce(sum(reps), 0) FROM batch"),
+                              store.integer("SELECT sum(reps_target) FROM cell"));
+    if (study.text(0) == "kv_dump") return partial + reports::kv_text(kv_table(store));
+    if (store.integer("SELECT count(*) FROM verdict") == 0)
+        return partial + reports::export_table(store, "summary", "text");
+    return partial + reports::checks_text(store);
 }
 
 /// Seconds in `90`, `90s`, `10m` or `4h`.
@@ -99,13 +108,57 @@ int run_into_store(const Arguments& arguments, const validation::Study& study) {
     });
 }
 
+/// Figures are drawn in another room than the study is read in, so their words are checked where both are known.
+void check_figures(const validation::Experiment& experiment) {
+    std::vector<std::string> kinds;
+    for (const auto& kind : reports::figure_kinds()) kinds.push_back(kind.name);
+    std::vector<std::string> factors;
+    for (const auto& factor : experiment.cells.front().factors) factors.push_back(factor.name);
+    std::vector<std::string> metrics;
+    for (const auto& metric : validation::metrics()) metrics.push_back(metric.name);
+    const auto check = [](const std::string& what, const Json* value, const std::vector<std::string>& legal) {
+        if (value == nullptr) return;
+        const std::vector<Json> all = value->items() != nullptr ? *value->items() : std::vector<Json>{*value};
+        for (const auto& one : all)
+            if (one.string() == nullptr || std::find(legal.begin(), legal.end(), *one.string()) == legal.end())
+                throw usage_error("[[figure]]: {} {} is not possible{}", what, one.text(),
+                                  suggestion(one.string() == nullptr ? "" : *one.string(), legal));
+    };
+    for (const auto& figure : experiment.figures) {
+        check("kind", figure.find("kind"), kinds);
+        check("x", figure.find("x"), factors);
+        check("y", figure.find("y"), metrics);
+    }
+}
+
 int run(const Arguments& arguments) {
-    validation::Study study = read_study(arguments.positionals.front(), read_overrides(arguments));
+    validation::StudyOverrides overrides = read_overrides(arguments);
+    validation::Study study = read_study(arguments.positionals.front(), overrides);
     if (arguments.has("--output")) study.store_path = arguments.text("--output");
+    // A drawn seed is drawn once: a store that is there already has it.
+    if (study.experiment.seed_source == "generated" && fs::exists(study.store_path)) {
+        const std::string path = study.store_path;
+        overrides.seed = validation::stored_seed(path);
+        study = read_study(arguments.positionals.front(), overrides);
+        study.store_path = path;
+        study.experiment.seed_source = "generated";
+    }
+    check_figures(study.experiment);
     if (arguments.has("--threads")) study.threads = arguments.count("--threads");
     if (arguments.has("--dry-run")) {
-        print_text(plan_line(study.experiment, study.threads) +
-                   fmt::format("\nstore {}\nnothing was run\n", study.store_path));
+        const auto& plan = study.experiment;
+        if (arguments.json())
+            print_json(Json::object({{"schema", "spiked.plan/1"},
+                                     {"name", plan.name},
+                                     {"cells", plan.cells.size()},
+                                     {"replicates", plan.replicates()},
+                                     {"methods", plan.methods.size() - 1},
+                                     {"checks", plan.checks.size()},
+                                     {"seed", plan.seed.text()},
+                                     {"science_hash", plan.science_hash()},
+                                     {"store", study.store_path}}));
+        else
+            print_text(plan_line(plan, study.threads) + fmt::format("\nstore {}\nnothing was run\n", study.store_path));
         return 0;
     }
     return run_into_store(arguments, study);
@@ -141,6 +194,7 @@ int report(const Arguments& arguments) {
     const std::string& store = arguments.positionals.front();
     const std::string path =
         arguments.has("--output") ? arguments.text("--output") : fs::path(store).replace_extension(".html").string();
+    keep_apart(path, store);
     reports::write_html_report(store, path, {.figure_folder = arguments.text("--figures")});
     if (arguments.json())
         print_json(Json::object({{"schema", "spiked.report/1"}, {"store", store}, {"report", path}}));
@@ -169,6 +223,7 @@ int export_store(const Arguments& arguments) {
         print_text(content);
         return 0;
     }
+    keep_apart(arguments.text("--output"), arguments.positionals.front());
     sim::OutputFile file(arguments.text("--output"), content.size());
     file.write(content);
     file.commit();

@@ -61,6 +61,9 @@ int run(const Arguments& arguments) {
         throw usage_error("--denoised and --residual need exactly one --estimator ({} given): name the one to apply",
                           chosen.size());
 
+    for (const char* output : {"--denoised", "--residual"})
+        keep_apart(arguments.text(output), arguments.positionals.front());
+    keep_apart(arguments.text("--denoised"), arguments.text("--residual"));
     const arma::mat matrix = sim::read_matrix(arguments.positionals.front());
     using EmptyLines = estimators::AnalysedBlock::EmptyLines;
     estimators::AnalysedBlock block(matrix, arguments.has("--keep-empty") ? EmptyLines::keep : EmptyLines::strip);

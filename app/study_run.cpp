@@ -29,20 +29,13 @@ void ask_to_stop(int signal) {
     }
 }
 
-/// Stop requests are taken while this lives.
-class StopRequests {
+/// A time limit is a stop request at its end.
+class TimeLimit {
 public:
-    explicit StopRequests(unsigned seconds) {
-        stop_asked = false;
-        for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM}) std::signal(signal, ask_to_stop);
-        alarm(seconds);
-    }
-    ~StopRequests() {
-        alarm(0);
-        for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM}) std::signal(signal, SIG_DFL);
-    }
-    StopRequests(const StopRequests&) = delete;
-    StopRequests& operator=(const StopRequests&) = delete;
+    explicit TimeLimit(unsigned seconds) { alarm(seconds); }
+    ~TimeLimit() { alarm(0); }
+    TimeLimit(const TimeLimit&) = delete;
+    TimeLimit& operator=(const TimeLimit&) = delete;
 };
 
 void make_folder(const std::string& path) {
@@ -70,6 +63,10 @@ ExitCode exit_code(validation::RunOutcome outcome, const validation::VerdictCoun
 
 }  // namespace
 
+void take_stop_requests() {
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM}) std::signal(signal, ask_to_stop);
+}
+
 void remember_command_line(int argc, char** argv) {
     std::string& words = words_of_process();
     words = "spiked";
@@ -84,6 +81,7 @@ const std::string& command_line() { return words_of_process(); }
 
 int run_study(const Arguments& arguments, const validation::Experiment& experiment, const StudyRun& run,
               const std::function<void(validation::Database&)>& finished) {
+    for (const auto& output : {run.report_path, run.junit_path}) keep_apart(output, run.store_path);
     make_folder(run.store_path);
     const std::size_t threads = run.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : run.threads;
     validation::Store store(run.store_path, experiment, command_line(), threads, build_json());
@@ -91,7 +89,7 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
         const std::int64_t kept = store.database().integer("SELECT count(*) FROM batch");
         remark(arguments, fmt::format("resuming {}: {} batches are kept", run.store_path, kept));
     }
-    const StopRequests stop_requests(run.seconds);
+    const TimeLimit limit(run.seconds);
     const validation::RunOutcome outcome = [&] {
         ProgressDisplay display(arguments, run.label);
         return run_experiment(experiment, store,

@@ -21,6 +21,9 @@ struct StudyRun {
 int run_study(const Arguments& arguments, const validation::Experiment& experiment, const StudyRun& run,
               const std::function<void(validation::Database&)>& finished = {});
 
+/// From now on SIGINT, SIGTERM and SIGUSR1 ask the run to stop instead of ending the process; a second one ends it.
+void take_stop_requests();
+
 /// The words of this process, for the store.
 void remember_command_line(int argc, char** argv);
 [[nodiscard]] const std::string& command_line();

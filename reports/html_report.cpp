@@ -486,7 +486,7 @@ private:
         const auto finish = [&] {
             if (cells.empty()) return;
             cells[fixed - 1] =
-                Html::raw(failed > 0 ? fmt::format("{}<small>{} failed</small>", n, failed) : std::to_string(n));
+                Html::raw(failed > 0 ? fmt::format("{}<small>{} missing</small>", n, failed) : std::to_string(n));
             table.add(cells);
             cells.clear();
         };

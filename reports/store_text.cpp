@@ -26,16 +26,18 @@ std::string checks_text(validation::Database& store) {
     const double false_alarm = study.step() ? study.real(0) : std::nan("");
     std::string text;
     if (!checks.empty()) {
-        TextTable rows({"claim", "cell", "estimate", "theory", "margin", "verdict", "control"}, 2);
+        TextTable rows({"claim", "cell", "estimate", "theory", "margin", "detectable", "verdict", "control"}, 2);
         for (const auto& check : checks)
             rows.add({printable(check.k > 0 ? fmt::format("{} k={}", check.claim, check.k) : check.claim),
                       printable(check.cell), with_error(check.estimate, check.standard_error),
-                      fmt::format("{:.4g}", check.expected), fmt::format("+-{:.3g}", check.margin), check.verdict,
+                      fmt::format("{:.4g}", check.expected), fmt::format("+-{:.3g}", check.margin),
+                      fmt::format("{:.2g}", check.detectable), check.verdict,
                       check.control == "pass"   ? "passes: sees nothing"
                       : check.control == "fail" ? "fails, as it must"
                                                 : "inconclusive"});
         text += rows.text() + "\n";
     }
+    if (!checks.empty()) text += "detectable: the smallest deviation that would have failed with probability 0.99.\n";
     return text +
            fmt::format("{}; false-alarm rate for the whole run {:g}\n", counts_text(count_checks(checks)), false_alarm);
 }

@@ -67,7 +67,18 @@ RunOutcome run_experiment(const Experiment& experiment, Store& store, const RunO
     const std::vector<Job> jobs = missing_jobs(experiment, store, done);
     std::mutex guard;
     std::vector<std::size_t> failed(experiment.cells.size());
+    const auto spent = [&](std::size_t cell) {
+        return static_cast<double>(failed[cell]) >
+               experiment.failure_budget * static_cast<double>(experiment.cells[cell].replicates);
+    };
     std::atomic<bool> over_budget{false};
+    // Failures of earlier sessions count.
+    Statement earlier(store.database(), "SELECT cell_id, sum(failed) FROM batch GROUP BY cell_id");
+    while (earlier.step()) {
+        const auto cell = static_cast<std::size_t>(earlier.integer(0) - 1);
+        failed[cell] = static_cast<std::size_t>(earlier.integer(1));
+        over_budget = over_budget || spent(cell);
+    }
     const auto halted = [&] { return over_budget || (options.stop != nullptr && *options.stop); };
     std::atomic<std::size_t> skipped{0};
     for_each_parallel(jobs.size(), options.threads, [&](std::size_t i) {
@@ -80,8 +91,7 @@ RunOutcome run_experiment(const Experiment& experiment, Store& store, const RunO
         store.commit(batch);
         done += batch.count;
         failed[batch.cell] += batch.failures.size();
-        const double budget = experiment.failure_budget * static_cast<double>(experiment.cells[batch.cell].replicates);
-        if (static_cast<double>(failed[batch.cell]) > budget) over_budget = true;
+        if (spent(batch.cell)) over_budget = true;
         if (options.progress) options.progress(done, total);
     });
     judge(experiment, store.database());
@@ -131,10 +141,13 @@ void judge(const Experiment& experiment, Database& database) {
         summary.reset();
         // The control is the same comparison with what the planted fault predicts, margin and threshold unchanged.
         const double margin = check->margin(cell, prediction->value);
-        const Comparison found = compare(mean, mcse, count, prediction->value, margin, alpha);
+        Comparison found = compare(mean, mcse, count, prediction->value, margin, alpha);
         const Comparison control = compare(mean, mcse, count, prediction->with_fault, margin, alpha);
         std::string reason;
-        if (control.verdict == Verdict::pass)
+        if (control.verdict == Verdict::inconclusive && found.verdict == Verdict::pass) {
+            found.verdict = Verdict::inconclusive;
+            reason = "the control is inconclusive: more replicates, or a smaller margin, would tell the planted fault";
+        } else if (control.verdict == Verdict::pass)
             reason = "the control passes: this check cannot tell the claim from the planted fault";
         else if (found.verdict == Verdict::inconclusive)
             reason = count < 2          ? "fewer than two replicates"

@@ -99,6 +99,12 @@ Database open_store(const std::string& path) {
     return database;
 }
 
+std::string stored_seed(const std::string& path) {
+    Database database = open_store(path);
+    Statement study(database, "SELECT seed FROM study");
+    return study.step() ? study.text(0) : "";
+}
+
 Store::Lock::Lock(const std::string& path) {
     if (path == ":memory:") return;
     file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -154,6 +160,10 @@ Store::Store(const std::string& path, const Experiment& experiment, const std::s
         .run();
     session_ = database_.integer("SELECT max(session_id) FROM session");
     database_.execute("UPDATE study SET status = 'running'");
+    // Figures are no science: the ones asked for last count.
+    database_.execute("DELETE FROM figure");
+    Statement figure(database_, "INSERT INTO figure(kind, spec) VALUES(?,?)");
+    for (const auto& spec : experiment.figures) figure.bind(1, *spec.find("kind")->string()).bind(2, spec.text()).run();
     transaction.commit();
 }
 
@@ -226,8 +236,6 @@ void Store::create(const Experiment& experiment) {
     Statement claim(database_, "INSERT INTO claim VALUES(?,?,?,?)");
     for (const auto& of : claims())
         claim.bind(1, of.id).bind(2, of.place).bind(3, of.statement).bind(4, of.control).run();
-    Statement figure(database_, "INSERT INTO figure(kind, spec) VALUES(?,?)");
-    for (const auto& spec : experiment.figures) figure.bind(1, *spec.find("kind")->string()).bind(2, spec.text()).run();
     transaction.commit();
 }
 
@@ -299,7 +307,7 @@ void Store::commit(const Batch& batch) {
             .bind(2, static_cast<std::int64_t>(f.replicate))
             .bind(3, f.code)
             .bind(4, f.message)
-            .bind(5, fmt::format("spiked replay {} --cell {} --rep {}", database_.path(), batch.cell + 1, f.replicate))
+            .bind(5, fmt::format("cell {}, replicate {} of the seed of this store", batch.cell + 1, f.replicate))
             .run();
     Statement array(database_, "INSERT INTO array VALUES(?,0,?,?,?)");
     for (const auto& a : batch.arrays) {

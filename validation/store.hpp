@@ -80,6 +80,9 @@ private:
 /// Opens a store for reading. Throws input_error when it is none, or newer than this program.
 [[nodiscard]] Database open_store(const std::string& path);
 
+/// The seed of a store, as it was written.
+[[nodiscard]] std::string stored_seed(const std::string& path);
+
 [[nodiscard]] std::string utc_now();
 
 }  // namespace spiked::validation

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <toml++/toml.h>
+#include <algorithm>
 #include <fstream>
 #include <random>
+#include <set>
 #include <sstream>
 
 #include "theory/base/error.hpp"
@@ -240,6 +242,7 @@ std::vector<SpikedPoint> expand(const toml::table& model, const toml::table* swe
                 continue;
             }
             const toml::array* list = value.as_array();
+            if (key.str() == "kind") mistakes.add(value, "the kind of a model cannot be swept");
             if (list == nullptr || list->empty())
                 mistakes.add(value, fmt::format("\"{}\" of [sweep] must be a list of values", key.str()));
             else
@@ -322,6 +325,9 @@ std::vector<NamedEstimator> read_estimators(Section& root, Mistakes& mistakes) {
         section.no_other_keys();
         guarded(table, mistakes, [&] {
             const auto parsed = theory::loss_from(loss).value_or(theory::Loss::frobenius);
+            for (const auto& other : estimators)
+                if (other.label == label)
+                    mistakes.add(table, fmt::format("\"{}\" stands here twice: give one another name with as", label));
             estimators.push_back({label, estimators::spectral_estimator(name, parsed), parsed});
         });
     });
@@ -345,7 +351,17 @@ std::vector<NamedCodec> read_codecs(Section& root, Mistakes& mistakes) {
                 bits.push_back(static_cast<unsigned>(value));
         }
         section.no_other_keys();
-        guarded(table, mistakes, [&] { codecs.push_back({label, estimators::parse_method(name), bits}); });
+        guarded(table, mistakes, [&] {
+            for (const auto& other : codecs)
+                if (other.label == label)
+                    mistakes.add(table, fmt::format("\"{}\" stands here twice: give one another name with as", label));
+            for (const unsigned b : bits)
+                if (std::count(bits.begin(), bits.end(), b) > 1) {
+                    mistakes.add(table, fmt::format("{} bits are asked for twice", b));
+                    break;
+                }
+            codecs.push_back({label, estimators::parse_method(name), bits});
+        });
     });
     return codecs;
 }
@@ -554,6 +570,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     exec.no_other_keys();
     Section store(root.table("store") != nullptr ? *file.get("store")->as_table() : empty_table, "[store]", mistakes);
     study.store_path = store.text("path", "results/" + experiment.name + ".spiked");
+    if (study.store_path.empty()) mistakes.add(file, "[store] path is empty: name a file");
     if (const toml::node* raw = store.node("raw")) {
         if (const auto number = raw->value_exact<std::int64_t>(); number && *number >= 0)
             experiment.raw_per_cell = static_cast<std::size_t>(*number);
@@ -610,6 +627,17 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
         make_spiked_experiment(experiment, points, estimators, codecs, replicates);
     }
 
+    std::set<std::string> hashes;
+    for (const auto& cell : experiment.cells)
+        if (!hashes.insert(cell.hash()).second)
+            mistakes.add(sweep == nullptr ? *model : *sweep,
+                         fmt::format("two cells are the same ({}): a value stands twice", cell.label));
+    if (kind == "kv_dump")
+        for (const auto& [check, table] : checks)
+            mistakes.add(
+                *table,
+                fmt::format("check \"{}\": claims are about synthetic studies in this version, not dumps", check.name));
+    mistakes.throw_if_any();
     for (const auto& [check, table] : checks) {
         bool any = false;
         bool predicted = false;

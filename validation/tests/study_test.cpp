@@ -211,6 +211,68 @@ TEST(Engine, AddingACellOrAMethodChangesNoOtherNumber) {
     }
 }
 
+TEST(Engine, TheFailureBudgetHoldsOverResumes) {
+    Experiment experiment;
+    experiment.science = Json::object();
+    experiment.kind = "spiked";
+    experiment.batch = 10;
+    experiment.failure_budget = 0.01;
+    experiment.methods = {{"sample", "sample", "sample", std::nullopt, Json::object()}};
+    ExperimentCell cell;
+    cell.label = "cell";
+    cell.rows = cell.columns = 4;
+    cell.replicates = 60;
+    cell.params = Json::object({{"x", 1}});
+    experiment.cells = {cell};
+    experiment.worker = [](std::size_t) -> Experiment::Worker {
+        return [](std::uint64_t r) -> std::vector<Observation> {
+            if (r % 20 == 7) throw input_error("planted");
+            return {{0, 0, 0, 1.0}};
+        };
+    };
+    const std::string path = scratch("budget.spiked");
+    for (int attempt = 0; attempt < 6; ++attempt) {
+        Store store(path, experiment, "test", 1, Json::object());
+        EXPECT_EQ(run_experiment(experiment, store, {.threads = 1}), RunOutcome::too_many_failures) << attempt;
+    }
+    experiment.failure_budget = 0.1;
+    Store store(path, experiment, "test", 1, Json::object());
+    EXPECT_EQ(run_experiment(experiment, store, {.threads = 1}), RunOutcome::complete);
+    EXPECT_EQ(store.database().integer("SELECT n FROM v_summary"), 57);
+    EXPECT_EQ(store.database().integer("SELECT failed FROM v_summary"), 3);
+    EXPECT_EQ(store.database().integer("SELECT count(*) FROM failure"), 3);
+    Statement hash(store.database(), "SELECT cell_hash FROM cell");
+    ASSERT_TRUE(hash.step());
+    EXPECT_EQ(hash.text(0), cell.hash());
+}
+
+TEST(Engine, TheFalseAlarmRateIsSharedByAllChecks) {
+    const Study study = parse_study(small_study, "small.toml");
+    Store store(":memory:", study.experiment, "test", 2, Json::object());
+    run_experiment(study.experiment, store, {.threads = 2});
+    Statement alpha(store.database(), "SELECT sum(alpha), count(*) FROM verdict");
+    ASSERT_TRUE(alpha.step());
+    EXPECT_EQ(alpha.integer(1), 2);
+    EXPECT_NEAR(alpha.real(0), study.experiment.false_alarm, 1e-20);
+}
+
+TEST(StudyFile, UnitsAndRatesMeanWhatTheySay) {
+    const Study study = parse_study(small_study, "x", {.set = {{"model.signal.unit", "sqrt_n"}}});
+    for (const auto& limit : study.experiment.cells[0].limits)
+        if (limit.metric == "strength") {
+            EXPECT_NEAR(limit.value, 0.5 * std::sqrt(24.0), 1e-12);
+        }
+    ExperimentCell cell;
+    cell.rows = 512;
+    cell.columns = 1024;
+    for (const auto& [rate, factor] :
+         {std::pair{"n^-1/2", 0.5}, std::pair{"n^-2/3", std::pow(4.0, -2.0 / 3.0)}, std::pair{"n^-1", 0.25}}) {
+        std::string text = small_study;
+        text.replace(text.find("abs = 0.2"), 9, fmt::format("abs = 0.2, rate = \"{}\"", rate));
+        EXPECT_NEAR(parse_study(text, "x").experiment.checks.front().margin(cell, 1.0), 0.2 * factor, 1e-12) << rate;
+    }
+}
+
 TEST(Store, RefusesAnotherStudyAndSaysWhatDiffers) {
     const std::string path = scratch("other.spiked");
     const Study study = parse_study(small_study, "small.toml");
@@ -352,6 +414,8 @@ TEST(Verdict, FollowsTheIntervalAndTheMargin) {
     EXPECT_EQ(compare(1.00, 0.001, 1000, 1.0, 0.02, 1e-6).verdict, Verdict::pass);
     EXPECT_EQ(compare(1.05, 0.001, 1000, 1.0, 0.02, 1e-6).verdict, Verdict::fail);
     EXPECT_EQ(compare(0.95, 0.001, 1000, 1.0, 0.02, 1e-6).verdict, Verdict::fail);
+    // At many replicates Student's law is the normal one: z(0.975) = 1.959964, z(0.99) = 2.326348.
+    EXPECT_NEAR(compare(1.0, 0.001, 100000000, 1.0, 0.02, 0.05).detectable, 0.02 + (1.959964 + 2.326348) * 0.001, 1e-8);
     const Comparison straddles = compare(1.018, 0.001, 1000, 1.0, 0.02, 1e-6);
     EXPECT_EQ(straddles.verdict, Verdict::inconclusive);
     EXPECT_GT(straddles.needed, 1000U);
