@@ -179,10 +179,7 @@ int init(const Arguments& arguments) {
     }
     const std::string path = arguments.positionals.empty() ? kind + ".toml" : arguments.positionals.front();
     if (fs::exists(path)) throw write_error("{}: exists already (nothing is overwritten): give another name", path);
-    const std::string content = text->second;
-    sim::OutputFile file(path, content.size());
-    file.write(content);
-    file.commit();
+    sim::write_file(path, text->second);
     if (arguments.json())
         print_json(Json::object({{"schema", "spiked.init/1"}, {"kind", kind}, {"file", path}}));
     else
@@ -224,9 +221,7 @@ int export_store(const Arguments& arguments) {
         return 0;
     }
     keep_apart(arguments.text("--output"), arguments.positionals.front());
-    sim::OutputFile file(arguments.text("--output"), content.size());
-    file.write(content);
-    file.commit();
+    sim::write_file(arguments.text("--output"), content);
     return 0;
 }
 

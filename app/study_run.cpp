@@ -105,10 +105,7 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
     if (finished) finished(store.database());
     if (!run.junit_path.empty()) {
         make_folder(run.junit_path);
-        const std::string xml = reports::junit_xml(store.database());
-        sim::OutputFile file(run.junit_path, xml.size());
-        file.write(xml);
-        file.commit();
+        sim::write_file(run.junit_path, reports::junit_xml(store.database()));
     }
     if (!run.report_path.empty()) {
         make_folder(run.report_path);

@@ -337,10 +337,7 @@ private:
         for (const char c : figure.kind) kind += std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
         const std::string stem = (fs::path(options_.figure_folder) / fmt::format("figure-{}-{}", index, kind)).string();
         const auto write = [](const std::string& path, const std::string& text) {
-            if (text.empty()) return;
-            sim::OutputFile file(path, text.size());
-            file.write(text);
-            file.commit();
+            if (!text.empty()) sim::write_file(path, text);
         };
         write(stem + ".gp", figure.script);
         write(stem + ".csv", figure.csv);
@@ -717,9 +714,7 @@ std::string html_report(const std::string& store_path, const ReportOptions& opti
 
 void write_html_report(const std::string& store_path, const std::string& output_path, const ReportOptions& options) {
     const std::string page = html_report(store_path, options);
-    sim::OutputFile file(output_path, page.size());
-    file.write(page);
-    file.commit();
+    sim::write_file(output_path, page);
 }
 
 }  // namespace spiked::reports

@@ -316,11 +316,6 @@ std::string npy_bytes(const arma::mat& matrix) {
     return bytes;
 }
 
-void write_npy(const std::string& path, const arma::mat& matrix) {
-    const std::string bytes = npy_bytes(matrix);
-    OutputFile out(path, bytes.size());
-    out.write(bytes);
-    out.commit();
-}
+void write_npy(const std::string& path, const arma::mat& matrix) { write_file(path, npy_bytes(matrix)); }
 
 }  // namespace spiked::sim

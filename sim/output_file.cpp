@@ -84,4 +84,10 @@ void OutputFile::commit() {
     if (handle.number() >= 0) ::fsync(handle.number());
 }
 
+void write_file(const std::string& path, const std::string& content) {
+    OutputFile file(path, content.size());
+    file.write(content);
+    file.commit();
+}
+
 }  // namespace spiked::sim

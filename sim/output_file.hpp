@@ -32,4 +32,7 @@ private:
     FileDescriptor file_;
 };
 
+/// A whole file at once.
+void write_file(const std::string& path, const std::string& content);
+
 }  // namespace spiked::sim

@@ -8,7 +8,7 @@
 
 #include "sim/stream/normal.hpp"
 #include "validation/block_metrics.hpp"
-#include "validation/clustered_mean.hpp"
+#include "validation/tests/clustered_mean.hpp"
 #include "validation/parallel.hpp"
 
 namespace spiked::validation {

@@ -13,7 +13,7 @@
 #include "sim/stream/normal.hpp"
 #include "theory/base/error.hpp"
 #include "validation/claims.hpp"
-#include "validation/clustered_mean.hpp"
+#include "validation/tests/clustered_mean.hpp"
 #include "validation/engine.hpp"
 #include "validation/kv_measurement.hpp"
 #include "validation/verdict.hpp"

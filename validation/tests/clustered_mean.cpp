@@ -1,4 +1,4 @@
-#include "validation/clustered_mean.hpp"
+#include "validation/tests/clustered_mean.hpp"
 
 #include <cmath>
 
