@@ -4,12 +4,12 @@
 #include <limits>
 
 #include "estimators/empirical_law.hpp"
+#include "theory/finite_size.hpp"
 
 namespace spiked::estimators {
 namespace {
 
-/// 1/(2^{2/3} - 1): near a regular edge the j-th eigenvalue lies C (j/p)^{2/3} below it, so the edge follows from two.
-const double edge_factor = 1.0 / (std::cbrt(4.0) - 1.0);
+using theory::edge_extrapolation;
 
 /// Eigenvalues that stand in for the k largest noise eigenvalues, followed by the observed ones below them.
 std::vector<double> noise_eigenvalues(std::span<const double> lambda, std::size_t rank, std::size_t k,
@@ -17,7 +17,7 @@ std::vector<double> noise_eigenvalues(std::span<const double> lambda, std::size_
     if (imputation == Imputation::none) return {lambda.begin() + static_cast<std::ptrdiff_t>(rank), lambda.end()};
     std::vector<double> mu;
     const double anchor = lambda[rank + k];
-    const double reach = (lambda[rank + k] - lambda[rank + 2 * k]) * edge_factor;
+    const double reach = (lambda[rank + k] - lambda[rank + 2 * k]) * edge_extrapolation;
     for (std::size_t j = 1; j <= k; ++j) {
         const double index = imputation == Imputation::from_j ? static_cast<double>(j) : static_cast<double>(j - 1);
         mu.push_back(anchor + (1.0 - std::pow(index / static_cast<double>(k), 2.0 / 3.0)) * reach);
@@ -40,14 +40,6 @@ Shrinkage unshrunk(std::span<const double> singular_values, std::size_t rank, st
 
 }  // namespace
 
-std::size_t pilot_count(std::size_t side) {
-    if (side < 3) return 0;
-    const double p = static_cast<double>(side);
-    const double log_log = std::log(std::log(p));
-    const double exponent = log_log > 2.01 ? 1.0 / log_log : 1.0 / 2.01;
-    return static_cast<std::size_t>(std::floor(std::pow(p, exponent)));
-}
-
 Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const EOptShrinkOptions& options) {
     const std::size_t p = shape.short_side();
     Shrinkage result;
@@ -67,7 +59,7 @@ Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const
     }
 
     const std::size_t side = options.pilot_from_columns ? shape.columns : p;
-    std::size_t k = pilot_count(side);
+    std::size_t k = theory::pilot_count(side);
     if (2 * k + 1 > p) k = (p - 1) / 2;
     if (k == 0) {
         result.note = "too few singular values for an edge estimate (at least 3 are needed)";
@@ -75,7 +67,7 @@ Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const
     }
 
     // Step 1: bulk edge and rank.
-    const double edge = lambda[k] + (lambda[k] - lambda[2 * k]) * edge_factor;
+    const double edge = lambda[k] + (lambda[k] - lambda[2 * k]) * edge_extrapolation;
     if (edge == 0.0)
         return unshrunk(singular_values, std::min(above_rounding, options.rank.value_or(above_rounding)),
                         "the block is exactly of low rank: nothing to shrink");

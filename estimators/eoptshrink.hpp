@@ -29,7 +29,4 @@ struct EOptShrinkOptions {
 /// 1e-150 to 1e150. Cost O(p rank).
 [[nodiscard]] Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const EOptShrinkOptions& = {});
 
-/// Pilot count k = floor(p^c), c = 1/2.01 until log log p passes 2.01, then 1/log log p; 0 for p < 3.
-[[nodiscard]] std::size_t pilot_count(std::size_t side);
-
 }  // namespace spiked::estimators

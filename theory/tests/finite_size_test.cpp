@@ -1,6 +1,8 @@
 #include "theory/finite_size.hpp"
 
+#include <array>
 #include <cmath>
+#include <numbers>
 
 #include "theory/tests/reference.hpp"
 #include "theory/tracy_widom.hpp"
@@ -42,7 +44,7 @@ TEST(FiniteSize, WhiteFluctuationIsTheCentredAndScaledLawOfJohnstone) {
 }
 
 TEST(FiniteSize, RulesRaiseTheFalseAlarmsTheyPromise) {
-    const FiniteSize theory = finite_size(white(), 128, 128, 0.01);
+    const FiniteSize theory = finite_size(white(), 128, 128, {}, 0.01);
     const RankRule& test = rule(theory, "tw-test:level=0.01");
     EXPECT_NEAR(test.false_alarm_probability, 0.01, 1e-12);
     EXPECT_NEAR(test.expected_false_alarms, 0.01, 1e-4);
@@ -61,8 +63,167 @@ TEST(FiniteSize, TheMarginDependsOnTheShortSideOnly) {
 }
 
 TEST(FiniteSize, AGenerousLevelNeverAsksForLessThanTheThreshold) {
-    const FiniteSize theory = finite_size(white(), 128, 128, 0.9);
+    const FiniteSize theory = finite_size(white(), 128, 128, {}, 0.9);
     EXPECT_EQ(rule(theory, "tw-test:level=0.9").smallest_strength, white().detection_threshold());
+}
+
+// theory.md C6 and C7: simulated bias of the edge estimate and mean false rank, pure noise, n = d = 128 (200 trials).
+TEST(FiniteSize, EstimatedEdgeAndItsFalseAlarmsMatchTheSimulatedTables) {
+    constexpr std::size_t size = 128;
+    const auto ar = [&](double rho) { return toeplitz_ar1_spectrum(rho, size); };
+    const Spectrum exponential = exponential_spectrum(3.0, size);
+    struct Row {
+        Spectrum row;
+        Spectrum column;
+        double bias;
+    };
+    const Row table[] = {{identity_spectrum(), identity_spectrum(), -0.05},
+                         {ar(0.5), identity_spectrum(), -0.15},
+                         {identity_spectrum(), exponential, -0.16},
+                         {ar(0.7), identity_spectrum(), -0.26},
+                         {ar(0.5), exponential, -0.26},
+                         {ar(0.7), ar(0.7), -0.50}};
+    for (const Row& row : table) {
+        const SeparableLaw law(row.row, row.column, AspectRatio(1.0));
+        const FiniteSize theory = finite_size(law, size, size);
+        ASSERT_TRUE(theory.edge_estimate);
+        EXPECT_NEAR(theory.edge_estimate->value / law.bulk_edge().value - 1.0, row.bias, 0.02);
+    }
+    const auto false_alarms = [&](const Spectrum& row, const Spectrum& column) {
+        return rule(finite_size(SeparableLaw(row, column, AspectRatio(1.0)), size, size), "eoptshrink")
+            .estimated->expected_false_alarms;
+    };
+    EXPECT_NEAR(false_alarms(ar(0.7), ar(0.7)), 3.0, 0.2);
+    EXPECT_NEAR(false_alarms(ar(0.7), identity_spectrum()), 0.94, 0.2);
+    EXPECT_LT(false_alarms(identity_spectrum(), identity_spectrum()), 0.005);
+    // White-noise methods under colour: the note counts 19 to 22 pure-noise eigenvalues above the white edge at 256.
+    const SeparableLaw coloured(toeplitz_ar1_spectrum(0.5, 256), identity_spectrum(), AspectRatio(1.0));
+    EXPECT_GT(rule(finite_size(coloured, 256, 256), "gd-shrink").expected_false_alarms, 15.0);
+}
+
+TEST(FiniteSize, WhiteRulesOfTheLiteratureHaveTheirThresholds) {
+    // spectral.md 4: lambda*, in units where the long side has noise variance 1/q.
+    const double table[][2] = {{0.1, 1.581648395319685}, {0.5, 1.978599053753103}, {1.0, 2.309401076758503}};
+    for (const auto& [beta, hard] : table) {
+        const auto rows = static_cast<std::size_t>(100 * beta + 0.5);
+        const FiniteSize flat = finite_size(white(beta), rows, 100);
+        EXPECT_NEAR(rule(flat, "gd-hard").cutoff.value, hard * hard, 1e-11);
+        EXPECT_NEAR(rule(flat, "gd-shrink").cutoff.value, std::pow(1.0 + std::sqrt(beta), 2), 1e-12);
+        // ScreeNOT is the same threshold in white noise, found from the transforms instead.
+        EXPECT_NEAR(rule(flat, "screenot").cutoff.value, hard * hard, 1e-9);
+        const FiniteSize tall = finite_size(white(1.0 / beta), 100, rows);
+        EXPECT_NEAR(rule(tall, "gd-hard").cutoff.value, hard * hard / beta, 1e-10);
+        EXPECT_NEAR(rule(tall, "screenot").cutoff.value, hard * hard / beta, 1e-8);
+    }
+    const FiniteSize theory = finite_size(white(), 128, 128);
+    EXPECT_NEAR(rule(theory, "eoptshrink:paper").cutoff.value, 4.0 * std::sqrt(1.0 + std::pow(128.0, -1.0 / 3.0)),
+                1e-12);
+    EXPECT_FALSE(rule(theory, "gd-hard").estimated);
+    EXPECT_FALSE(rule(finite_size(white(), 2, 2), "eoptshrink").estimated);  // no pilot
+}
+
+TEST(FiniteSize, PilotCountMatchesItsTable) {
+    const std::size_t table[][2] = {{2, 0},    {16, 3},   {32, 5},    {64, 7},    {128, 11},
+                                    {256, 15}, {512, 22}, {1024, 31}, {2048, 42}, {4096, 50}};
+    for (const auto& [side, k] : table) EXPECT_EQ(pilot_count(side), k) << side;
+}
+
+// Moments of the white law by quadrature, and the whole error propagation redone by differences: the outlier and the
+// overlaps as functions of the six bilinear forms, each moved by a little.
+TEST(FiniteSize, SpikeFluctuationsAreTheLinearisedResponseToTheBilinearForms) {
+    const double beta = 0.5;
+    const SeparableLaw law = white(beta);
+    const std::size_t rows = 256;
+    const std::size_t columns = 512;
+    for (const double ratio : {1.3, 2.0, 5.0}) {
+        const SignalStrength strength{ratio * law.detection_threshold().value};
+        const SpikeFluctuation found = spike_fluctuation(law, strength, rows, columns);
+        const double z0 = law.spike(strength).outlier.value;
+        const BulkDistribution bulk(law);
+        // int g over the law, midpoint rule in the angle between the edges: exponentially accurate for smooth g.
+        const auto integrate = [&](auto g) {
+            constexpr int points = 4000;
+            const double lower = bulk.lower_edge().value;
+            const double upper = bulk.upper_edge().value;
+            double sum = 0.0;
+            for (int i = 0; i < points; ++i) {
+                const double angle = std::numbers::pi * (i + 0.5) / points;
+                const double x = 0.5 * (lower + upper) - 0.5 * (upper - lower) * std::cos(angle);
+                const double density = std::sqrt((upper - x) * (x - lower)) / (2.0 * std::numbers::pi * beta * x);
+                sum += g(x) * density * 0.5 * (upper - lower) * std::sin(angle) * std::numbers::pi / points;
+            }
+            return sum;
+        };
+        // The spiked equations with the six forms added to their limits, linear in z - z0 as the forms are.
+        using Forms = std::array<double, 6>;
+        const double D = strength.value;
+        const auto m1 = [&](double z) { return integrate([&](double x) { return 1.0 / (x - z); }); };
+        const auto pair = [&](double z, const Forms& e) {
+            const double left = m1(z) + e[0] + e[1] * (z - z0);
+            const double right = beta * m1(z) - (1.0 - beta) / z + e[2] + e[3] * (z - z0);
+            const double cross = e[4] + e[5] * (z - z0);
+            return std::array<double, 3>{left, right, (1.0 + D * cross) * (1.0 + D * cross) - D * D * z * left * right};
+        };
+        const auto observe = [&](const Forms& e) {
+            double z = z0;
+            const double h = 1e-4 * z0;
+            double slope = 0.0;
+            for (int i = 0; i < 8; ++i) {
+                slope = (pair(z + h, e)[2] - pair(z - h, e)[2]) / (2.0 * h);
+                z -= pair(z, e)[2] / slope;
+            }
+            const auto last = pair(z, e);
+            return std::array<double, 3>{z, -last[0] / slope, -last[1] / slope};
+        };
+        // Covariances of the forms: int f g - int f int g for Haar coordinates, f, g = 1/(x - z0), 1/(x - z0)^2.
+        const auto moment = [&](int j) { return integrate([&](double x) { return std::pow(x - z0, -j); }); };
+        const auto right_moment = [&](int j) { return beta * moment(j) + (1.0 - beta) * std::pow(-z0, -j); };
+        const auto weighted = [&](int j) { return integrate([&](double x) { return x * std::pow(x - z0, -j); }); };
+        std::array<std::array<double, 3>, 6> response{};
+        for (std::size_t i = 0; i < 6; ++i) {
+            Forms e{};
+            e[i] = 1e-5 * std::abs(i % 2 == 0 ? 1.0 / z0 : 1.0 / z0 / z0);
+            const auto up = observe(e);
+            const double size = e[i];
+            e[i] = -e[i];
+            const auto down = observe(e);
+            for (std::size_t k = 0; k < 3; ++k) response[i][k] = (up[k] - down[k]) / (2.0 * size);
+        }
+        const double expected[] = {found.outlier, found.overlap_left, found.overlap_right};
+        for (std::size_t k = 0; k < 3; ++k) {
+            double variance = 0.0;
+            for (int i = 1; i <= 2; ++i) {
+                for (int j = 1; j <= 2; ++j) {
+                    const auto a = static_cast<std::size_t>(i - 1);
+                    const auto b = static_cast<std::size_t>(j - 1);
+                    variance += response[a][k] * response[b][k] * 2.0 / rows * (moment(i + j) - moment(i) * moment(j));
+                    variance += response[2 + a][k] * response[2 + b][k] * 2.0 / columns *
+                                (right_moment(i + j) - right_moment(i) * right_moment(j));
+                    variance += response[4 + a][k] * response[4 + b][k] * weighted(i + j) / columns;
+                }
+            }
+            EXPECT_NEAR(std::sqrt(variance) / expected[k], 1.0, 2e-4) << ratio << " " << k;
+        }
+    }
+}
+
+TEST(FiniteSize, FluctuationsShrinkLikeTheRootOfTheSizeAndSwapWithTheSides) {
+    const SeparableLaw law(toeplitz_ar1_spectrum(0.5, 64), exponential_spectrum(2.0, 64), AspectRatio(0.5));
+    const SeparableLaw turned(exponential_spectrum(2.0, 64), toeplitz_ar1_spectrum(0.5, 64), AspectRatio(2.0));
+    const SignalStrength strength{1.7 * law.detection_threshold().value};
+    const SpikeFluctuation small = spike_fluctuation(law, strength, 64, 128);
+    const SpikeFluctuation large = spike_fluctuation(law, strength, 256, 512);
+    EXPECT_NEAR(small.outlier / large.outlier, 2.0, 1e-12);
+    EXPECT_NEAR(small.overlap_left / large.overlap_left, 2.0, 1e-12);
+    // The transposed block in its own units: variance 1/n instead of 1/d, so strengths carry sqrt(d/n).
+    const SpikeFluctuation other = spike_fluctuation(turned, {strength.value * std::sqrt(2.0)}, 128, 64);
+    EXPECT_NEAR(other.outlier / 2.0 / small.outlier, 1.0, 1e-5);
+    EXPECT_NEAR(other.overlap_left / small.overlap_right, 1.0, 1e-5);
+    EXPECT_NEAR(other.overlap_right / small.overlap_left, 1.0, 1e-5);
+    EXPECT_FALSE(spike_fluctuation(law, {1.01 * law.detection_threshold().value}, 64, 128).reliable);
+    EXPECT_TRUE(small.reliable);
+    expect_refused([&] { (void)spike_fluctuation(law, {0.5 * law.detection_threshold().value}, 64, 128); },
+                   "not above the threshold");
 }
 
 TEST(FiniteSize, SaysWhenTheEdgeIsIrregular) {
@@ -73,7 +234,7 @@ TEST(FiniteSize, SaysWhenTheEdgeIsIrregular) {
 TEST(FiniteSize, RefusesSizesThatDoNotFitTheLaw) {
     expect_refused([] { (void)finite_size(white(), 64, 128); }, "64x128 does not fit the law");
     expect_refused([] { (void)finite_size(white(), 0, 128); }, "0x128");
-    expect_refused([] { (void)finite_size(white(), 128, 128, 0.0); }, "strictly between 0 and 1");
+    expect_refused([] { (void)finite_size(white(), 128, 128, {}, 0.0); }, "strictly between 0 and 1");
 }
 
 }  // namespace
