@@ -89,6 +89,7 @@ void remark(const Arguments& arguments, std::string_view text);
 [[nodiscard]] Command show_command();
 [[nodiscard]] Command export_command();
 [[nodiscard]] Command list_command();
+[[nodiscard]] Command bench_theory_command();
 [[nodiscard]] Command doctor_command();
 
 }  // namespace spiked::app

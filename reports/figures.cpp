@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "reports/gnuplot.hpp"
+#include "sim/output_file.hpp"
+#include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 
 namespace spiked::reports {
@@ -74,6 +76,15 @@ void draw(Figure& figure) {
             "gnuplot is not installed, so the picture is missing (Debian: apt-get install gnuplot-nox, "
             "then spiked report); the data table has its numbers" +
             (figure.problem.empty() ? std::string() : ". " + figure.problem);
+}
+
+void write_picture(const Figure& figure, const std::string& path) {
+    const PictureFormat format = picture_format(path);
+    if (figure.script.empty()) throw input_error("{}: not written ({})", path, figure.problem);
+    const auto picture = run_gnuplot(picture_script(figure.script, format));
+    if (!picture)
+        throw write_error("{}: cannot be drawn (gnuplot is not installed): install it (Debian: gnuplot-nox)", path);
+    sim::write_file(path, *picture);
 }
 
 std::string text_of(const Json& spec, std::string_view key, const std::string& fallback) {

@@ -59,6 +59,9 @@ struct FigureKind {
 
 /// Runs gnuplot on figure.script; without gnuplot the figure says so.
 void draw(Figure& figure);
+/// The picture as a file of the format that its extension says (.svg, .png or .pdf), whole or not at all. Throws
+/// usage_error for another extension, input_error for a figure without a picture, write_error without gnuplot too.
+void write_picture(const Figure& figure, const std::string& path);
 /// A text member of the JSON, or the fallback.
 [[nodiscard]] std::string text_of(const Json& spec, std::string_view key, const std::string& fallback = "");
 /// `a,b\n` with quotes where needed; numbers with every digit.

@@ -94,6 +94,24 @@ void remove_unused_shapes(std::string& text) {
     text.replace(start + 6, end - start - 6, "\n" + kept);
 }
 
+/// Drawn to its end, in any of the formats.
+bool is_complete(const std::string& picture) {
+    const std::string_view end =
+        std::string_view(picture).substr(picture.size() - std::min<std::size_t>(picture.size(), 16));
+    return end.find("</svg>") != end.npos || end.find("IEND") != end.npos || end.find("%%EOF") != end.npos;
+}
+
+/// The same script gives the same bytes: the one date of a PDF becomes blanks, which move nothing.
+void remove_date(std::string& picture) {
+    if (!picture.starts_with("%PDF")) return;
+    const std::size_t start = picture.rfind("/CreationDate (");
+    if (start == std::string::npos) return;
+    const std::size_t end = std::min(picture.find(')', start), picture.size() - 1);
+    picture.replace(start, end + 1 - start, end + 1 - start, ' ');
+}
+
+constexpr std::string_view page_terminal = "set terminal svg size ";
+
 }  // namespace
 
 std::string quoted(std::string_view text) {
@@ -137,12 +155,56 @@ std::optional<std::string> run_gnuplot(const std::string& script) {
     }
     if (WIFEXITED(ended) && WEXITSTATUS(ended) == 127) return std::nullopt;
     std::string picture = whole(output.get());
-    if (!WIFEXITED(ended) || WEXITSTATUS(ended) != 0 || picture.find("</svg>") == std::string::npos) {
+    if (!WIFEXITED(ended) || WEXITSTATUS(ended) != 0 || !is_complete(picture)) {
         std::string why = whole(errors.get());
+        if (why.find("unknown or ambiguous terminal") != std::string::npos)
+            throw write_error("this gnuplot cannot draw such a picture (it was built without Cairo): write .svg");
         std::replace(why.begin(), why.end(), '\n', ' ');
         throw bug("gnuplot refuses the script of a figure ({})", why.substr(0, 400));
     }
+    remove_date(picture);
     return picture;
+}
+
+PictureFormat picture_format(const std::string& path) {
+    const std::size_t last = path.find_last_of("./");
+    std::string extension = last != std::string::npos && path[last] == '.' ? path.substr(last) : "";
+    for (char& c : extension)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (extension == ".svg") return PictureFormat::svg;
+    if (extension == ".png") return PictureFormat::png;
+    if (extension == ".pdf") return PictureFormat::pdf;
+    throw usage_error("{}: no format of a picture ({}): end the name in .svg, .png or .pdf", path,
+                      extension.empty() ? "the name has no extension" : extension + " is not known");
+}
+
+std::string picture_script(const std::string& script, PictureFormat format) {
+    const std::size_t start = script.find(page_terminal);
+    const std::size_t end = script.find('\n', start);
+    int width = 0;
+    int height = 0;
+    if (start == std::string::npos || end == std::string::npos ||
+        std::sscanf(script.c_str() + start + page_terminal.size(), "%d,%d", &width, &height) != 2)
+        throw bug("the script of a figure sets no size");
+    // Cairo's letters are wider and its dashes longer than those of a browser.
+    std::string terminal;
+    switch (format) {
+        case PictureFormat::svg:
+            terminal = fmt::format("{}{},{} dynamic", page_terminal, width, height);
+            break;
+        case PictureFormat::png:
+            terminal =
+                fmt::format("set terminal pngcairo size {},{} fontscale 1.7 linewidth 2 pointscale 2.4 dashlength 0.6",
+                            2 * width, 2 * height);
+            break;
+        case PictureFormat::pdf:
+            terminal =
+                fmt::format("set terminal pdfcairo size {:.4f}in,{:.4f}in fontscale 0.64 linewidth 1.5 pointscale 0.9",
+                            width / 96.0, height / 96.0);
+            break;
+    }
+    terminal += " noenhanced font 'sans-serif,13' background rgb 'white'";
+    return script.substr(0, start) + terminal + script.substr(end);
 }
 
 std::string inline_svg(const std::string& svg, const std::string& id, std::string_view title,
@@ -193,16 +255,21 @@ SeriesStyle series_style(std::size_t index) {
 }
 
 std::string panel_script(std::string_view title, const std::string& data, const std::string& settings,
-                         const std::vector<Panel>& panels, const std::vector<LegendEntry>& legend) {
+                         const std::vector<Panel>& panels, const std::vector<LegendEntry>& legend,
+                         std::string_view heading) {
     // Sizes in pixels of the drawing; the page scales it.
     constexpr int left = 80;
     constexpr int right = 16;
-    constexpr int top = 36;
+    std::size_t own_rows = 0;
+    for (const auto& panel : panels) own_rows = std::max(own_rows, panel.legend.size());
+    const int own_legend = own_rows == 0 ? 0 : 14 + 20 * static_cast<int>(own_rows);
+    const int top = 36 + own_legend;
     constexpr int bottom = 62;  // less, and gnuplot leaves out the label of the axis
+    const int heading_height = heading.empty() ? 0 : 34;
     const int columns = panels.size() == 1 ? 1 : panels.size() == 2 || panels.size() == 4 ? 2 : 3;
     const int rows = (static_cast<int>(panels.size()) + columns - 1) / columns;
     const int panel_width = columns == 1 ? 680 : columns == 2 ? 500 : 350;
-    const int panel_height = columns == 1 ? 420 : columns == 2 ? 350 : 290;
+    const int panel_height = (columns == 1 ? 420 : columns == 2 ? 350 : 290) + own_legend;
     const int width = columns * panel_width;
     std::size_t longest = 0;
     for (const auto& entry : legend) longest = std::max(longest, entry.label.size());
@@ -210,13 +277,14 @@ std::string panel_script(std::string_view title, const std::string& data, const 
         std::clamp(width / (60 + 8 * static_cast<int>(longest)), 1, std::max(1, static_cast<int>(legend.size())));
     const int legend_rows = (static_cast<int>(legend.size()) + legend_columns - 1) / legend_columns;
     const int legend_height = legend.empty() ? 0 : 12 + 19 * legend_rows;
-    const int height = rows * panel_height + legend_height;
+    const int height = rows * panel_height + legend_height + heading_height;
 
     std::string script = fmt::format(
         "# {}\n# gnuplot THIS_FILE > figure.svg\nset encoding utf8\n"
-        "set terminal svg size {},{} dynamic noenhanced font 'sans-serif,13'\n{}"
-        "set border 3\nset tics nomirror\nset grid lc rgb '#999999' lw 0.4 dt 3\nunset key\nset multiplot\n",
-        quoted(title), width, height, data);
+        "{}{},{} dynamic noenhanced font 'sans-serif,13'\n{}"
+        "set border 3\nset tics nomirror\nset grid lc rgb '#999999' lw 0.4 dt 3\nunset key\nset multiplot{}\n",
+        quoted(title), page_terminal, width, height, data,
+        heading.empty() ? "" : fmt::format(" title {} font ',14'", quoted(heading)));
     const auto margins = [&](int x0, int x1, int y0, int y1) {
         const auto share = [](int part, int of) { return static_cast<double>(part) / of; };
         return fmt::format(
@@ -230,7 +298,7 @@ std::string panel_script(std::string_view title, const std::string& data, const 
         script += fmt::format(
             "unset border\nunset tics\nset key at screen 0.5,{:.6f} center top horizontal maxcols {} samplen 3\n"
             "plot [0:1] [0:1] ",
-            1.0 - 4.0 / height, legend_columns);
+            1.0 - (4.0 + heading_height) / height, legend_columns);
         for (std::size_t i = 0; i < legend.size(); ++i)
             script += fmt::format("{}2 with {} title {}", i == 0 ? "" : ", ", legend[i].style, quoted(legend[i].label));
         script += "\nunset key\nset border 3\nset xtics nomirror\nset ytics nomirror\n";
@@ -238,12 +306,24 @@ std::string panel_script(std::string_view title, const std::string& data, const 
     script += settings;
     for (std::size_t i = 0; i < panels.size(); ++i) {
         const int column = static_cast<int>(i) % columns;
-        const int from_top = legend_height + static_cast<int>(i) / columns * panel_height;
+        const int from_top = heading_height + legend_height + static_cast<int>(i) / columns * panel_height;
         script += margins(column * panel_width + left, (column + 1) * panel_width - right,
                           height - from_top - panel_height + bottom, height - from_top - top);
-        script += fmt::format("set title {} offset 0,-0.6\n{}plot ", quoted(panels[i].title), panels[i].settings);
+        if (own_legend > 0) {
+            const auto screen = [&](int pixels) { return static_cast<double>(pixels) / height; };
+            script +=
+                fmt::format("set title {} offset 0,screen {:.6f}\n", quoted(panels[i].title), screen(own_legend - 8));
+            script += fmt::format(
+                "set key at screen {:.6f},{:.6f} left top vertical maxrows {} Left reverse samplen 3 noautotitle\n",
+                static_cast<double>(column * panel_width + left) / width, 1.0 - screen(from_top + 30), own_rows);
+        } else {
+            script += fmt::format("set title {} offset 0,-0.6\n", quoted(panels[i].title));
+        }
+        script += panels[i].settings + "plot ";
         for (std::size_t j = 0; j < panels[i].plots.size(); ++j)
             script += (j == 0 ? "" : ", \\\n  ") + panels[i].plots[j];
+        for (const auto& entry : panels[i].legend)
+            script += fmt::format(", \\\n  NaN with {} title {}", entry.style, quoted(entry.label));
         script += "\n";
     }
     return script + "unset multiplot\n";

@@ -10,8 +10,16 @@ namespace spiked::reports {
 [[nodiscard]] std::string quoted(std::string_view text);
 
 /// Runs `gnuplot` on the script, with its own defaults and none of the user's, and returns what it draws. Nothing when
-/// there is no gnuplot. Throws bug when gnuplot refuses the script. Cost: a process of about 20 ms.
+/// there is no gnuplot. Throws bug when gnuplot refuses the script, write_error when it was built without the format.
+/// Cost: a process of about 20 ms.
 [[nodiscard]] std::optional<std::string> run_gnuplot(const std::string& script);
+
+enum class PictureFormat { svg, png, pdf };
+/// What the extension says, in either case. Throws usage_error for another.
+[[nodiscard]] PictureFormat picture_format(const std::string& path);
+
+/// The script of panel_script for a file of its own: that format on white, PNG at two pixels for one.
+[[nodiscard]] std::string picture_script(const std::string& script, PictureFormat format);
 
 /// gnuplot's SVG made fit for a page: ids prefixed by `id`, black in currentColor, title and description for those who
 /// cannot see it, and what nothing refers to left out.
@@ -30,16 +38,19 @@ struct LegendEntry {
     std::string style;  ///< `points pt 6 lc rgb '...'`
 };
 
-/// One set of axes: `settings` are lines of script, `plots` the parts of one plot command.
+/// One set of axes: `settings` are lines of script, `plots` the parts of one plot command, `legend` what stands under
+/// the title of this panel alone.
 struct Panel {
     std::string title;
     std::string settings;
     std::vector<std::string> plots;
+    std::vector<LegendEntry> legend = {};
 };
 
 /// A script that draws the panels in a grid under one legend as SVG of a size that follows from them.
-/// `data` holds the data blocks the plots read, `settings` what all panels share.
+/// `data` holds the data blocks the plots read, `settings` what all panels share, `heading` a line drawn on top.
 [[nodiscard]] std::string panel_script(std::string_view title, const std::string& data, const std::string& settings,
-                                       const std::vector<Panel>& panels, const std::vector<LegendEntry>& legend);
+                                       const std::vector<Panel>& panels, const std::vector<LegendEntry>& legend,
+                                       std::string_view heading = "");
 
 }  // namespace spiked::reports

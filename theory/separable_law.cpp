@@ -152,10 +152,11 @@ SeparableLaw::CurvePoint SeparableLaw::point_with_strength(double strength) cons
 }
 
 SeparableLaw::CurvePoint SeparableLaw::point_with_eigenvalue(Eigenvalue z) const {
-    if (!(z.value >= edge_.z) || !std::isfinite(z.value))
+    constexpr double most = 1e140;  // as for strengths
+    if (!(z.value >= edge_.z && z.value < most * edge_.z && std::isfinite(z.value)))
         throw usage_error(
-            "eigenvalue {} is not usable here (below the bulk edge {}, or not finite): give one at or "
-            "above the edge",
+            "eigenvalue {} is not usable here (it lies below the bulk edge {}, beyond 1e140 of it, or is not finite): "
+            "give one from the edge up",
             z.value, edge_.z);
     if (z.value == edge_.z) return edge_;
     // log z(t) is convex in log t with its minimum at the edge; this guess is exact for white noise.
@@ -173,8 +174,13 @@ SeparableLaw::CurvePoint SeparableLaw::point_with_eigenvalue(Eigenvalue z) const
 
 SpikePrediction SeparableLaw::spike(SignalStrength strength) const {
     const double d = strength.value;
-    if (!(d >= 0.0 && d < 1e150))  // its square must be a number too
-        throw usage_error("strength {} is not usable (a singular value lies between 0 and 1e150): give one", d);
+    constexpr double most =
+        1e70;  // beyond it squares of t, which is (threshold / strength)^2, leave the range of a double
+    const double limit = std::min(most * threshold_, 1e150);  // the square must be a number too
+    if (!(d >= 0.0 && d < limit))
+        throw usage_error(
+            "strength {} is not usable (from 0 up to 1e70 detection thresholds, {:.3g}): give one in between", d,
+            limit);
     SpikePrediction result;
     result.strength = strength;
     result.detectable = d > threshold_;

@@ -68,7 +68,7 @@ public:
     /// they lie beyond the edge of the law without them. Cost: up to 16 edge solves.
     [[nodiscard]] EdgeRegularity edge_regularity(double few = 3.0 / 128.0) const;
 
-    /// Throws usage_error on a strength that is negative, 1e150 or more, or not a number.
+    /// Throws usage_error on a strength that is negative, 1e70 thresholds or more, or not a number.
     [[nodiscard]] SpikePrediction spike(SignalStrength strength) const;
 
     /// The strength whose outlier lies there; the threshold at the edge. Conditioned like a square root near the

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <filesystem>
+#include <numbers>
 
 #include "app/tests/process.hpp"
 #include "sim/npy.hpp"
@@ -63,9 +65,104 @@ TEST(TheoryCommand, SizeAddsWhatTheLimitLeavesOut) {
     EXPECT_NEAR(number(finite, "top_noise_shift"), -1.2065335745820 * unit, 1e-9);
     EXPECT_NEAR(number(finite, "edge_fluctuation"), std::sqrt(1.607781034581) * unit, 1e-9);
     const auto& rules = *finite.find("rank_rules")->items();
-    ASSERT_EQ(rules.size(), 3U);
+    ASSERT_EQ(rules.size(), 8U);
+    EXPECT_EQ(*rules[0].find("name")->string(), "eoptshrink");
     EXPECT_NEAR(number(rules[0], "cutoff"), 4.0 * (1.0 + std::pow(128.0, -1.0 / 3.0)), 1e-9);
     EXPECT_NEAR(number(rules[0], "smallest_strength"), 1.54, 0.005);  // research note theory.md C7
+    // C6: the edge estimate is 5 % low in white noise of this size.
+    EXPECT_NEAR(number(finite, "edge_estimate"), 3.8, 0.05);
+    EXPECT_NEAR(number(*rules[0].find("edge_estimated"), "cutoff"), 3.8 * (1.0 + std::pow(128.0, -1.0 / 3.0)), 0.06);
+    EXPECT_TRUE(rules[5].find("edge_estimated")->is_null());
+    EXPECT_EQ(finite.find("spikes")->items()->size(), 0U);
+}
+
+TEST(TheoryCommand, AnswersAboutTheBulkAreTheMarchenkoPasturOnesForWhiteNoise) {
+    const Json json = spiked("theory --aspect 0.25 --density 9 --quantile 0,0.5,1 --stieltjes 1,0.5 --json").json();
+    EXPECT_NEAR(number(json, "lower_edge"), 0.25, 1e-14);
+    EXPECT_NEAR(number(json, "median"), 0.916004070686612, 1e-12);  // research note spectral.md 4
+    EXPECT_EQ(number(json, "mass_at_zero"), 0.0);
+    const auto& quantiles = *json.find("quantiles")->items();
+    ASSERT_EQ(quantiles.size(), 3U);
+    EXPECT_NEAR(number(quantiles[0], "eigenvalue"), 0.25, 1e-14);
+    EXPECT_NEAR(number(quantiles[1], "eigenvalue"), number(json, "median"), 1e-15);
+    EXPECT_NEAR(number(quantiles[2], "eigenvalue"), 2.25, 1e-14);
+    const auto& curve = *json.find("density")->items();
+    ASSERT_EQ(curve.size(), 9U);
+    EXPECT_NEAR(number(curve[4], "x"), 1.25, 1e-14);
+    EXPECT_NEAR(number(curve[4], "density"), 1.0 / (2.0 * std::numbers::pi * 0.25 * 1.25), 1e-13);
+    EXPECT_EQ(number(curve[8], "cdf"), 1.0);
+    // The quadratic of the Marchenko-Pastur law: beta z m^2 + (z + beta - 1) m + 1 = 0.
+    const auto& left = *json.find("stieltjes")->find("left")->items();
+    const std::complex<double> m(number(left[0]), number(left[1]));
+    const std::complex<double> z(1.0, 0.5);
+    EXPECT_LT(std::abs(0.25 * z * m * m + (z + 0.25 - 1.0) * m + 1.0), 1e-14);
+    EXPECT_GT(m.imag(), 0.0);
+}
+
+TEST(TheoryCommand, PredictsQuantizersOfTheWidthsAsked) {
+    const Json json = spiked("theory --size 128x128 --bits 2,4 --json").json();
+    const Json& quantization = *json.find("quantization");
+    EXPECT_EQ(number(quantization, "cols"), 128);
+    const auto& rows = *quantization.find("by_bits")->items();
+    ASSERT_EQ(rows.size(), 2U);
+    // research note quantizers.md 2: sphere of dimension 128, and the normal law.
+    EXPECT_NEAR(number(rows[0], "distortion"), .116000070275, 1e-12);
+    EXPECT_NEAR(number(rows[1], "distortion_normal"), .0095010080081918861, 1e-15);
+    EXPECT_NEAR(number(rows[0], "distortion_entropy_coded"), .088941, 1e-6);
+    EXPECT_EQ(number(rows[0], "distortion_shannon"), 1.0 / 16.0);
+    const Json& plain = rows[0].find("quantizers")->items()->front();
+    EXPECT_EQ(*plain.find("name")->string(), "tq-mse");
+    EXPECT_NEAR(number(plain, "relative_l2"), std::sqrt(.116000070275), 1e-12);
+    EXPECT_NEAR(number(plain, "bits_per_entry"), 2.125, 1e-15);
+    // Half of the energy left, rank 1: factors of 4 bits and a singular value of 16.
+    const Json half = spiked("theory --aspect 1 --bits 2 --residual-energy 0.5 --rank 1 --json").json();
+    const Json& after =
+        half.find("quantization")->find("by_bits")->items()->front().find("quantizers")->items()->front();
+    EXPECT_NEAR(number(after, "relative_l2"), std::sqrt(.5 * .116000070275), 1e-12);
+    EXPECT_NEAR(number(after, "bits_per_entry"), 2.125 + (4.0 * 256.0 + 16.0) / 16384.0, 1e-12);
+}
+
+TEST(TheoryCommand, PlotsInTheFormatOfTheExtension) {
+    for (const auto& [name, magic] :
+         {std::pair{"transition.svg", "<?xml"}, {"transition.png", "\x89PNG"}, {"transition.pdf", "%PDF"}}) {
+        const Outcome drawn = spiked("theory --aspect 1 --strength 2 --plot " + scratch(name));
+        ASSERT_EQ(drawn.code, 0) << drawn.err;
+        std::ifstream file(scratch(name), std::ios::binary);
+        std::string head(5, ' ');
+        file.read(head.data(), 5);
+        EXPECT_EQ(head.substr(0, std::string(magic).size()), magic);
+    }
+    EXPECT_EQ(spiked("theory --aspect 1 --plot " + scratch("transition.gif")).code, 2);
+}
+
+TEST(TheoryCommand, SaysWhatIsWrongWithAQuestionAboutTheBulk) {
+    const auto refused = [](const std::string& words, const std::string& expected) {
+        const Outcome outcome = spiked("theory --aspect 1 " + words);
+        EXPECT_EQ(outcome.code, 2) << words;
+        EXPECT_NE(outcome.err.find(expected), std::string::npos) << outcome.err;
+        EXPECT_EQ(outcome.out, "") << words;
+    };
+    refused("--density 1", "2 or more");
+    refused("--quantile 1.5", "outside 0 to 1");
+    refused("--stieltjes 1", "below the bulk edge 4");
+    refused("--stieltjes 1,-2", "upper half plane");
+    refused("--stieltjes 1,2,3", "write for example 2,0.1");
+    refused("--bits 9", "1 to 8");
+    refused("--bits 2 --residual-energy 1.5", "between 0 and 1");
+    refused("--rank 2", "add for example --bits 2");
+}
+
+TEST(BenchCommand, TimesTheTheory) {
+    const Json json = spiked("bench theory --seconds 0.05 --json").json();
+    EXPECT_EQ(*json.find("schema")->string(), "spiked.bench/1");
+    const auto& rows = *json.find("rows")->items();
+    ASSERT_EQ(rows.size(), 2U);
+    EXPECT_EQ(*rows[0].find("what")->string(), "solve-1024");
+    EXPECT_EQ(*rows[1].find("what")->string(), "density-400");
+    for (const Json& row : rows) {
+        EXPECT_GT(number(row, "p10"), 0.0);
+        EXPECT_GE(number(row, "median"), number(row, "p10"));
+    }
 }
 
 TEST(TheoryCommand, SpectraFromFilesAndSpecsAgree) {

@@ -1,0 +1,42 @@
+#include "theory/base/stopwatch.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+
+namespace spiked {
+namespace {
+
+double microseconds(const Job& job, std::size_t repeats) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (std::size_t i = 0; i < repeats; ++i) job.run();
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+std::vector<Timing> time_interleaved(const std::vector<Job>& jobs, double seconds) {
+    constexpr double shortest_sample = 200.0;
+    std::vector<std::size_t> repeats;
+    double round = 0.0;
+    for (const Job& job : jobs) {
+        static_cast<void>(microseconds(job, 1));  // caches and lazy tables
+        const double once = std::max(1e-3, microseconds(job, 1));
+        repeats.push_back(static_cast<std::size_t>(std::ceil(shortest_sample / once)));
+        round += once * static_cast<double>(repeats.back());
+    }
+    const auto rounds = static_cast<std::size_t>(std::clamp(seconds * 1e6 / std::max(round, 1.0), 5.0, 2000.0));
+    std::vector<std::vector<double>> samples(jobs.size());
+    for (std::size_t i = 0; i < rounds; ++i)
+        for (std::size_t j = 0; j < jobs.size(); ++j)
+            samples[j].push_back(microseconds(jobs[j], repeats[j]) / static_cast<double>(repeats[j]));
+    std::vector<Timing> result;
+    for (std::size_t j = 0; j < jobs.size(); ++j) {
+        std::sort(samples[j].begin(), samples[j].end());
+        result.push_back({jobs[j].what, samples[j][rounds / 2], samples[j][rounds / 10]});
+    }
+    return result;
+}
+
+}  // namespace spiked

@@ -1,0 +1,28 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace spiked {
+
+/// Something to time. `run` does one unit of work and must leave a result that the compiler cannot drop (use_result).
+struct Job {
+    std::string what;
+    std::function<void()> run;
+};
+
+/// Microseconds a unit, over many samples.
+struct Timing {
+    std::string what;
+    double median = 0.0;
+    double p10 = 0.0;  ///< what a quiet machine gives: compare these in ratios
+};
+
+/// Times the jobs in turn, a sample of each a round, so that a noisy neighbour hits all alike. A sample repeats its
+/// job until it lasts at least 200 microseconds. Takes about `seconds` in all, at least 5 samples a job.
+[[nodiscard]] std::vector<Timing> time_interleaved(const std::vector<Job>& jobs, double seconds);
+
+/// Keeps a result from being optimised away.
+inline void use_result(double value) { asm volatile("" : : "g"(&value) : "memory"); }
+
+}  // namespace spiked
