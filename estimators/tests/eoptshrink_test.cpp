@@ -102,12 +102,6 @@ TEST(EOptShrink, ScalesWithTheDataOverThreeHundredOrders) {
     }
 }
 
-TEST(EOptShrink, PilotCountFollowsTheShortSide) {
-    const std::pair<std::size_t, std::size_t> table[] = {
-        {16, 3}, {32, 5}, {64, 7}, {128, 11}, {256, 15}, {512, 22}, {1024, 31}, {2048, 42}, {4096, 50}, {1, 0}, {2, 0}};
-    for (const auto& [side, k] : table) EXPECT_EQ(theory::pilot_count(side), k) << side;
-}
-
 TEST(EOptShrink, ShrunkValuesLieBetweenZeroAndTheObserved) {
     // Spectra without a square-root edge, where imputed noise reaches beyond the outliers.
     for (int steep = 1; steep <= 40; ++steep) {

@@ -123,7 +123,7 @@ TEST(FiniteSize, WhiteRulesOfTheLiteratureHaveTheirThresholds) {
 }
 
 TEST(FiniteSize, PilotCountMatchesItsTable) {
-    const std::size_t table[][2] = {{2, 0},    {16, 3},   {32, 5},    {64, 7},    {128, 11},
+    const std::size_t table[][2] = {{1, 0},    {2, 0},    {16, 3},    {32, 5},    {64, 7},   {128, 11},
                                     {256, 15}, {512, 22}, {1024, 31}, {2048, 42}, {4096, 50}};
     for (const auto& [side, k] : table) EXPECT_EQ(pilot_count(side), k) << side;
 }
