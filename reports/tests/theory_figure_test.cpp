@@ -205,7 +205,7 @@ TEST(PhaseTransition, IsDrawnForAnyLaw) {
     };
     draws(white(0.01), {});
     draws(white(100.0), {{0.0}, {0.0}, {3.2}, {4.0}});
-    draws(white(1.0), {{1e70}});
+    draws(white(1.0), {{1e69}});
     draws(law_of("two-atom:1e-9,2e-9,0.5", "identity", 0.5), {{1e-5}});
     draws(law_of("two-atom:1e9,2e9,0.5", "uniform:1e8,1e9", 2.0), {{1e9}});
     draws(law_of("power:1", "two-atom:1,100,0.02", 0.25), some);
