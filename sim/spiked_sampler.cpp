@@ -1,31 +1,50 @@
 #include "sim/spiked_sampler.hpp"
 
+#include <algorithm>
 #include <cmath>
 
-#include "sim/stream/haar.hpp"
-#include "sim/stream/normal.hpp"
 #include "theory/base/error.hpp"
 
 namespace spiked::sim {
 
-SpikedSample sample(const SpikedModel& model, const stream::StudySeed& seed, std::string_view cell,
-                    std::uint64_t replicate) {
-    using stream::Role;
-    using stream::Stream;
+void require_possible(const SpikedModel& model) {
     const std::size_t n = model.row.size();
     const std::size_t d = model.column.size();
     const std::size_t rank = model.strengths.size();
     if (rank > std::min(n, d))
         throw usage_error("a signal of rank {} does not fit a {} x {} block: give at most {} strengths", rank, n, d,
                           std::min(n, d));
+    model.left_vectors.require_room(n, rank);
+    model.right_vectors.require_room(d, rank);
+    if (model.colouring == Colouring::eigenbasis && !model.entries.gaussian())
+        throw usage_error(
+            "colouring in the eigenbasis of \"{}\" entries is not possible (only Gaussian ones stay the same under "
+            "rotation): use dense colouring",
+            model.entries.text());
+}
+
+SpikedSample sample(const SpikedModel& model, const stream::StudySeed& seed, std::string_view cell,
+                    std::uint64_t replicate) {
+    using stream::Role;
+    using stream::Stream;
+    require_possible(model);
+    const std::size_t n = model.row.size();
+    const std::size_t d = model.column.size();
+    const std::size_t rank = model.strengths.size();
 
     SpikedSample result;
     arma::mat white(n, d);
-    stream::fill_normal(Stream(seed, cell, Role::noise, replicate), {white.memptr(), white.n_elem});
+    fill_entries(model.entries, Stream(seed, cell, Role::noise, replicate), {white.memptr(), white.n_elem});
     white /= std::sqrt(static_cast<double>(d));
-    result.noise = model.column.times_root(model.row.root_times(white));
-    result.left = stream::haar_frame(Stream(seed, cell, Role::left_vectors, replicate), n, rank);
-    result.right = stream::haar_frame(Stream(seed, cell, Role::right_vectors, replicate), d, rank);
+    result.left = model.left_vectors.draw(Stream(seed, cell, Role::left_vectors, replicate), model.row, rank);
+    result.right = model.right_vectors.draw(Stream(seed, cell, Role::right_vectors, replicate), model.column, rank);
+    if (model.colouring == Colouring::dense) {
+        result.noise = model.column.times_root(model.row.root_times(white));
+    } else {
+        result.noise = model.column.in_eigenbasis().times_root(model.row.in_eigenbasis().root_times(white));
+        result.left = model.row.to_eigenbasis(result.left);
+        result.right = model.column.to_eigenbasis(result.right);
+    }
     arma::rowvec strengths(rank);
     for (std::size_t i = 0; i < rank; ++i) strengths(i) = model.strengths[i].value;
     result.signal = (result.left.each_row() % strengths) * result.right.t();

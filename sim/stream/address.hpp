@@ -18,7 +18,16 @@ struct StudySeed {
 };
 
 /// What a stream is for. The numbers are part of every result ever made: append, never renumber.
-enum class Role : std::uint16_t { noise = 1, left_vectors = 2, right_vectors = 3, rotation = 4 };
+enum class Role : std::uint16_t {
+    noise = 1,
+    left_vectors = 2,
+    right_vectors = 3,
+    rotation = 4,
+    row_basis = 5,
+    column_basis = 6,
+    projection = 7,
+    channel = 8,
+};
 
 /// An address of randomness: numbers are a pure function of (seed, cell, role, replicate, element), whatever thread,
 /// rank or device asks, and in whatever order.
@@ -30,9 +39,12 @@ public:
 
     /// Four words of one element; `draw` counts the calls when an element needs more than four.
     [[nodiscard]] PhiloxCounter words(std::uint32_t element, std::uint16_t draw = 0) const {
-        return philox_4x32_10({element, static_cast<std::uint32_t>(role_) | static_cast<std::uint32_t>(draw) << 16,
-                               static_cast<std::uint32_t>(replicate_), static_cast<std::uint32_t>(replicate_ >> 32)},
-                              key_);
+        return philox_4x32_10(counter(element, draw), key_);
+    }
+    /// What Philox makes those words of.
+    [[nodiscard]] PhiloxCounter counter(std::uint32_t element, std::uint16_t draw = 0) const {
+        return {element, static_cast<std::uint32_t>(role_) | static_cast<std::uint32_t>(draw) << 16,
+                static_cast<std::uint32_t>(replicate_), static_cast<std::uint32_t>(replicate_ >> 32)};
     }
     [[nodiscard]] PhiloxKey key() const { return key_; }
 

@@ -1,23 +1,96 @@
 #include "sim/stream/normal.hpp"
 
-#include <cmath>
-#include <numbers>
+#include <algorithm>
 
+#include "sim/stream/box_muller.hpp"
+#include "sim/stream/normal_paths.hpp"
 #include "theory/base/error.hpp"
 
 namespace spiked::stream {
+namespace detail {
+namespace {
 
-void fill_normal(const Stream& stream, std::span<double> out) {
-    if (out.size() > std::size_t{1} << 33) throw bug("{} normals asked of one stream, which holds 2^33", out.size());
-    for (std::size_t pair = 0; 2 * pair < out.size(); ++pair) {
-        const PhiloxCounter words = stream.words(static_cast<std::uint32_t>(pair));
-        const std::uint64_t first = std::uint64_t{words[1]} << 32 | words[0];
-        const std::uint64_t second = std::uint64_t{words[3]} << 32 | words[2];
-        const double radius = std::sqrt(-2.0 * std::log(static_cast<double>((first >> 11) + 1) * 0x1p-53));
-        const double angle = 2.0 * std::numbers::pi * (static_cast<double>(second >> 11) * 0x1p-53);
-        out[2 * pair] = radius * std::cos(angle);
-        if (2 * pair + 1 < out.size()) out[2 * pair + 1] = radius * std::sin(angle);
+void plain_block(const PhiloxCounter& words, double* out) {
+    box_muller::double_normals<box_muller::PlainDouble>(words[0], words[1], words[2], words[3], out[0], out[1]);
+}
+
+void plain_block(const PhiloxCounter& words, float* out) {
+    box_muller::float_normals<box_muller::PlainFloat>(words[0], words[1], out[0], out[1]);
+    box_muller::float_normals<box_muller::PlainFloat>(words[2], words[3], out[2], out[3]);
+}
+
+template <class Real>
+void plain_from_words(const WordGroup& words, Real* out) {
+    for (const PhiloxCounter& block : words) {
+        plain_block(block, out);
+        out += block_normals<Real>;
     }
 }
+
+template <class Real>
+void plain_groups(PhiloxCounter counter, PhiloxKey key, std::size_t groups, Real* out) {
+    for (std::size_t block = 0; block < groups * group_blocks; ++block, ++counter[0], out += block_normals<Real>)
+        plain_block(philox_4x32_10(counter, key), out);
+}
+
+}  // namespace
+
+template <class Real>
+const NormalPath<Real>& plain_path() {
+    static constexpr NormalPath<Real> path{plain_from_words<Real>, plain_groups<Real>};
+    return path;
+}
+
+template const NormalPath<double>& plain_path();
+template const NormalPath<float>& plain_path();
+
+template <class Real>
+void fill_normal(const NormalPath<Real>& path, const Stream& stream, std::uint64_t first, std::span<Real> out) {
+    constexpr std::uint64_t block = block_normals<Real>;
+    constexpr std::size_t group = group_blocks * block;
+    constexpr std::uint64_t all = block << 32;
+    if (first > all || out.size() > all - first)
+        throw bug("{} normals from entry {} on asked of one stream, which holds {}", out.size(), first, all);
+    if (out.empty()) return;
+
+    PhiloxCounter counter = stream.counter(static_cast<std::uint32_t>(first / block));
+    const auto part_of_a_group = [&](std::size_t skip) {
+        Real buffer[group];
+        path.fill_groups(counter, stream.key(), 1, buffer);
+        const std::size_t count = std::min(group - skip, out.size());
+        std::copy_n(buffer + skip, count, out.data());
+        counter[0] += group_blocks;
+        out = out.subspan(count);
+    };
+    if (const std::size_t skip = first % block; skip != 0) part_of_a_group(skip);
+    const std::size_t groups = out.size() / group;
+    path.fill_groups(counter, stream.key(), groups, out.data());
+    counter[0] += static_cast<std::uint32_t>(groups * group_blocks);
+    out = out.subspan(groups * group);
+    if (!out.empty()) part_of_a_group(0);
+}
+
+template void fill_normal(const NormalPath<double>&, const Stream&, std::uint64_t, std::span<double>);
+template void fill_normal(const NormalPath<float>&, const Stream&, std::uint64_t, std::span<float>);
+
+namespace {
+
+template <class Real>
+void fill_by_the_best_path(const Stream& stream, std::uint64_t first, std::span<Real> out) {
+    static const NormalPath<Real>& path = avx2_path<Real>() != nullptr ? *avx2_path<Real>() : plain_path<Real>();
+    fill_normal(path, stream, first, out);
+}
+
+}  // namespace
+}  // namespace detail
+
+void fill_normal(const Stream& stream, std::uint64_t first, std::span<double> out) {
+    detail::fill_by_the_best_path(stream, first, out);
+}
+void fill_normal(const Stream& stream, std::uint64_t first, std::span<float> out) {
+    detail::fill_by_the_best_path(stream, first, out);
+}
+void fill_normal(const Stream& stream, std::span<double> out) { fill_normal(stream, 0, out); }
+void fill_normal(const Stream& stream, std::span<float> out) { fill_normal(stream, 0, out); }
 
 }  // namespace spiked::stream

@@ -1,28 +1,19 @@
 #include <Random123/philox.h>
 #include <gtest/gtest.h>
 
-#include <boost/math/distributions/chi_squared.hpp>
-#include <boost/math/distributions/normal.hpp>
 #include <boost/random/normal_distribution.hpp>
 #include <boost/random/uniform_int_distribution.hpp>
 #include <cmath>
 #include <set>
-#include <vector>
 
 #include "sim/stream/element_engine.hpp"
 #include "sim/stream/haar.hpp"
 #include "sim/stream/normal.hpp"
+#include "sim/stream/tests/statistics.hpp"
 #include "theory/base/error.hpp"
 
 namespace spiked::stream {
 namespace {
-
-// One declared false-alarm rate for each statistical test of this file; seeds are fixed, so a verdict never flickers.
-constexpr double false_alarm = 1e-6;
-
-double two_sided_z(double tests) {
-    return boost::math::quantile(boost::math::complement(boost::math::normal(), false_alarm / tests / 2.0));
-}
 
 const StudySeed seed = StudySeed::parse("0x5eed0000000000000000000000000007");
 
@@ -73,61 +64,6 @@ TEST(StreamAddress, EveryPartOfTheAddressChangesTheWords) {
 TEST(StreamAddress, KeyIsTheFirst64BitsOfTheHashOfSeedAndCell) {
     // python3: sha256(bytes.fromhex('5eed0000000000000000000000000007') + sha256(b'cell').digest()).digest()[:8]
     EXPECT_EQ(Stream(seed, "cell", Role::noise, 0).key(), (PhiloxKey{0xfbf50200, 0x5058db45}));
-}
-
-TEST(Normal, AnyPrefixOfAnArrayHoldsTheSameNumbers) {
-    const Stream stream(seed, "prefix", Role::noise, 3);
-    std::vector<double> all(1001);
-    std::vector<double> part(500);
-    fill_normal(stream, all);
-    fill_normal(stream, part);
-    for (std::size_t i = 0; i < part.size(); ++i) ASSERT_EQ(part[i], all[i]);
-}
-
-// The four words of an element, by hand: u1 = (first 53 bits + 1) 2^-53, u2 = 53 bits 2^-53, Box-Muller.
-TEST(NormalStability, AKnownAddressGivesAKnownNumber) {
-    std::vector<double> x(4);
-    const Stream stream(seed, "known", Role::noise, 9);
-    fill_normal(stream, x);
-    const auto words = stream.words(1);
-    const long double u1 = (static_cast<long double>((std::uint64_t{words[1]} << 32 | words[0]) >> 11) + 1) * 0x1p-53L;
-    const long double u2 = static_cast<long double>((std::uint64_t{words[3]} << 32 | words[2]) >> 11) * 0x1p-53L;
-    const long double radius = std::sqrt(-2.0L * std::log(u1));
-    EXPECT_NEAR(x[2], static_cast<double>(radius * std::cos(2.0L * 3.14159265358979323846264338L * u2)), 1e-14);
-    EXPECT_NEAR(x[3], static_cast<double>(radius * std::sin(2.0L * 3.14159265358979323846264338L * u2)), 1e-14);
-}
-
-TEST(NormalLaw, MomentsAndCellCountsFitTheStandardNormal) {
-    std::vector<double> x(1 << 20);
-    fill_normal(Stream(seed, "law", Role::noise, 0), x);
-    const double count = static_cast<double>(x.size());
-    double moments[5] = {};
-    std::vector<double> cells(64);
-    const boost::math::normal law;
-    for (const double v : x) {
-        double power = 1.0;
-        for (double& m : moments) m += power / count, power *= v;
-        cells[std::min<std::size_t>(63, static_cast<std::size_t>(64.0 * boost::math::cdf(law, v)))] += 1.0;
-    }
-    const double z = two_sided_z(5);
-    const double expected[5] = {1, 0, 1, 0, 3};
-    const double variance[5] = {0, 1, 2, 15, 96};  // of x, x^2, x^3, x^4 under the law
-    for (int k = 1; k < 5; ++k) {
-        const double limit = z * std::sqrt(variance[k] / count);
-        EXPECT_LT(std::abs(moments[k] - expected[k]), limit) << "moment " << k << ", detectable " << 2 * limit;
-    }
-    double chi_square = 0.0;
-    for (const double c : cells) chi_square += (c - count / 64) * (c - count / 64) / (count / 64);
-    EXPECT_LT(chi_square,
-              boost::math::quantile(boost::math::complement(boost::math::chi_squared(63), false_alarm / 5)));
-}
-
-TEST(NormalControl, AStandardDeviationOffByOnePercentWouldBeSeen) {
-    std::vector<double> x(1 << 20);
-    fill_normal(Stream(seed, "law", Role::noise, 0), x);
-    double second = 0.0;
-    for (const double v : x) second += 1.01 * v * 1.01 * v / static_cast<double>(x.size());
-    EXPECT_GT(std::abs(second - 1.0), two_sided_z(5) * std::sqrt(2.0 / static_cast<double>(x.size())));
 }
 
 TEST(ElementEngine, FeedsBoostRandomFromItsOwnSubStream) {

@@ -1,0 +1,57 @@
+#pragma once
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/catalogue.hpp"
+#include "sim/covariance.hpp"
+#include "sim/stream/address.hpp"
+
+namespace spiked::sim {
+
+/// A row or column covariance as a study file writes it: { kind = "ar1", rho = 0.4, basis = "haar" }.
+struct CovarianceSpec {
+    std::string kind = "identity";
+    std::map<std::string, double> parameters;  ///< by name
+    std::string path;                          ///< of kinds that read a file
+    std::string basis;                         ///< empty: the default of the kind
+};
+
+/// A kind: what may and must stand in its table.
+struct CovarianceKind {
+    std::string name;
+    std::vector<std::string> parameters;  ///< numbers, all needed
+    bool reads_file = false;              ///< needs `path`, read from the working folder
+    std::string default_basis;
+    std::string summary;
+    std::string source;
+};
+
+/// identity | ar1{rho} | toeplitz{rho} | two-atom{low,high,weight} | uniform{low,high} | exponential{c} | power{a}
+/// | wishart{aspect} | file{path} | sample{path}: the SPEC words of `spiked theory`, as matrices. ar1 and toeplitz are
+/// both the matrix rho^|i-j|.
+[[nodiscard]] const std::vector<CovarianceKind>& covariance_kinds();
+/// identity | haar | toeplitz.
+[[nodiscard]] const std::vector<CatalogueLine>& covariance_bases();
+
+/// The eigenvalue law of the matrix of that size, without the matrix: what theory needs, before a cell has its address.
+/// Laws with weights (two-atom, file, sample) are expanded to whole eigenvalues first, see `expand`; the others are
+/// built at N = size. Throws usage_error on an unknown kind, basis or parameter, a missing one, one outside the range
+/// of its builder, and a two-atom law with an atom too light for one eigenvalue; input_error for files.
+[[nodiscard]] theory::Spectrum covariance_spectrum(const CovarianceSpec& spec, std::size_t size);
+
+/// The matrix. Eigenvalues stand largest first on the columns of the basis (exponential: in the order of its formula):
+///   identity   unit vectors: a diagonal matrix;
+///   haar       a random rotation, the same for every replicate of a cell: it is addressed by (seed, cell, side);
+///   toeplitz   for ar1 and toeplitz the eigenvectors of that Toeplitz matrix itself; for every other kind the cosine
+///              basis (DCT-II), largest eigenvalue on the lowest frequency: what stationary covariances look like as
+///              size grows. Such a matrix is Toeplitz plus Hankel, the Hankel part in the corners when the spectrum is
+///              smooth.
+/// A multiple of the identity is the same on every basis. Throws like covariance_spectrum. Cost: an eigendecomposition,
+/// a QR or two products of that size; nothing on the identity basis.
+[[nodiscard]] Covariance build_covariance(const CovarianceSpec& spec, std::size_t size, Side side,
+                                          const stream::StudySeed& seed, std::string_view cell);
+
+}  // namespace spiked::sim
