@@ -51,6 +51,9 @@ Disguise lfs_pointer(std::string_view head) {
 
 std::optional<Disguise> recognise(std::string_view head, FileKind expected) {
     const auto starts = [&](std::string_view magic) { return head.starts_with(magic); };
+    // The length at the front of a safetensors file may spell the magic of another format; the brace settles it.
+    const bool safetensors = head.size() > 9 && head[8] == '{' && head[7] == '\0';
+    if (safetensors && expected == FileKind::safetensors) return std::nullopt;
     if (starts("version https://git-lfs")) return lfs_pointer(head);
     if (starts("<!DOCTYPE") || starts("<!doctype") || starts("<html"))
         return Disguise{"a web page", "the download saved an error or login page; fetch the file itself"};
@@ -63,8 +66,7 @@ std::optional<Disguise> recognise(std::string_view head, FileKind expected) {
     if (starts("\x28\xb5\x2f\xfd")) return Disguise{"zstd-compressed", "unpack it first"};
     if (starts("\x80\x02") || starts("\x80\x03") || starts("\x80\x04") || starts("\x80\x05"))
         return Disguise{"a Python pickle", "pickles can run programs and are never opened; save it as safetensors"};
-    if (expected != FileKind::safetensors && head.size() > 9 && head[8] == '{' && head[7] == '\0')
-        return Disguise{"a safetensors file", "name it FILE.safetensors"};
+    if (safetensors) return Disguise{"a safetensors file", "name it FILE.safetensors"};
     if (head.size() >= 8 && std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; }))
         return Disguise{"zero bytes from its beginning", "likely an incomplete download; fetch it again"};
     return std::nullopt;

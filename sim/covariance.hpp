@@ -7,7 +7,7 @@
 namespace spiked::sim {
 
 /// Rows are tokens (covariance A, left vectors), columns are features (covariance B, right vectors).
-enum class Side { row, column };
+enum class MatrixSide { row, column };
 
 /// The row or column covariance of the noise, Q diag(a) Q^T: its eigenvalues a, which theory needs, its eigenvectors Q,
 /// and its symmetric square root, which colours a sample. Memory: two dense matrices of its size, none where Q = I.

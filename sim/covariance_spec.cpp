@@ -170,8 +170,8 @@ theory::Spectrum covariance_spectrum(const CovarianceSpec& spec, std::size_t siz
     return expanded;
 }
 
-Covariance build_covariance(const CovarianceSpec& spec, std::size_t size, Side side, const stream::StudySeed& seed,
-                            std::string_view cell) {
+Covariance build_covariance(const CovarianceSpec& spec, std::size_t size, MatrixSide side,
+                            const stream::StudySeed& seed, std::string_view cell) {
     const Kind& kind = kind_of(spec);
     const std::string basis = basis_of(spec, kind.facts);
     const theory::Spectrum spectrum = covariance_spectrum(spec, size);
@@ -183,7 +183,7 @@ Covariance build_covariance(const CovarianceSpec& spec, std::size_t size, Side s
     const arma::vec eigenvalues = expand(spectrum, size);
     if (basis == "identity" || spectrum.atoms().size() == 1) return Covariance::diagonal(eigenvalues);
     if (basis == "toeplitz") return Covariance::on_basis(eigenvalues, cosine_basis(size));
-    const auto role = side == Side::row ? stream::Role::row_basis : stream::Role::column_basis;
+    const auto role = side == MatrixSide::row ? stream::Role::row_basis : stream::Role::column_basis;
     return Covariance::on_basis(eigenvalues, stream::haar_frame(stream::Stream(seed, cell, role, 0), size, size));
 }
 

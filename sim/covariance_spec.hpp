@@ -51,7 +51,7 @@ struct CovarianceKind {
 ///              smooth.
 /// A multiple of the identity is the same on every basis. Throws like covariance_spectrum. Cost: an eigendecomposition,
 /// a QR or two products of that size; nothing on the identity basis.
-[[nodiscard]] Covariance build_covariance(const CovarianceSpec& spec, std::size_t size, Side side,
+[[nodiscard]] Covariance build_covariance(const CovarianceSpec& spec, std::size_t size, MatrixSide side,
                                           const stream::StudySeed& seed, std::string_view cell);
 
 }  // namespace spiked::sim

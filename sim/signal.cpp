@@ -243,7 +243,9 @@ ParsedVectors parse_words(std::string_view text) {
     return found;
 }
 
-bool serves(Sides sides, Side side) { return sides == Sides::both || (sides == Sides::row) == (side == Side::row); }
+bool serves(Sides sides, MatrixSide side) {
+    return sides == Sides::both || (sides == Sides::row) == (side == MatrixSide::row);
+}
 
 }  // namespace
 
@@ -271,11 +273,11 @@ SignalStrength absolute_strength(double value, StrengthUnit unit, SignalStrength
 
 VectorLaw::VectorLaw() : kind_(&kinds().front()), text_("haar") {}
 
-VectorLaw VectorLaw::parse(std::string_view text, Side side) {
+VectorLaw VectorLaw::parse(std::string_view text, MatrixSide side) {
     const ParsedVectors parsed = parse_words(text);
     if (!serves(parsed.kind->sides, side))
         throw usage_error("signal vectors \"{}\" are {} vectors, not {} ones: give them for the other side", text,
-                          side == Side::row ? "right" : "left", side == Side::row ? "left" : "right");
+                          side == MatrixSide::row ? "right" : "left", side == MatrixSide::row ? "left" : "right");
     VectorLaw law;
     law.kind_ = parsed.kind;
     law.number_ = parsed.number;
@@ -299,8 +301,8 @@ arma::mat VectorLaw::draw(const stream::Stream& stream, const Covariance& covari
 SignalVectors parse_signal_vectors(std::string_view text) {
     const Sides sides = parse_words(text).kind->sides;
     SignalVectors vectors;
-    if (serves(sides, Side::row)) vectors.left = VectorLaw::parse(text, Side::row);
-    if (serves(sides, Side::column)) vectors.right = VectorLaw::parse(text, Side::column);
+    if (serves(sides, MatrixSide::row)) vectors.left = VectorLaw::parse(text, MatrixSide::row);
+    if (serves(sides, MatrixSide::column)) vectors.right = VectorLaw::parse(text, MatrixSide::column);
     return vectors;
 }
 

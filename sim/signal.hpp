@@ -42,7 +42,7 @@ public:
     VectorLaw();  ///< haar
 
     /// Throws usage_error on an unknown name (the nearest is suggested), malformed parts, and a law of the other side.
-    [[nodiscard]] static VectorLaw parse(std::string_view text, Side side);
+    [[nodiscard]] static VectorLaw parse(std::string_view text, MatrixSide side);
 
     [[nodiscard]] const std::string& text() const { return text_; }  ///< as typed
 

@@ -11,7 +11,8 @@ namespace {
 
 const stream::StudySeed seed = stream::StudySeed::parse("0x5eed0000000000000000000000000007");
 
-Covariance build(const CovarianceSpec& spec, std::size_t size, Side side = Side::row, std::string_view cell = "cell") {
+Covariance build(const CovarianceSpec& spec, std::size_t size, MatrixSide side = MatrixSide::row,
+                 std::string_view cell = "cell") {
     return build_covariance(spec, size, side, seed, cell);
 }
 
@@ -113,10 +114,10 @@ TEST(CovarianceSpec, TheHaarBasisBelongsToSeedCellAndSide) {
     const CovarianceSpec spec{"power", {{"a", 1.0}}, "", "haar"};
     const arma::mat basis = build(spec, 12).basis();
     EXPECT_EQ(arma::abs(build(spec, 12).basis() - basis).max(), 0.0);
-    EXPECT_GT(arma::abs(build(spec, 12, Side::column).basis() - basis).max(), 0.1);
-    EXPECT_GT(arma::abs(build(spec, 12, Side::row, "other").basis() - basis).max(), 0.1);
+    EXPECT_GT(arma::abs(build(spec, 12, MatrixSide::column).basis() - basis).max(), 0.1);
+    EXPECT_GT(arma::abs(build(spec, 12, MatrixSide::row, "other").basis() - basis).max(), 0.1);
     const auto other_seed = stream::StudySeed::parse("0x1");
-    EXPECT_GT(arma::abs(build_covariance(spec, 12, Side::row, other_seed, "cell").basis() - basis).max(), 0.1);
+    EXPECT_GT(arma::abs(build_covariance(spec, 12, MatrixSide::row, other_seed, "cell").basis() - basis).max(), 0.1);
 }
 
 TEST(CovarianceSpec, StudiesOfTheFirstVersionKeepTheirMatrices) {

@@ -37,6 +37,18 @@ std::string entry(const std::string& name, const std::string& dtype, const std::
     return "\"" + name + R"(":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
 }
 
+// The first bytes are the length of the header: 640 = 80 02 begins like a pickle, 35615 = 1f 8b like gzip.
+TEST(Safetensors, HeaderLengthsThatSpellAnotherMagicAreReadAllTheSame) {
+    const ScratchFolder scratch;
+    for (const std::size_t length : {640U, 896U, 1152U, 1408U, 35615U}) {
+        std::string header = braces(entry("k", "F16", "[1,2]", "[0,4]"));
+        header.resize(length, ' ');
+        const std::string bytes = safetensors_bytes(header, std::string("\x00\x3e\x80\xc0", 4));
+        const SafetensorsFile file(scratch.write("k.safetensors", bytes));
+        EXPECT_EQ(file.tensor("k").elements(), 2U) << length;
+    }
+}
+
 TEST(Safetensors, ReadsTheHundredByteExample) {
     const std::string header =
         R"({"__metadata__":{"format":"pt"},"k":{"dtype":"F16","shape":[1,2],"data_offsets":[0,4]}} )";

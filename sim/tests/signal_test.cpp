@@ -24,7 +24,7 @@ const stream::StudySeed seed = stream::StudySeed::parse("0x5eed00000000000000000
 Stream left_stream(std::uint64_t replicate = 0) { return {seed, "vectors", Role::left_vectors, replicate}; }
 
 arma::mat draw(const std::string& law, std::size_t size, std::size_t rank, std::uint64_t replicate = 0,
-               Side side = Side::row) {
+               MatrixSide side = MatrixSide::row) {
     return VectorLaw::parse(law, side).draw(left_stream(replicate), Covariance::identity(size), rank);
 }
 
@@ -64,7 +64,7 @@ TEST(VectorLaw, DrawsDependOnTheAddressOnly) {
         const arma::mat first = draw(law, 30, 2, 0);
         EXPECT_EQ(arma::abs(draw(law, 30, 2, 5) - later).max(), 0.0) << law;
         EXPECT_GT(arma::abs(later - first).max(), 0.01) << law;
-        const arma::mat right = VectorLaw::parse("haar", Side::column)
+        const arma::mat right = VectorLaw::parse("haar", MatrixSide::column)
                                     .draw(Stream(seed, "vectors", Role::right_vectors, 0), Covariance::identity(30), 2);
         EXPECT_GT(arma::abs(right - first).max(), 0.01) << law;
     }
@@ -175,11 +175,11 @@ TEST(VectorLaw, EigenVectorsAreThoseOfTheSidesCovariance) {
     const Covariance columns = Covariance::exponential(-2.0, 20);  // largest eigenvalue last
     const arma::mat one_row(30, 30, arma::fill::eye);
     const arma::mat matrix = rows.root_times(rows.root_times(one_row));
-    const arma::mat left = VectorLaw::parse("eigen:row:2", Side::row).draw(left_stream(), rows, 3);
+    const arma::mat left = VectorLaw::parse("eigen:row:2", MatrixSide::row).draw(left_stream(), rows, 3);
     const arma::vec values = arma::sort(arma::eig_sym(matrix), "descend");
     for (arma::uword k = 0; k < 3; ++k)
         EXPECT_LT(arma::abs(matrix * left.col(k) - values(k + 1) * left.col(k)).max(), 1e-13);
-    const arma::mat right = VectorLaw::parse("eigen:col:1", Side::column).draw(left_stream(), columns, 2);
+    const arma::mat right = VectorLaw::parse("eigen:col:1", MatrixSide::column).draw(left_stream(), columns, 2);
     EXPECT_EQ(right(19, 0), 1.0);
     EXPECT_EQ(right(18, 1), 1.0);
 }
@@ -259,9 +259,9 @@ TEST(SignalVectorsBadInput, Words) {
     fails("eigen:1", {"the side is missing or unknown"});
     fails("eigen:row", {"INDEX must be one whole number from 1 on"});
     fails("eigen:row:0", {"INDEX must be"});
-    expect_error(ExitCode::usage, [] { (void)VectorLaw::parse("smooth", Side::column); },
+    expect_error(ExitCode::usage, [] { (void)VectorLaw::parse("smooth", MatrixSide::column); },
                  {"\"smooth\" are left vectors, not right ones"});
-    expect_error(ExitCode::usage, [] { (void)VectorLaw::parse("eigen:col:1", Side::row); },
+    expect_error(ExitCode::usage, [] { (void)VectorLaw::parse("eigen:col:1", MatrixSide::row); },
                  {"\"eigen:col:1\" are right vectors, not left ones"});
 }
 

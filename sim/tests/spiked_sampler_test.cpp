@@ -149,8 +149,8 @@ std::vector<double> top_values(const SpikedModel& model, std::string_view cell, 
 TEST(EigenbasisLaw, TopSingularValueHasTheLawOfTheDenseSample) {
     constexpr std::size_t count = 3000;
     SpikedModel model{Covariance::ar1(0.8, 10), haar_covariance(8), {{1.5}}};
-    model.left_vectors = VectorLaw::parse("localised:1", Side::row);
-    model.right_vectors = VectorLaw::parse("localised:1", Side::column);
+    model.left_vectors = VectorLaw::parse("localised:1", MatrixSide::row);
+    model.right_vectors = VectorLaw::parse("localised:1", MatrixSide::column);
     SpikedModel inside = model;
     inside.colouring = Colouring::eigenbasis;
     SpikedModel unfolded{model.row.in_eigenbasis(), model.column.in_eigenbasis(), model.strengths};
@@ -167,8 +167,8 @@ TEST(SpikedSampler, EveryPartOfTheModelReachesItsPlace) {
     SpikedModel model{Covariance::ar1(0.5, 20), Covariance::exponential(1.0, 12), {{3.0}, {2.0}}};
     const SpikedSample plain = sample(model, seed, "cell", 0);
     model.entries = EntryLaw::parse("rademacher");
-    model.left_vectors = VectorLaw::parse("smooth", Side::row);
-    model.right_vectors = VectorLaw::parse("eigen:col:2", Side::column);
+    model.left_vectors = VectorLaw::parse("smooth", MatrixSide::row);
+    model.right_vectors = VectorLaw::parse("eigen:col:2", MatrixSide::column);
     const SpikedSample found = sample(model, seed, "cell", 0);
     EXPECT_GT(arma::abs(found.noise - plain.noise).max(), 0.1);
     EXPECT_EQ(arma::abs(found.left - model.left_vectors.draw(Stream(seed, "cell", Role::left_vectors, 0), model.row, 2))
@@ -207,7 +207,7 @@ TEST(SpikedSamplerBadInput, WhatCannotBeDrawnIsSaidBefore) {
                  {"eigenbasis of \"student:5\" entries is not possible", "use dense colouring"});
     expect_error(ExitCode::usage, [&] { (void)sample(model, seed, "cell", 0); }, {"eigenbasis"});
     model.colouring = Colouring::dense;
-    model.right_vectors = VectorLaw::parse("localised:7", Side::column);
+    model.right_vectors = VectorLaw::parse("localised:7", MatrixSide::column);
     expect_error(ExitCode::usage, [&] { require_possible(model); },
                  {"2 signal vectors \"localised:7\" do not fit into 12 coordinates"});
 }
