@@ -4,6 +4,10 @@
 #include "app/command.hpp"
 #include "estimators/compressor.hpp"
 #include "reports/figures.hpp"
+#include "sim/catalogue.hpp"
+#include "sim/covariance_spec.hpp"
+#include "sim/entry_law.hpp"
+#include "sim/signal.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "validation/claims.hpp"
@@ -12,12 +16,7 @@
 namespace spiked::app {
 namespace {
 
-struct Line {
-    std::string name;
-    std::string summary;
-    std::vector<std::string> options;
-    std::string source;
-};
+using Line = sim::CatalogueLine;
 
 struct Topic {
     std::string name;
@@ -68,9 +67,9 @@ std::vector<Line> covariance_lines() {
             {"file:PATH", "csv lines value,weight", {}, ""}};
 }
 
-std::vector<Line> entry_lines() {
-    return {{"gaussian", "standard normal, Box-Muller on addressed Philox words", {}, "Box & Muller 1958"}};
-}
+std::vector<Line> entry_lines() { return sim::entry_laws(); }
+std::vector<Line> basis_lines() { return sim::covariance_bases(); }
+std::vector<Line> vector_lines() { return sim::vector_laws(); }
 
 std::vector<Line> metric_lines() {
     std::vector<Line> lines;
@@ -107,6 +106,7 @@ std::vector<Line> convention_lines() {
 const std::vector<Topic>& topics() {
     static const std::vector<Topic> table = {{"estimators", estimator_lines}, {"quantizers", quantizer_lines},
                                              {"entries", entry_lines},        {"covariances", covariance_lines},
+                                             {"bases", basis_lines},          {"vectors", vector_lines},
                                              {"metrics", metric_lines},       {"claims", claim_lines},
                                              {"figures", figure_lines},       {"conventions", convention_lines}};
     return table;
@@ -158,7 +158,7 @@ Command list_command() {
     return {"list",
             "names, options, defaults and sources of everything there is",
             {"spiked list", "spiked list estimators", "spiked list quantizers --json"},
-            "[estimators|quantizers|entries|covariances|metrics|claims|figures|conventions]",
+            "[estimators|quantizers|entries|covariances|bases|vectors|metrics|claims|figures|conventions]",
             0,
             1,
             {},

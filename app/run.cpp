@@ -95,7 +95,9 @@ int run_into_store(const Arguments& arguments, const validation::Study& study) {
                  .strict = arguments.has("--strict"),
                  .junit_path = arguments.text("--junit"),
                  .seconds = read_duration(arguments.text("--max-time")),
-                 .label = "replicates"};
+                 .label = "replicates",
+                 .executor = executor_for(study)};
+    if (arguments.has("--shard")) run.shard = validation::Shard::parse(arguments.text("--shard"));
     if (const std::string device = arguments.text("--device"); !device.empty() && device != "auto" && device != "cpu")
         throw usage_error("--device {} is not possible (this version knows no GPU): use cpu", device);
     if (!arguments.has("--no-report")) run.report_path = fs::path(study.store_path).replace_extension(".html").string();
@@ -169,7 +171,8 @@ int demo(const Arguments& arguments) {
 }
 
 int init(const Arguments& arguments) {
-    const std::map<std::string, const char*> texts = {{"bbp", bbp_study}, {"null", null_study}, {"kv", kv_study}};
+    const std::map<std::string, const char*> texts = {
+        {"bbp", bbp_study}, {"null", null_study}, {"kv", kv_study}, {"matrix", matrix_study}};
     const std::string kind = arguments.text("--kind");
     const auto text = texts.find(kind);
     if (text == texts.end()) {
@@ -178,12 +181,29 @@ int init(const Arguments& arguments) {
         throw usage_error("--kind \"{}\" is not possible in this version{}", kind, suggestion(kind, names));
     }
     const std::string path = arguments.positionals.empty() ? kind + ".toml" : arguments.positionals.front();
-    if (fs::exists(path)) throw write_error("{}: exists already (nothing is overwritten): give another name", path);
-    sim::write_file(path, text->second);
+    std::map<std::string, std::string> files = {{path, text->second}};
+    std::string next = "spiked run " + path;
+    if (arguments.has("--slurm")) {
+        std::string job = slurm_job;
+        job.replace(job.find("STUDY.toml"), std::string("STUDY.toml").size(), path);
+        const std::string script = fs::path(path).replace_extension(".slurm").string();
+        files.emplace(script, job);
+        next = "sbatch " + script;
+    }
+    for (const auto& [name, content] : files)
+        if (fs::exists(name)) throw write_error("{}: exists already (nothing is overwritten): give another name", name);
+    Json written = Json::array();
+    std::string names;
+    for (const auto& [name, content] : files) {
+        sim::write_file(name, content);
+        written.push(name);
+        names += "wrote " + name + "\n";
+    }
     if (arguments.json())
-        print_json(Json::object({{"schema", "spiked.init/1"}, {"kind", kind}, {"file", path}}));
+        print_json(
+            Json::object({{"schema", "spiked.init/1"}, {"kind", kind}, {"file", path}, {"files", std::move(written)}}));
     else
-        print_text(fmt::format("wrote {}\nnext: spiked run {}\n", path, path));
+        print_text(names + "next: " + next + "\n");
     return 0;
 }
 
@@ -261,6 +281,7 @@ Command run_command() {
              {"--seed", "HEX|fresh", "instead of the file's", "", false},
              {"--set", "KEY=VALUE", "instead of what the file says, by dotted key", "", true},
              {"-n,--dry-run", "", "check the file, say what would be run, run nothing", "", false},
+             {"--shard", "I/K", "run part I of K into a store of its own; spiked merge joins them", "", false},
              {"--max-time", "TIME", "stop after 90s, 10m, 4h; the same command again goes on", "", false},
              {"--device", "auto|cpu", "where to compute; this version knows no GPU", "auto", false},
              junit,
@@ -276,7 +297,8 @@ Command init_command() {
             "[FILE.toml]",
             0,
             1,
-            {{"--kind", "bbp|null|kv", "what to study", "bbp", false}},
+            {{"--kind", "bbp|null|kv|matrix", "what to study", "bbp", false},
+             {"--slurm", "", "also write a job script that runs it with spiked-mpi", "", false}},
             init};
 }
 

@@ -53,15 +53,60 @@ std::string& words_of_process() {
     return words;
 }
 
+StudyExecutor& chosen_executor() {
+    static StudyExecutor executor;
+    return executor;
+}
+
 ExitCode exit_code(validation::RunOutcome outcome, const validation::VerdictCounts& verdicts, bool strict) {
     if (outcome == validation::RunOutcome::too_many_failures) return ExitCode::too_many_failures;
     if (outcome == validation::RunOutcome::stopped) return ExitCode::stopped;
+    // What a part shows of a check is no verdict: the whole is judged once, when the parts are merged.
+    if (outcome == validation::RunOutcome::part_complete) return ExitCode::fine;
     if (verdicts.failed > 0) return ExitCode::check_failed;
     if (strict && verdicts.inconclusive > 0) return ExitCode::inconclusive;
     return ExitCode::fine;
 }
 
+std::string status_of(validation::RunOutcome outcome, const validation::Shard& shard) {
+    switch (outcome) {
+        case validation::RunOutcome::complete:
+            return "complete";
+        case validation::RunOutcome::part_complete:
+            return "shard " + shard.text();
+        case validation::RunOutcome::stopped:
+            return "stopped";
+        default:
+            return "failed";
+    }
+}
+
+/// What a user of stop rules must know: a cell that ran to its end without meeting them, and a rule that asked nothing.
+void remark_on_stopping(const Arguments& arguments, validation::Database& store) {
+    const std::int64_t unmet =
+        store.integer("SELECT count(*) FROM cell WHERE why = 'max' AND EXISTS (SELECT 1 FROM stop_rule)");
+    if (unmet > 0)
+        remark(arguments, fmt::format("{} of {} cells ran all their replicates without reaching the accuracy of until",
+                                      unmet, store.integer("SELECT count(*) FROM cell")));
+    validation::Statement silent(
+        store,
+        "SELECT DISTINCT name FROM stop_rule JOIN metric USING(metric_id) WHERE EXISTS (SELECT "
+        "1 FROM batch) AND metric_id NOT IN (SELECT metric_id FROM moment) ORDER BY metric_id");
+    while (silent.step())
+        remark(arguments,
+               fmt::format("until {}: no method of this study measures it, so it stopped nothing", silent.text(0)));
+}
+
 }  // namespace
+
+void run_batches_with(StudyExecutor executor) { chosen_executor() = std::move(executor); }
+
+validation::BatchExecutor executor_for(const validation::Study& study) {
+    if (!chosen_executor()) return {};
+    return [&study](const auto& jobs, const auto& finished, const auto& halted) {
+        chosen_executor()(study, jobs, finished, halted);
+    };
+}
 
 void take_stop_requests() {
     for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM}) std::signal(signal, ask_to_stop);
@@ -95,13 +140,13 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
         return run_experiment(experiment, store,
                               {.threads = threads,
                                .stop = &stop_asked,
-                               .progress = [&](std::size_t done, std::size_t total) { display.show(done, total); }});
+                               .progress = [&](std::size_t done, std::size_t total) { display.show(done, total); },
+                               .shard = run.shard,
+                               .executor = run.executor});
     }();
     const ExitCode code = exit_code(outcome, count_verdicts(store.database()), run.strict);
-    const char* status = outcome == validation::RunOutcome::complete  ? "complete"
-                         : outcome == validation::RunOutcome::stopped ? "stopped"
-                                                                      : "failed";
-    store.finish(status, static_cast<int>(code), outcome == validation::RunOutcome::stopped ? "asked to stop" : "");
+    store.finish(status_of(outcome, run.shard), static_cast<int>(code),
+                 outcome == validation::RunOutcome::stopped ? "asked to stop" : "");
     if (finished) finished(store.database());
     if (!run.junit_path.empty()) {
         make_folder(run.junit_path);
@@ -115,6 +160,9 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
     if (run.store_path != ":memory:") remark(arguments, fmt::format("data     {}", run.store_path));
     if (outcome == validation::RunOutcome::stopped)
         remark(arguments, "stopped before the end: run the same command again to go on");
+    if (outcome == validation::RunOutcome::part_complete)
+        remark(arguments, fmt::format("shard {} is done; spiked merge joins it with the others", run.shard.text()));
+    remark_on_stopping(arguments, store.database());
     if (outcome == validation::RunOutcome::too_many_failures)
         remark(arguments,
                fmt::format("more than {} % of a cell's replicates failed: see spiked show {} --table failures",

@@ -1,6 +1,7 @@
 #pragma once
 #include "app/command.hpp"
 #include "validation/engine.hpp"
+#include "validation/study.hpp"
 
 namespace spiked::app {
 
@@ -13,6 +14,8 @@ struct StudyRun {
     std::string junit_path;  ///< empty: none
     unsigned seconds = 0;    ///< stop after so long, resumable; 0: no limit
     std::string label;       ///< of the progress
+    validation::Shard shard = {};
+    validation::BatchExecutor executor = {};  ///< threads when there is none
 };
 
 /// Makes or resumes the store, runs, judges, writes the report. SIGINT, SIGTERM and SIGUSR1 finish the batches in
@@ -20,6 +23,13 @@ struct StudyRun {
 /// closed. Returns the exit code of the study.
 int run_study(const Arguments& arguments, const validation::Experiment& experiment, const StudyRun& run,
               const std::function<void(validation::Database&)>& finished = {});
+
+/// Who runs the batches of a study file instead of the threads of this process (`spiked-mpi`).
+using StudyExecutor =
+    std::function<void(const validation::Study&, const std::vector<validation::BatchJob>&,
+                       const std::function<void(validation::Batch)>& finished, const std::function<bool()>& halted)>;
+void run_batches_with(StudyExecutor executor);
+[[nodiscard]] validation::BatchExecutor executor_for(const validation::Study& study);
 
 /// From now on SIGINT, SIGTERM and SIGUSR1 ask the run to stop instead of ending the process; a second one ends it.
 void take_stop_requests();

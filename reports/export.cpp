@@ -152,7 +152,8 @@ const std::vector<StoreTable>& store_tables() {
          "USING(metric_id)"
          " ORDER BY v.cell_id, v.rep, v.method_id, v.metric_id, v.k"},
         {"cells", "the points of the design",
-         "SELECT cell_id, label, n, d, reps_target, state, params FROM cell ORDER BY cell_id"},
+         "SELECT cell_id, label, n, d, reps_least, reps_target, (SELECT coalesce(sum(reps), 0) FROM batch b WHERE "
+         "b.cell_id = c.cell_id) AS reps, state, why, params FROM cell c ORDER BY cell_id"},
         {"failures", "replicates that failed, with the command that shows each again",
          "SELECT c.label AS cell, f.rep, f.stage, f.code, f.message, f.replay FROM failure f JOIN cell c USING(cell_id)"
          " ORDER BY f.cell_id, f.rep"},

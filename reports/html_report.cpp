@@ -90,13 +90,14 @@ Study read_study(Database& store) {
 }
 
 struct Progress {
-    std::int64_t cells, cells_done, replicates, target, failed, sessions;
+    std::int64_t cells, cells_done, replicates, least, target, failed, sessions;
 };
 
 Progress read_progress(Database& store) {
     return {store.integer("SELECT COUNT(*) FROM cell"),
             store.integer("SELECT COUNT(*) FROM cell WHERE state = 'done'"),
             store.integer("SELECT coalesce(SUM(reps), 0) FROM batch"),
+            store.integer("SELECT coalesce(SUM(reps_least), 0) FROM cell"),
             store.integer("SELECT coalesce(SUM(reps_target), 0) FROM cell"),
             store.integer("SELECT coalesce(SUM(failed), 0) FROM batch"),
             store.integer("SELECT COUNT(*) FROM session")};
@@ -176,13 +177,17 @@ private:
 
     std::string band() {
         std::string markup;
-        if (study_.status != "complete")
+        if (study_.status != "complete") {
+            const bool shard = study_.status.starts_with("shard ");
             markup += fmt::format(
-                "<div class=\"partial\" id=\"partial\"><p><strong>PARTIAL</strong> (the study is {}): {} of {} cells "
-                "done, {} of {} "
-                "{}s measured. Everything below is about these; the same command resumes.</p></div>\n",
-                escape(study_.status), progress_.cells_done, progress_.cells, progress_.replicates, progress_.target,
-                dump_ ? "block" : "replicate");
+                "<div class=\"partial\" id=\"partial\"><p><strong>PARTIAL</strong> ({}): {} of {} cells "
+                "done, {} of {}{} "
+                "{}s measured. Everything below is about these; {}.</p></div>\n",
+                escape(shard ? study_.status + " of the study" : "the study is " + study_.status), progress_.cells_done,
+                progress_.cells, progress_.replicates, progress_.least < progress_.target ? "at most " : "",
+                progress_.target, dump_ ? "block" : "replicate",
+                shard ? "spiked merge joins it with the others" : "the same command resumes");
+        }
         const auto counts = count_checks(checks_);
         if (checks_.empty())
             return markup +
@@ -353,8 +358,33 @@ private:
         std::string by_cell;
         for (const auto& [kind, title] : kinds)
             by_cell += dump_ && std::string_view(kind) == "codec" ? heads_table() : cell_table(kind, title);
-        if (!by_cell.empty()) markup += worst_note() + by_cell;
+        if (!by_cell.empty()) markup += stopping_note() + worst_note() + by_cell;
         return markup.empty() ? "" : section("results", "Results", markup);
+    }
+
+    /// Where the number of replicates depends on what they showed, the page says so.
+    std::string stopping_note() {
+        std::vector<std::string> rules;
+        Statement rule(store_,
+                       "SELECT name, relative, absolute FROM stop_rule JOIN metric USING(metric_id) ORDER BY rule_id");
+        while (rule.step()) {
+            std::vector<std::string> bounds;
+            if (rule.real(1) > 0.0) bounds.push_back(fmt::format("{:g} of the mean", rule.real(1)));
+            if (rule.real(2) > 0.0) bounds.push_back(number(rule.real(2)));
+            rules.push_back(fmt::format("{} has a standard error of {}", rule.text(0), fmt::join(bounds, " and ")));
+        }
+        if (rules.empty()) return "";
+        const auto cells = [&](const char* why) {
+            Statement query(store_, "SELECT COUNT(*) FROM cell WHERE why = ?1");
+            query.bind(1, why);
+            (void)query.step();
+            return counted(static_cast<std::size_t>(query.integer(0)), "cell");
+        };
+        return paragraph(
+            fmt::format("The number of replicates was chosen as they came in: a cell stops when every mean of {}, or "
+                        "with its last replicate. {} stopped with that accuracy, {} ran to the end without it, {} "
+                        "measured nothing that the rule is about and stopped at the least number.",
+                        fmt::join(rules, " and of "), cells("met"), cells("max"), cells("absent")));
     }
 
     /// The paper's table, one a side.

@@ -29,7 +29,7 @@ struct CheckRow {
     std::int64_t needed = 0;  ///< 0: not known
     double control_expected = 0.0;
     std::string control;  ///< pass | fail | inconclusive
-    std::string verdict;  ///< the stored one, but `fail` where the control passes: such a check sees nothing
+    std::string verdict;
     std::string reason;
 };
 

@@ -1,32 +1,58 @@
 #pragma once
 #include <atomic>
 #include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "validation/judge.hpp"
 #include "validation/store.hpp"
 
 namespace spiked::validation {
 
+/// One part of a study that several processes share, each with a store of its own, to be joined by merge_stores. Cells
+/// are dealt out in turn; the batches of a cell stay together, because whether it goes on depends on all of them. Where
+/// every cell has a fixed number of replicates, batches are dealt out instead.
+struct Shard {
+    std::size_t index = 1;  ///< from 1
+    std::size_t of = 1;
+
+    /// `2/16`. Throws usage_error.
+    [[nodiscard]] static Shard parse(std::string_view text);
+    [[nodiscard]] std::string text() const;
+};
+
+/// Replicates of one cell that are run, committed and resumed together.
+struct BatchJob {
+    std::size_t cell = 0;
+    std::size_t number = 0;
+    std::uint64_t first = 0;
+    std::uint64_t count = 0;
+};
+
+/// Runs one: a pure function of experiment and job, on any process that has read the same study.
+[[nodiscard]] Batch run_batch(const Experiment& experiment, const BatchJob& job);
+
+/// Runs jobs somewhere and hands over each batch as it is finished, in any order, never two at once. No new job is
+/// begun once `halted` says so; those under way are finished.
+using BatchExecutor = std::function<void(const std::vector<BatchJob>& jobs, const std::function<void(Batch)>& finished,
+                                         const std::function<bool()>& halted)>;
+
 struct RunOptions {
     std::size_t threads = 0;                  ///< 0: all of the machine; never changes a number
     const std::atomic<bool>* stop = nullptr;  ///< when it turns true, batches in flight are finished and no more begun
-    std::function<void(std::size_t done, std::size_t total)> progress;  ///< replicates, never called twice at once
+    /// Replicates, never called twice at once. With stop rules the total grows as cells turn out to need more.
+    std::function<void(std::size_t done, std::size_t total)> progress;
+    Shard shard = {};
+    BatchExecutor executor = {};  ///< the threads of this process when there is none
 };
 
-enum class RunOutcome { complete, stopped, too_many_failures };
+/// part_complete: all of this shard is there, but not all of the study.
+enum class RunOutcome { complete, part_complete, stopped, too_many_failures };
 
-/// Runs every batch the store does not hold yet, commits each as one transaction, then evaluates the checks. The
-/// numbers are the same for any threads, stops and resumes.
+/// Runs every batch of its part that the store does not hold yet, commits each as one transaction, and goes on until
+/// every cell of its part is done; then the checks are judged. The numbers are the same for any threads, stops,
+/// resumes and shards.
 RunOutcome run_experiment(const Experiment& experiment, Store& store, const RunOptions& options);
-
-/// Evaluates every check against what the store holds, replacing earlier verdicts.
-void judge(const Experiment& experiment, Database& database);
-
-/// Verdicts of a store by kind; a check whose control passes counts as failed.
-struct VerdictCounts {
-    std::size_t passed = 0;
-    std::size_t failed = 0;
-    std::size_t inconclusive = 0;
-};
-[[nodiscard]] VerdictCounts count_verdicts(Database& database);
 
 }  // namespace spiked::validation

@@ -54,16 +54,19 @@ const Factor* ExperimentCell::factor(std::string_view name) const {
 
 std::string ExperimentCell::hash() const { return hex(sha256(params.text())); }
 
+bool holds(double value, std::string_view comparison, double number) {
+    if (comparison == "ge") return value >= number;
+    if (comparison == "gt") return value > number;
+    if (comparison == "le") return value <= number;
+    if (comparison == "lt") return value < number;
+    return value == number;
+}
+
 bool Check::applies_to(const ExperimentCell& cell) const {
     return std::all_of(where.begin(), where.end(), [&](const Condition& condition) {
         const Factor* factor = cell.factor(condition.factor);
         if (factor == nullptr || !factor->number) return false;
-        const double x = *factor->number;
-        if (condition.comparison == "ge") return x >= condition.number;
-        if (condition.comparison == "gt") return x > condition.number;
-        if (condition.comparison == "le") return x <= condition.number;
-        if (condition.comparison == "lt") return x < condition.number;
-        return x == condition.number;
+        return holds(*factor->number, condition.comparison, condition.number);
     });
 }
 
@@ -77,6 +80,13 @@ std::string Experiment::science_hash() const { return hex(sha256(science.text())
 std::size_t Experiment::replicates() const {
     std::size_t sum = 0;
     for (const auto& cell : cells) sum += cell.replicates;
+    return sum;
+}
+
+std::size_t Experiment::least_replicates() const {
+    if (until.empty()) return replicates();
+    std::size_t sum = 0;
+    for (const auto& cell : cells) sum += cell.least();
     return sum;
 }
 

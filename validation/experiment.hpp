@@ -58,13 +58,16 @@ struct ExperimentCell {
     std::string label;
     std::size_t rows = 0;
     std::size_t columns = 0;
-    Json params;  ///< canonical; its hash is the cell's identity and the address of its randomness
-    std::size_t replicates = 0;
+    Json params;                       ///< canonical; its hash is the cell's identity and the address of its randomness
+    std::size_t replicates = 0;        ///< at most
+    std::size_t least_replicates = 0;  ///< before the stop rules are first asked; 0: all of them
     std::vector<Factor> factors;
     std::vector<LimitValue> limits;
     std::vector<Prediction> predictions;
 
     [[nodiscard]] const Factor* factor(std::string_view name) const;
+    /// Replicates before the stop rules are first asked.
+    [[nodiscard]] std::size_t least() const { return least_replicates == 0 ? replicates : least_replicates; }
     [[nodiscard]] std::string hash() const;
 };
 
@@ -85,6 +88,9 @@ struct Observation {
     double value = 0.0;
 };
 
+/// Whether a number compares with another as the word (ge, gt, le, lt, eq) says.
+[[nodiscard]] bool holds(double value, std::string_view comparison, double number);
+
 /// A check of a study: a claim, where it is asked, and within what margin.
 struct Check {
     std::string name;
@@ -104,6 +110,15 @@ struct Check {
     [[nodiscard]] double margin(const ExperimentCell& cell, double expected) const;
 };
 
+/// A cell has enough replicates when the standard error of every mean of the metric (of any method and spike) is at
+/// most `relative` times that mean and at most `absolute`. At least one of them is above 0; the one that is 0 asks
+/// nothing.
+struct StopRule {
+    std::size_t metric = 0;
+    double relative = 0.0;
+    double absolute = 0.0;
+};
+
 struct NamedArray {
     std::size_t method = 0;
     std::string name;
@@ -114,13 +129,15 @@ struct NamedArray {
 struct Experiment {
     std::string name;
     std::string title;
-    std::string kind;           ///< spiked | kv_dump
-    std::string config_source;  ///< the study file, or the command line
-    Json science;               ///< all that can change a number
+    std::string kind;                 ///< spiked | kv_dump
+    std::string config_source;        ///< the study file, or the command line
+    Json config_set = Json::array();  ///< [key, value] pairs: what --set changed of it
+    Json science;                     ///< all that can change a number
     stream::StudySeed seed;
     std::string seed_source = "config";  ///< config | cli | generated
     double false_alarm = 1e-6;
     std::size_t batch = 50;
+    std::vector<StopRule> until;  ///< all must hold for a cell to stop before its last replicate; empty: none does
     std::size_t raw_per_cell = static_cast<std::size_t>(-1);
     double failure_budget = 0.01;
     std::vector<ExperimentInput> inputs;
@@ -132,11 +149,16 @@ struct Experiment {
     /// Makes the worker of one cell; each thread gets its own. The worker turns a replicate into observations.
     using Worker = std::function<std::vector<Observation>(std::uint64_t replicate)>;
     std::function<Worker(std::size_t cell)> worker;
+    /// The block of one replicate, to look at; may be empty.
+    std::function<arma::mat(std::size_t cell, std::uint64_t replicate)> block;
     /// Arrays worth keeping of replicate 0 of a cell; may be empty.
     std::function<std::vector<NamedArray>(std::size_t cell)> arrays;
 
     [[nodiscard]] std::string science_hash() const;
+    /// At most, over all cells.
     [[nodiscard]] std::size_t replicates() const;
+    /// At least, over all cells.
+    [[nodiscard]] std::size_t least_replicates() const;
 };
 
 }  // namespace spiked::validation

@@ -25,6 +25,7 @@ struct Head {
     const sim::DumpTensor* tensor;
     std::size_t head;
     std::uint64_t rotation = 0;
+    std::shared_ptr<const sim::DumpHead> blocks = {};
 };
 
 struct DumpStudy {
@@ -44,7 +45,7 @@ estimators::QuantizerOptions options_of(const DumpStudy& study, const Head& at) 
 
 arma::mat read_block(const DumpStudy& study, const Head& at, std::uint64_t block) {
     const std::size_t tokens = study.plan.block_tokens;
-    return study.dumps[at.dump]->read_block(*at.tensor, at.head, block * tokens, tokens);
+    return at.blocks->read_block(block * tokens, tokens);
 }
 
 std::vector<Observation> measure(const DumpStudy& study, const Head& at,
@@ -125,7 +126,7 @@ void list_heads(DumpStudy& study) {
                 throw input_error("{}: tensor {} has {} tokens, fewer than one block of {}: choose a smaller --block",
                                   dump.path(), tensor.name, tensor.tokens, study.plan.block_tokens);
             for (std::size_t head = 0; head < tensor.heads; ++head)
-                if (wanted(study.plan.heads, head)) study.heads.push_back({f, &tensor, head, 0});
+                if (wanted(study.plan.heads, head)) study.heads.push_back({f, &tensor, head});
         }
         if (study.heads.size() == before)
             throw input_error(
@@ -204,7 +205,7 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
 
     const bool by_prompt = clusters_by_prompt(*study);
     Json cells = Json::array();
-    for (auto& [dump_index, tensor, head, rotation] : study->heads) {
+    for (auto& [dump_index, tensor, head, rotation, blocks] : study->heads) {
         const auto& dump = *study->dumps[dump_index];
         const std::string side(side_name(tensor->side));
         const std::string file = std::filesystem::path(dump.path()).filename().string();
@@ -217,6 +218,10 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
                                     {"tensor", tensor->name},
                                     {"head", head},
                                     {"block", plan.block_tokens}});
+        if (plan.view.shuffle) cell.params.set("order", "shuffled");
+        if (plan.view.undo_rotary && tensor->side == Side::key) cell.params.set("rotary", "undone");
+        blocks = std::make_shared<const sim::DumpHead>(
+            dump, *tensor, head, plan.view, stream::Stream(experiment.seed, cell.hash(), stream::Role::token_order, 0));
         rotation = std::stoull(cell.hash().substr(0, 16), nullptr, 16);
         const std::string prompt = dump.prompt_id().value_or("");
         const std::string cluster =

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "estimators/compressor.hpp"
+#include "sim/dump_view.hpp"
 #include "sim/kv_dump.hpp"
+#include "validation/block_study.hpp"
 #include "validation/experiment.hpp"
-#include "validation/spiked_study.hpp"
 #include "validation/sqlite.hpp"
 
 namespace spiked::validation {
@@ -21,6 +22,7 @@ struct KvPlan {
     std::set<std::size_t> heads;
     std::optional<sim::Side> side;  ///< key and value when not given
     sim::DumpOptions dump;
+    sim::DumpView view;
     estimators::QuantizerOptions quantizer;
 };
 

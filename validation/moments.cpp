@@ -34,4 +34,10 @@ void Moments::merge(const Moments& other) {
     high = std::max(high, other.high);
 }
 
+double Moments::standard_error() const {
+    if (count < 2) return std::numeric_limits<double>::quiet_NaN();
+    const double n = static_cast<double>(count);
+    return std::sqrt(m2 / (n - 1.0) / n);
+}
+
 }  // namespace spiked::validation

@@ -1,6 +1,9 @@
 #pragma once
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 
 namespace spiked::validation {
 
@@ -20,6 +23,18 @@ struct Moments {
     /// NaN counts as missing.
     void add(double value);
     void merge(const Moments& other);
+    /// Of the mean; NaN with fewer than two values.
+    [[nodiscard]] double standard_error() const;
 };
+
+/// What a number is a number of: positions in the lists of methods and metrics, and the spike.
+struct Quantity {
+    std::size_t method = 0;
+    std::size_t metric = 0;
+    int k = 0;
+    auto operator<=>(const Quantity&) const = default;
+};
+
+using MomentTable = std::map<Quantity, Moments>;
 
 }  // namespace spiked::validation

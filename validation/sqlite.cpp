@@ -26,7 +26,24 @@ Database::Database(const std::string& path, Mode mode) : path_(path) {
         throw input_error("{}: the store cannot be opened ({}): check the path", path, sqlite3_errmsg(handle));
     }
     sqlite3_busy_timeout(handle, 2000);
+    if (mode == Mode::read) undo_half_done();
     execute("PRAGMA foreign_keys = ON");
+}
+
+/// A connection that may only read cannot roll back the journal of a killed writer; one that may write does it at its
+/// first look.
+void Database::undo_half_done() {
+    const auto look = [](sqlite3* at) { return sqlite3_exec(at, "PRAGMA schema_version", nullptr, nullptr, nullptr); };
+    if (look(handle_.get()) != SQLITE_READONLY_ROLLBACK) return;
+    sqlite3* writer = nullptr;
+    int status = sqlite3_open_v2(path_.c_str(), &writer, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, nullptr);
+    const std::unique_ptr<sqlite3, Closer> owner(writer);
+    if (status == SQLITE_OK) status = look(writer);
+    if (status != SQLITE_OK)
+        throw input_error(
+            "{}: a run was killed while it wrote here, and what it left cannot be undone ({}): allow "
+            "writing to the file and its folder once",
+            path_, sqlite3_errmsg(writer));
 }
 
 void Database::fail(int status) const {

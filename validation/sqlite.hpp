@@ -13,7 +13,8 @@ struct sqlite3_stmt;
 namespace spiked::validation {
 
 /// A SQLite file. Failures become errors that name it: input_error when it cannot be read (or is no database),
-/// write_error when it cannot be written or another process holds it.
+/// write_error when it cannot be written or another process holds it. What a killed writer left half done is undone
+/// when the file is opened, also for reading.
 class Database {
 public:
     enum class Mode { read, write, create };
@@ -29,6 +30,8 @@ public:
     [[noreturn]] void fail(int status) const;
 
 private:
+    void undo_half_done();
+
     struct Closer {
         void operator()(sqlite3* handle) const;
     };

@@ -19,12 +19,13 @@
 #include "theory/base/sha256.hpp"
 #include "validation/claims.hpp"
 #include "validation/store_schema.hpp"
+#include "validation/study_identity.hpp"
 
 namespace spiked::validation {
 namespace {
 
 constexpr std::int64_t application_id = 0x53504B31;  // 'SPK1'
-constexpr std::int64_t schema_version = 1;
+constexpr std::int64_t schema_version = 2;
 
 void check_is_store(Database& database) {
     if (database.integer("PRAGMA application_id") != application_id)
@@ -34,37 +35,15 @@ void check_is_store(Database& database) {
     if (version > schema_version)
         throw input_error("{}: written by a newer version (schema {}, this program knows {}): update the program",
                           database.path(), version, schema_version);
+    if (version < schema_version)
+        throw input_error(
+            "{}: written by an older version (schema {}, this program reads {} only): make it again with spiked run",
+            database.path(), version, schema_version);
 }
 
 bool exists_with_content(const std::string& path) {
     struct stat status {};
     return stat(path.c_str(), &status) == 0 && status.st_size > 0;
-}
-
-/// First few places where two documents differ, as `model.n: 128, now 256`.
-void differences(const Json* before, const Json* now, const std::string& path, std::vector<std::string>& to) {
-    if (to.size() >= 4) return;
-    const std::string was = before == nullptr ? "absent" : before->text();
-    const std::string is = now == nullptr ? "absent" : now->text();
-    if (was == is) return;
-    const auto short_text = [](const std::string& whole) {
-        return whole.size() > 60 ? whole.substr(0, 57) + "..." : whole;
-    };
-    const auto* old_items = before == nullptr ? nullptr : before->items();
-    const auto* new_items = now == nullptr ? nullptr : now->items();
-    if (old_items != nullptr && new_items != nullptr && old_items->size() == new_items->size()) {
-        for (std::size_t i = 0; i < old_items->size(); ++i)
-            differences(&(*old_items)[i], &(*new_items)[i], fmt::format("{}[{}]", path, i + 1), to);
-        return;
-    }
-    if (before != nullptr && now != nullptr && before->members() != nullptr && now->members() != nullptr) {
-        for (const auto& [key, value] : *before->members())
-            differences(&value, now->find(key), path.empty() ? key : path + "." + key, to);
-        for (const auto& [key, value] : *now->members())
-            if (before->find(key) == nullptr) differences(nullptr, &value, path.empty() ? key : path + "." + key, to);
-        return;
-    }
-    to.push_back(fmt::format("{}: {}, now {}", path, short_text(was), short_text(is)));
 }
 
 std::string digest(const Batch& batch) {
@@ -89,6 +68,12 @@ std::string utc_now() {
     char text[32];
     std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
     return text;
+}
+
+void create_schema(Database& database) {
+    database.execute(
+        fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", application_id, schema_version));
+    database.execute(store_schema);
 }
 
 Database open_store(const std::string& path) {
@@ -146,6 +131,13 @@ Store::Store(const std::string& path, const Experiment& experiment, const std::s
     }
     database_.execute("PRAGMA synchronous = FULL");
     Transaction transaction(database_);
+    expect(experiment);
+    begin_session(command_line, threads, provenance);
+    database_.execute("UPDATE study SET status = 'running'");
+    transaction.commit();
+}
+
+void Store::begin_session(const std::string& command_line, std::size_t threads, const Json& provenance) {
     char host[256] = {};
     gethostname(host, sizeof host - 1);
     Statement(
@@ -159,20 +151,54 @@ Store::Store(const std::string& path, const Experiment& experiment, const std::s
         .bind(6, provenance.text())
         .run();
     session_ = database_.integer("SELECT max(session_id) FROM session");
-    database_.execute("UPDATE study SET status = 'running'");
-    // Figures are no science: the ones asked for last count.
-    database_.execute("DELETE FROM figure");
+}
+
+/// What is expected and shown, but not measured: the program's word of today, also when a store is taken up again.
+void Store::expect(const Experiment& experiment) {
+    database_.execute("DELETE FROM question; DELETE FROM theory; DELETE FROM figure");
+    Statement(database_, "UPDATE study SET failure_budget = ?").bind_real(1, experiment.failure_budget).run();
+    Statement claim(database_,
+                    "INSERT INTO claim VALUES(?,?,?,?) ON CONFLICT(id) DO UPDATE SET place = excluded.place, "
+                    "statement = excluded.statement, control = excluded.control");
+    for (const auto& of : claims())
+        claim.bind(1, of.id).bind(2, of.place).bind(3, of.statement).bind(4, of.control).run();
+    Statement theory(database_, "INSERT INTO theory VALUES(?,?,?,?,1e-12,?)");
+    for (std::size_t c = 0; c < experiment.cells.size(); ++c)
+        for (const auto& [quantity, k, value] : experiment.cells[c].limits)
+            theory.bind(1, id(c))
+                .bind(2, quantity)
+                .bind(3, k)
+                .bind_real(4, value)
+                .bind(5, "separable law, limit")
+                .run();
+    Statement question(database_,
+                       "INSERT INTO question(check_name, claim, cell_id, method_id, metric_id, k, expected, margin, "
+                       "control_expected) VALUES(?,?,?,?,?,?,?,?,?)");
+    for (const auto& check : experiment.checks)
+        for (std::size_t c = 0; c < experiment.cells.size(); ++c) {
+            const auto& cell = experiment.cells[c];
+            if (!check.applies_to(cell)) continue;
+            for (const auto& prediction : cell.predictions)
+                if (prediction.claim == check.claim)
+                    question.bind(1, check.name)
+                        .bind(2, check.claim)
+                        .bind(3, id(c))
+                        .bind(4, id(prediction.method))
+                        .bind(5, id(metric_index(prediction.metric)))
+                        .bind(6, prediction.k)
+                        .bind_real(7, prediction.value)
+                        .bind_real(8, check.margin(cell, prediction.value))
+                        .bind_real(9, prediction.with_fault)
+                        .run();
+        }
     Statement figure(database_, "INSERT INTO figure(kind, spec) VALUES(?,?)");
     for (const auto& spec : experiment.figures) figure.bind(1, *spec.find("kind")->string()).bind(2, spec.text()).run();
-    transaction.commit();
 }
 
 void Store::create(const Experiment& experiment) {
     Transaction transaction(database_);
-    database_.execute(
-        fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", application_id, schema_version));
-    database_.execute(store_schema);
-    Statement(database_, "INSERT INTO study VALUES(1,?,?,?,?,?,?,?,?,?,'cpu','running',?)")
+    create_schema(database_);
+    Statement(database_, "INSERT INTO study VALUES(1,?,?,?,?,?,?,?,?,?,'cpu','running',?,?,?,?)")
         .bind(1, experiment.name)
         .bind(2, experiment.title)
         .bind(3, experiment.kind)
@@ -183,6 +209,9 @@ void Store::create(const Experiment& experiment) {
         .bind(8, experiment.seed_source)
         .bind_real(9, experiment.false_alarm)
         .bind(10, utc_now())
+        .bind(11, experiment.batch)
+        .bind(12, experiment.config_set.text())
+        .bind_real(13, experiment.failure_budget)
         .run();
     Statement input(database_,
                     "INSERT INTO input(path, bytes, sha256, format, layout, model, meta) VALUES(?,?,?,?,?,?,?)");
@@ -195,9 +224,8 @@ void Store::create(const Experiment& experiment) {
             .bind(6, file.model)
             .bind(7, file.meta.text())
             .run();
-    Statement cell(database_, "INSERT INTO cell VALUES(?,?,?,?,?,?,?,'todo')");
+    Statement cell(database_, "INSERT INTO cell VALUES(?,?,?,?,?,?,?,?,'todo',NULL)");
     Statement factor(database_, "INSERT INTO factor VALUES(?,?,?,?)");
-    Statement theory(database_, "INSERT INTO theory VALUES(?,?,?,?,1e-12,?)");
     for (std::size_t c = 0; c < experiment.cells.size(); ++c) {
         const auto& at = experiment.cells[c];
         cell.bind(1, id(c))
@@ -206,17 +234,11 @@ void Store::create(const Experiment& experiment) {
             .bind(4, at.rows)
             .bind(5, at.columns)
             .bind(6, at.params.text())
-            .bind(7, at.replicates)
+            .bind(7, at.least())
+            .bind(8, at.replicates)
             .run();
         for (const auto& [name, number, text] : at.factors)
             factor.bind(1, id(c)).bind(2, name).bind_real(3, number.value_or(std::nan(""))).bind(4, text).run();
-        for (const auto& [quantity, k, value] : at.limits)
-            theory.bind(1, id(c))
-                .bind(2, quantity)
-                .bind(3, k)
-                .bind_real(4, value)
-                .bind(5, "separable law, limit")
-                .run();
     }
     Statement method(database_, "INSERT INTO method VALUES(?,?,?,?,?,?)");
     for (std::size_t m = 0; m < experiment.methods.size(); ++m) {
@@ -233,35 +255,20 @@ void Store::create(const Experiment& experiment) {
         const auto& of = metrics()[m];
         metric.bind(1, id(m)).bind(2, of.name).bind(3, of.unit).bind(4, of.better).bind(5, of.definition).run();
     }
-    Statement claim(database_, "INSERT INTO claim VALUES(?,?,?,?)");
-    for (const auto& of : claims())
-        claim.bind(1, of.id).bind(2, of.place).bind(3, of.statement).bind(4, of.control).run();
+    Statement rule(database_, "INSERT INTO stop_rule(metric_id, relative, absolute) VALUES(?,?,?)");
+    for (const auto& of : experiment.until)
+        rule.bind(1, id(of.metric)).bind_real(2, of.relative).bind_real(3, of.absolute).run();
     transaction.commit();
 }
 
 void Store::match(const Experiment& experiment) {
-    Statement study(database_, "SELECT science_hash, config_resolved, seed FROM study");
-    if (!study.step())
-        throw input_error("{}: the store holds no study (it was never finished being made): delete it",
-                          database_.path());
-    if (study.text(0) == experiment.science_hash() && study.text(2) == experiment.seed.text()) return;
-    std::vector<std::string> places;
-    if (study.text(2) != experiment.seed.text())
-        places.push_back(fmt::format("seed: {}, now {}", study.text(2), experiment.seed.text()));
-    const Json before = Json::parse(study.text(1), database_.path() + ": config_resolved", 64);
-    differences(&before, &experiment.science, "", places);
-    std::string list;
-    for (const auto& place : places) list += (list.empty() ? "" : "; ") + place;
-    throw usage_error("{}: the store holds another study ({}): choose another name with -o, or delete the store",
-                      database_.path(), list);
+    const std::string changes = differences(identity_of(database_), identity_of(experiment), ", now ");
+    if (!changes.empty())
+        throw usage_error("{}: the store holds another study ({}): choose another name with -o, or delete the store",
+                          database_.path(), changes);
 }
 
-bool Store::has(std::size_t cell, std::size_t batch) {
-    Statement query(database_, "SELECT 1 FROM batch WHERE cell_id = ? AND batch = ?");
-    return query.bind(1, id(cell)).bind(2, batch).step();
-}
-
-void Store::commit(const Batch& batch) {
+void Store::commit(const Batch& batch, std::optional<CellEnd> end) {
     Transaction transaction(database_);
     Statement(database_, "INSERT INTO batch VALUES(?,?,?,?,?,?,?,?)")
         .bind(1, id(batch.cell))
@@ -296,9 +303,9 @@ void Store::commit(const Batch& batch) {
     for (const auto& v : batch.values)
         value.bind(1, id(batch.cell))
             .bind(2, static_cast<std::int64_t>(v.replicate))
-            .bind(3, id(v.key.method))
-            .bind(4, id(v.key.metric))
-            .bind(5, v.key.k)
+            .bind(3, id(v.quantity.method))
+            .bind(4, id(v.quantity.metric))
+            .bind(5, v.quantity.k)
             .bind_real(6, v.value)
             .run();
     Statement failure(database_, "INSERT INTO failure VALUES(?,?,NULL,'replicate',?,?,?)");
@@ -318,11 +325,11 @@ void Store::commit(const Batch& batch) {
             .bind_blob(4, {reinterpret_cast<const std::uint8_t*>(npy.data()), npy.size()})
             .run();
     }
-    Statement(database_,
-              "UPDATE cell SET state = 'done' WHERE cell_id = ?1 AND "
-              "(SELECT sum(reps) FROM batch WHERE cell_id = ?1) >= reps_target")
-        .bind(1, id(batch.cell))
-        .run();
+    if (end)
+        Statement(database_, "UPDATE cell SET state = 'done', why = ? WHERE cell_id = ?")
+            .bind(1, name_of(*end))
+            .bind(2, id(batch.cell))
+            .run();
     transaction.commit();
 }
 

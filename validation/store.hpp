@@ -1,10 +1,12 @@
 #pragma once
-#include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "validation/experiment.hpp"
 #include "validation/moments.hpp"
 #include "validation/sqlite.hpp"
+#include "validation/stopping.hpp"
 
 namespace spiked::validation {
 
@@ -21,15 +23,9 @@ struct Batch {
         std::string message;
     };
     std::vector<Failure> failures;
-    struct Key {
-        std::size_t method;
-        std::size_t metric;
-        int k;
-        auto operator<=>(const Key&) const = default;
-    };
-    std::map<Key, Moments> moments;
+    MomentTable moments;
     struct Value {
-        Key key;
+        Quantity quantity;
         std::uint64_t replicate;
         double value;
     };
@@ -48,16 +44,16 @@ public:
 
     [[nodiscard]] Database& database() { return database_; }
     [[nodiscard]] bool resumed() const { return resumed_; }
-    /// Whether that batch is there already.
-    [[nodiscard]] bool has(std::size_t cell, std::size_t batch);
-    /// One transaction.
-    void commit(const Batch& batch);
+    /// One transaction; `end` is why the cell is done, when it is done with this batch.
+    void commit(const Batch& batch, std::optional<CellEnd> end = std::nullopt);
     /// Closes the session; status as in the schema.
     void finish(const std::string& status, int exit_code, const std::string& stop_reason);
 
 private:
     void create(const Experiment& experiment);
     void match(const Experiment& experiment);
+    void expect(const Experiment& experiment);
+    void begin_session(const std::string& command_line, std::size_t threads, const Json& provenance);
 
     /// Held as long as the store is open for writing, so that no second run works on it; readers are not kept out.
     class Lock {
@@ -77,7 +73,10 @@ private:
     std::int64_t session_ = 0;
 };
 
-/// Opens a store for reading. Throws input_error when it is none, or newer than this program.
+/// The tables and views of an empty store, and the marks by which a file is known to be one.
+void create_schema(Database& database);
+
+/// Opens a store for reading. Throws input_error when it is none, or of another schema than this program's.
 [[nodiscard]] Database open_store(const std::string& path);
 
 /// The seed of a store, as it was written.

@@ -1,4 +1,4 @@
--- The store: one SQLite file a study, everything a report shows. Readers refuse a newer user_version.
+-- The store: one SQLite file a study, everything a report shows. Readers refuse any other user_version.
 CREATE TABLE study(            -- exactly one row
   id INTEGER PRIMARY KEY CHECK(id = 1),
   name TEXT NOT NULL, title TEXT NOT NULL,
@@ -9,8 +9,12 @@ CREATE TABLE study(            -- exactly one row
   seed TEXT NOT NULL, seed_source TEXT NOT NULL CHECK(seed_source IN ('config','cli','generated')),
   false_alarm REAL NOT NULL,          -- declared for all checks of the store together
   backend TEXT NOT NULL,
-  status TEXT NOT NULL CHECK(status IN ('running','complete','stopped','failed')),
-  created_utc TEXT NOT NULL);
+  status TEXT NOT NULL                -- incomplete: merged, with parts missing; shard i/k: its part is there, others may not be
+    CHECK(status IN ('running','complete','stopped','failed','incomplete') OR status LIKE 'shard %'),
+  created_utc TEXT NOT NULL,
+  batch_reps INTEGER NOT NULL,        -- replicates of a batch; the last of a cell may have fewer
+  config_set TEXT NOT NULL DEFAULT '[]', -- JSON list of [key, value]: what --set changed of config_source
+  failure_budget REAL NOT NULL);      -- share of a cell's replicates that may fail; the one asked for last
 CREATE TABLE session(          -- one row a process start; resuming adds one
   session_id INTEGER PRIMARY KEY, started_utc TEXT NOT NULL, ended_utc TEXT, exit_code INTEGER, stop_reason TEXT,
   argv TEXT NOT NULL, host TEXT, pid INTEGER, threads INTEGER, device TEXT, provenance TEXT NOT NULL);
@@ -19,8 +23,14 @@ CREATE TABLE input(
   layout TEXT NOT NULL, model TEXT NOT NULL, meta TEXT NOT NULL);
 CREATE TABLE cell(             -- one point of the design; for a dump: a file, layer, side and head
   cell_id INTEGER PRIMARY KEY, cell_hash TEXT NOT NULL UNIQUE, label TEXT NOT NULL,
-  n INTEGER NOT NULL, d INTEGER NOT NULL, params TEXT NOT NULL, reps_target INTEGER NOT NULL,
-  state TEXT NOT NULL CHECK(state IN ('todo','done')));
+  n INTEGER NOT NULL, d INTEGER NOT NULL, params TEXT NOT NULL,
+  reps_least INTEGER NOT NULL,        -- before the rules of table stop_rule are first asked
+  reps_target INTEGER NOT NULL,       -- at most
+  state TEXT NOT NULL CHECK(state IN ('todo','done')),
+  why TEXT CHECK(why IN ('met','max','absent')));  -- it is done: every rule is met | all replicates are | no rule's metric is measured here
+CREATE TABLE stop_rule(        -- a cell goes on until the standard error of every mean of the metric is as small as this
+  rule_id INTEGER PRIMARY KEY, metric_id INTEGER NOT NULL REFERENCES metric,
+  relative REAL NOT NULL, absolute REAL NOT NULL); -- share of the mean; in the metric's unit; 0: not asked
 CREATE TABLE factor(           -- what a cell is, by name: sweep keys; or file, model, prompt, layer, side, head, cluster
   cell_id INTEGER NOT NULL REFERENCES cell, name TEXT NOT NULL, num REAL, txt TEXT NOT NULL,
   PRIMARY KEY(cell_id, name)) WITHOUT ROWID;
@@ -52,7 +62,13 @@ CREATE TABLE theory(           -- what the theory says for a cell; quantity = na
   cell_id INTEGER NOT NULL, quantity TEXT NOT NULL, k INTEGER NOT NULL DEFAULT 0, value REAL NOT NULL,
   num_err REAL NOT NULL, source TEXT NOT NULL, PRIMARY KEY(cell_id, quantity, k)) WITHOUT ROWID;
 CREATE TABLE claim(id TEXT PRIMARY KEY, place TEXT NOT NULL, statement TEXT NOT NULL, control TEXT NOT NULL);
-CREATE TABLE verdict(          -- one row a check and cell (and spike k); its control beside it
+CREATE TABLE question(         -- what is to be judged: written from the study, before anything is known
+  question_id INTEGER PRIMARY KEY, check_name TEXT NOT NULL, claim TEXT NOT NULL REFERENCES claim(id),
+  cell_id INTEGER NOT NULL REFERENCES cell, method_id INTEGER NOT NULL REFERENCES method,
+  metric_id INTEGER NOT NULL REFERENCES metric, k INTEGER NOT NULL,
+  expected REAL NOT NULL, margin REAL NOT NULL,
+  control_expected REAL NOT NULL);    -- what the planted fault predicts
+CREATE TABLE verdict(          -- one row a question; a check whose control passes is a failed check
   verdict_id INTEGER PRIMARY KEY, check_name TEXT NOT NULL, claim TEXT NOT NULL REFERENCES claim(id),
   cell_id INTEGER NOT NULL, method_id INTEGER NOT NULL, metric TEXT NOT NULL, k INTEGER NOT NULL,
   estimate REAL, mcse REAL, expected REAL NOT NULL, margin REAL NOT NULL, lo REAL, hi REAL,
@@ -60,21 +76,22 @@ CREATE TABLE verdict(          -- one row a check and cell (and spike k); its co
   detectable REAL,                    -- smallest deviation that would have failed with probability 0.99
   n INTEGER NOT NULL, needed INTEGER, -- replicates that would decide an inconclusive one
   verdict TEXT NOT NULL CHECK(verdict IN ('pass','fail','inconclusive')),
-  control_expected REAL NOT NULL,     -- what the planted fault predicts
+  control_expected REAL NOT NULL,
   control_verdict TEXT NOT NULL CHECK(control_verdict IN ('pass','fail','inconclusive')), reason TEXT NOT NULL);
 CREATE TABLE figure(figure_id INTEGER PRIMARY KEY, kind TEXT NOT NULL, spec TEXT NOT NULL);  -- spec: JSON of [[figure]]
 CREATE TABLE event(t_utc TEXT NOT NULL, session_id INTEGER, level TEXT, code TEXT, message TEXT);
 
-CREATE VIEW v_summary AS       -- pooled over batches by Chan's formula; mcse of the mean
-WITH s AS (SELECT cell_id, method_id, metric_id, k, SUM(n) n, SUM(n_null) n_null,
-                  SUM(n*mean)/SUM(n) mean, MIN(lo) lo, MAX(hi) hi FROM moment GROUP BY 1,2,3,4)
-SELECT c.label AS cell, me.name AS method, mt.name AS metric, s.k, s.n, s.n_null AS failed, s.mean,
+CREATE VIEW v_summary AS       -- pooled over batches by Chan's formula; mcse of the mean; failed: replicates without a value
+WITH s AS (SELECT cell_id, method_id, metric_id, k, SUM(n) n, SUM(n*mean)/SUM(n) mean, MIN(lo) lo, MAX(hi) hi
+           FROM moment GROUP BY 1,2,3,4),
+     r AS (SELECT cell_id, SUM(reps) reps FROM batch GROUP BY 1)
+SELECT c.label AS cell, me.name AS method, mt.name AS metric, s.k, s.n, r.reps - s.n AS failed, s.mean,
        CASE WHEN s.n>1 THEN sqrt((SELECT SUM(m.m2 + m.n*(m.mean-s.mean)*(m.mean-s.mean)) FROM moment m
           WHERE m.n>0 AND m.cell_id=s.cell_id AND m.method_id=s.method_id AND m.metric_id=s.metric_id AND m.k=s.k)/(s.n-1.0)) END AS sd,
        CASE WHEN s.n>1 THEN sqrt((SELECT SUM(m.m2 + m.n*(m.mean-s.mean)*(m.mean-s.mean)) FROM moment m
           WHERE m.n>0 AND m.cell_id=s.cell_id AND m.method_id=s.method_id AND m.metric_id=s.metric_id AND m.k=s.k)/(s.n-1.0)/s.n) END AS mcse,
        s.lo, s.hi, s.cell_id, s.method_id, s.metric_id
-FROM s JOIN cell c USING(cell_id) JOIN method me USING(method_id) JOIN metric mt USING(metric_id);
+FROM s JOIN r USING(cell_id) JOIN cell c USING(cell_id) JOIN method me USING(method_id) JOIN metric mt USING(metric_id);
 CREATE VIEW v_value AS
 SELECT c.label AS cell, c.n, c.d, v.rep, me.name AS method, mt.name AS metric, v.k, v.v AS value
 FROM value v JOIN cell c USING(cell_id) JOIN method me USING(method_id) JOIN metric mt USING(metric_id);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <toml++/toml.h>
 #include <algorithm>
 #include <fstream>
 #include <random>
@@ -12,307 +11,10 @@
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "validation/claims.hpp"
-#include "validation/kv_measurement.hpp"
-#include "validation/spiked_study.hpp"
+#include "validation/study_models.hpp"
 
 namespace spiked::validation {
 namespace {
-
-/// Collects mistakes with their place in the file.
-class Mistakes {
-public:
-    explicit Mistakes(std::string file) : file_(std::move(file)) {}
-
-    void add(const toml::node& at, const std::string& problem) { add(at.source(), problem); }
-    void add(const toml::source_region& at, const std::string& problem) {
-        order_.push_back(fmt::format("{}:{}:{}: {}", file_, at.begin.line, at.begin.column, problem));
-        if (first_.empty()) first_ = problem;
-    }
-    void throw_if_any() const {
-        if (order_.empty()) return;
-        std::string text;
-        for (std::size_t i = 0; i < std::min<std::size_t>(20, order_.size()); ++i)
-            text += (i == 0 ? "" : "\n") + order_[i];
-        if (order_.size() > 20) text += fmt::format("\n... and {} more", order_.size() - 20);
-        throw Error(ExitCode::usage, text);
-    }
-    [[nodiscard]] std::size_t count() const { return order_.size(); }
-    /// The first problem, without its place.
-    [[nodiscard]] const std::string& first() const { return first_; }
-
-private:
-    std::string file_;
-    std::string first_;
-    std::vector<std::string> order_;
-};
-
-/// A table being read: remembers which keys were asked for, so that the others can be named as mistakes.
-class Section {
-public:
-    Section(const toml::table& table, std::string name, Mistakes& mistakes)
-        : table_(table), name_(std::move(name)), mistakes_(mistakes) {}
-
-    const toml::node* node(const std::string& key) {
-        known_.push_back(key);
-        return table_.get(key);
-    }
-    const toml::table* table(const std::string& key) {
-        const toml::node* found = node(key);
-        if (found == nullptr) return nullptr;
-        if (!found->is_table()) mistakes_.add(*found, fmt::format("\"{}\" must be a table", key));
-        return found->as_table();
-    }
-    std::string text(const std::string& key, const std::string& fallback) {
-        const toml::node* found = node(key);
-        if (found == nullptr) return fallback;
-        if (const auto value = found->value_exact<std::string>()) return *value;
-        mistakes_.add(*found, fmt::format("\"{}\" must be a text in quotes", key));
-        return fallback;
-    }
-    std::string choice(const std::string& key, const std::string& fallback, const std::vector<std::string>& legal) {
-        const std::string value = text(key, fallback);
-        if (std::find(legal.begin(), legal.end(), value) == legal.end())
-            mistakes_.add(*table_.get(key), fmt::format("\"{}\" of {} is not possible in this version{}", value, key,
-                                                        suggestion(value, legal)));
-        return value;
-    }
-    double number(const std::string& key, double fallback, double low, double high) {
-        const toml::node* found = node(key);
-        if (found == nullptr) return fallback;
-        const auto value = found->value<double>();
-        if (value && found->is_number() && *value >= low && *value <= high) return *value;
-        mistakes_.add(*found, fmt::format("\"{}\" must be a number from {} to {}", key, low, high));
-        return fallback;
-    }
-    std::size_t count(const std::string& key, std::size_t fallback, std::size_t low, std::size_t high) {
-        const toml::node* found = node(key);
-        if (found == nullptr) return fallback;
-        const auto value = found->value_exact<std::int64_t>();
-        if (value && *value >= static_cast<std::int64_t>(low) && *value <= static_cast<std::int64_t>(high))
-            return static_cast<std::size_t>(*value);
-        mistakes_.add(*found, fmt::format("\"{}\" must be a whole number from {} to {}", key, low, high));
-        return fallback;
-    }
-    /// A number or a list of numbers.
-    std::vector<double> numbers(const std::string& key) {
-        const toml::node* found = node(key);
-        std::vector<double> values;
-        if (found == nullptr) return values;
-        const auto add = [&](const toml::node& one) {
-            if (one.is_number())
-                values.push_back(*one.value<double>());
-            else
-                mistakes_.add(one, fmt::format("\"{}\" must be a number or a list of numbers", key));
-        };
-        if (const toml::array* list = found->as_array())
-            for (const auto& one : *list) add(one);
-        else
-            add(*found);
-        return values;
-    }
-    void require(const std::string& key, const char* example) {
-        if (table_.get(key) == nullptr)
-            mistakes_.add(table_, fmt::format("\"{}\" is missing in {}: add for example {}", key, name_, example));
-    }
-    void refuse(const std::string& key, const char* why) {
-        if (const toml::node* found = node(key))
-            mistakes_.add(*found, fmt::format("\"{}\" is not in this version ({})", key, why));
-    }
-    /// To be called last.
-    void no_other_keys() {
-        for (const auto& [key, value] : table_)
-            if (std::find(known_.begin(), known_.end(), key.str()) == known_.end())
-                mistakes_.add(key.source(), fmt::format("unknown key \"{}\" in {}{}", key.str(), name_,
-                                                        suggestion(key.str(), known_)));
-    }
-    [[nodiscard]] Mistakes& mistakes() { return mistakes_; }
-    [[nodiscard]] const toml::table& raw() const { return table_; }
-
-private:
-    const toml::table& table_;
-    std::string name_;
-    Mistakes& mistakes_;
-    std::vector<std::string> known_;
-};
-
-const toml::table empty_table;
-
-CovarianceSpec read_covariance(Section& noise, const std::string& key) {
-    CovarianceSpec spec;
-    const toml::table* table = noise.table(key);
-    if (table == nullptr) return spec;
-    Section section(*table, "noise." + key, noise.mistakes());
-    section.require("kind", "kind = \"ar1\"");
-    spec.kind = section.choice("kind", "identity", {"identity", "ar1", "exponential"});
-    if (spec.kind == "ar1") {
-        section.require("rho", "rho = 0.4");
-        spec.parameter = section.number("rho", 0.0, -0.999, 0.999);
-    }
-    if (spec.kind == "exponential") {
-        section.require("c", "c = 2.0");
-        spec.parameter = section.number("c", 0.0, -50.0, 50.0);
-    }
-    section.no_other_keys();
-    return spec;
-}
-
-SpikedPoint read_point(const toml::table& model, Mistakes& mistakes) {
-    SpikedPoint point;
-    Section section(model, "[model]", mistakes);
-    section.text("kind", "");
-    section.require("n", "n = 128");
-    section.require("d", "d = 128");
-    point.rows = section.count("n", 128, 2, 65536);
-    point.columns = section.count("d", 128, 2, 65536);
-    if (const toml::table* noise = section.table("noise")) {
-        Section inside(*noise, "model.noise", mistakes);
-        inside.choice("entries", "gaussian", {"gaussian"});
-        point.row = read_covariance(inside, "row_cov");
-        point.column = read_covariance(inside, "col_cov");
-        inside.no_other_keys();
-    }
-    if (const toml::table* signal = section.table("signal")) {
-        Section inside(*signal, "model.signal", mistakes);
-        point.strengths = inside.numbers("strength");
-        point.unit = inside.choice("unit", "threshold", {"threshold", "absolute", "sqrt_n"});
-        inside.choice("vectors", "haar", {"haar"});
-        const std::size_t rank = inside.count("rank", point.strengths.size(), 0, 65536);
-        for (const double strength : point.strengths)
-            if (!(strength >= 0.0)) mistakes.add(*signal->get("strength"), "a strength must not be negative");
-        if (rank != point.strengths.size())
-            mistakes.add(*signal->get("rank"),
-                         fmt::format("rank is {} but {} strengths are given: give one strength a component", rank,
-                                     point.strengths.size()));
-        if (rank > std::min(point.rows, point.columns))
-            mistakes.add(*signal,
-                         fmt::format("a signal of rank {} does not fit {} x {}", rank, point.rows, point.columns));
-        inside.no_other_keys();
-    }
-    section.no_other_keys();
-    return point;
-}
-
-/// Puts a value at a dotted path of a copy of the model.
-bool put(toml::table& model, const std::string& path, const toml::node& value) {
-    toml::table* at = &model;
-    const auto parts = split(path, '.');
-    for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
-        if (at->get(parts[i]) == nullptr) at->insert(parts[i], toml::table{});
-        at = at->get(parts[i])->as_table();
-        if (at == nullptr) return false;
-    }
-    value.visit([&](const auto& concrete) { at->insert_or_assign(parts.back(), concrete); });
-    return true;
-}
-
-std::string node_text(const toml::node& node) {
-    if (node.is_floating_point()) return fmt::format("{}", *node.value<double>());
-    std::ostringstream text;
-    node.visit([&](const auto& concrete) { text << concrete; });
-    return text.str();
-}
-
-Factor factor_of(const std::string& name, const toml::node& value) {
-    Factor factor{name, std::nullopt, node_text(value)};
-    if (value.is_number()) factor.number = *value.value<double>();
-    if (const toml::array* list = value.as_array(); list != nullptr && !list->empty() && list->get(0)->is_number())
-        factor.number = *list->get(0)->value<double>();
-    return factor;
-}
-
-struct Sweep {
-    std::string key;
-    const toml::array* values;
-};
-
-std::vector<SpikedPoint> expand(const toml::table& model, const toml::table* sweep_table, Mistakes& mistakes) {
-    const std::size_t mistakes_before = mistakes.count();
-    std::vector<Sweep> sweeps;
-    bool zip = false;
-    if (sweep_table != nullptr)
-        for (const auto& [key, value] : *sweep_table) {
-            if (key.str() == "mode") {
-                const auto mode = value.value<std::string>();
-                zip = mode == "zip";
-                if (mode != "zip" && mode != "cross") mistakes.add(value, "mode of [sweep] is \"cross\" or \"zip\"");
-                continue;
-            }
-            if (key.str() == "skip") {
-                mistakes.add(value, "\"skip\" is not in this version (no skip rules yet)");
-                continue;
-            }
-            const toml::array* list = value.as_array();
-            if (key.str() == "kind") mistakes.add(value, "the kind of a model cannot be swept");
-            if (list == nullptr || list->empty())
-                mistakes.add(value, fmt::format("\"{}\" of [sweep] must be a list of values", key.str()));
-            else
-                sweeps.push_back({std::string(key.str()), list});
-        }
-    std::size_t combinations = 1;
-    for (const auto& sweep : sweeps) {
-        if (zip && sweep.values->size() != sweeps.front().values->size())
-            mistakes.add(*sweep.values, "with mode = \"zip\" every list of [sweep] has the same length");
-        combinations = zip ? sweep.values->size() : combinations * sweep.values->size();
-        if (combinations > 100000) {
-            mistakes.add(*sweep.values, "the sweep has more than 100000 cells: make it smaller");
-            return {};
-        }
-    }
-    // The model as written first: copies of it, which the sweep changes, have lost their places in the file.
-    (void)read_point(model, mistakes);
-    if (mistakes.count() > mistakes_before) return {};
-    std::vector<SpikedPoint> points;
-    for (std::size_t c = 0; c < combinations; ++c) {
-        toml::table at = model;
-        std::vector<Factor> factors;
-        std::size_t rest = c;
-        for (const auto& sweep : sweeps) {
-            const std::size_t index = zip ? c : rest % sweep.values->size();
-            if (!zip) rest /= sweep.values->size();
-            const toml::node& value = *sweep.values->get(index);
-            if (!put(at, sweep.key, value))
-                mistakes.add(*sweep.values, fmt::format("\"{}\" does not lead to a key of [model]", sweep.key));
-            factors.push_back(factor_of(sweep.key, value));
-        }
-        Mistakes here("");
-        SpikedPoint point = read_point(at, here);
-        point.factors = std::move(factors);
-        for (const auto& factor : point.factors)
-            point.label += fmt::format("{}{}={}", point.label.empty() ? "" : " ", factor.name, factor.text);
-        if (here.count() > 0) mistakes.add(*sweep_table, fmt::format("[sweep] at {}: {}", point.label, here.first()));
-        // What every figure and check may ask for, swept or not.
-        for (const auto& [name, number] : {std::pair{"n", point.rows}, std::pair{"d", point.columns}})
-            if (std::none_of(point.factors.begin(), point.factors.end(),
-                             [&](const Factor& f) { return f.name == name; }))
-                point.factors.push_back({name, static_cast<double>(number), std::to_string(number)});
-        if (point.label.empty()) point.label = fmt::format("n={} d={}", point.rows, point.columns);
-        points.push_back(std::move(point));
-        if (mistakes.count() > mistakes_before) break;  // the others would only repeat it
-    }
-    return points;
-}
-
-template <class Make>
-void each_table(Section& root, const std::string& key, Mistakes& mistakes, const Make& make) {
-    const toml::node* found = root.node(key);
-    if (found == nullptr) return;
-    const toml::array* list = found->as_array();
-    if (list == nullptr || !list->is_homogeneous(toml::node_type::table)) {
-        mistakes.add(*found, fmt::format("\"{}\" must be tables: write [[{}]]", key, key));
-        return;
-    }
-    for (const auto& one : *list) make(*one.as_table());
-}
-
-/// Runs a parser of names and turns its usage_error into a mistake at the node.
-template <class Work>
-void guarded(const toml::node& at, Mistakes& mistakes, const Work& work) {
-    try {
-        work();
-    } catch (const Error& error) {
-        mistakes.add(at, error.what());
-    }
-}
 
 std::vector<NamedEstimator> read_estimators(Section& root, Mistakes& mistakes) {
     std::vector<NamedEstimator> estimators;
@@ -405,71 +107,13 @@ std::vector<std::pair<Check, const toml::table*>> read_checks(Section& root, Mis
                         mistakes.add(condition, "a condition is a number or a table such as { ge = 1.2 }");
                     continue;
                 }
-                for (const auto& [comparison, number] : *comparisons) {
-                    const std::vector<std::string> legal = {"ge", "gt", "le", "lt", "eq"};
-                    const std::string name(comparison.str());
-                    if (std::find(legal.begin(), legal.end(), name) == legal.end() || !number.is_number())
-                        mistakes.add(comparison.source(), fmt::format("\"{}\" is no comparison with a number{}", name,
-                                                                      suggestion(name, legal)));
-                    else
-                        check.where.push_back({std::string(factor.str()), name, *number.value<double>()});
-                }
+                for (const auto& [comparison, number] : read_comparisons(*comparisons, mistakes))
+                    check.where.push_back({std::string(factor.str()), comparison, number});
             }
         section.no_other_keys();
         checks.emplace_back(std::move(check), &table);
     });
     return checks;
-}
-
-Json json_of(const toml::node& node) {
-    if (const auto* table = node.as_table()) {
-        Json object = Json::object();
-        for (const auto& [key, value] : *table) object.set(std::string(key.str()), json_of(value));
-        return object;
-    }
-    if (const auto* list = node.as_array()) {
-        Json array = Json::array();
-        for (const auto& value : *list) array.push(json_of(value));
-        return array;
-    }
-    if (const auto value = node.value_exact<std::string>()) return *value;
-    if (const auto value = node.value_exact<bool>()) return *value;
-    if (const auto value = node.value_exact<std::int64_t>()) return *value;
-    if (const auto value = node.value<double>()) return *value;
-    return {};
-}
-
-KvPlan read_dump_model(const toml::table& model, Mistakes& mistakes) {
-    KvPlan plan;
-    Section section(model, "[model]", mistakes);
-    section.text("kind", "");
-    section.require("source", "source = [\"dumps/*.safetensors\"]");
-    if (const toml::node* source = section.node("source")) {
-        const toml::array* list = source->as_array();
-        for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
-            const auto pattern = list->get(i)->value<std::string>();
-            const auto files = pattern ? expand_pattern(*pattern) : std::vector<std::string>{};
-            if (files.empty())
-                mistakes.add(*list->get(i), fmt::format("no file is called {}", node_text(*list->get(i))));
-            plan.dumps.insert(plan.dumps.end(), files.begin(), files.end());
-        }
-        if (list == nullptr) mistakes.add(*source, "\"source\" must be a list of files or patterns");
-    }
-    if (const toml::table* block = section.table("block")) {
-        Section inside(*block, "model.block", mistakes);
-        plan.block_tokens = inside.count("tokens", 128, 1, 1 << 20);
-        inside.choice("tail", "skip", {"skip"});
-        inside.no_other_keys();
-    }
-    plan.dump.prompt_id_key = section.text("cluster", plan.dump.prompt_id_key);
-    if (const toml::table* tensor = section.table("tensor")) {
-        Section inside(*tensor, "model.tensor", mistakes);
-        plan.dump.tensor_pattern = inside.text("name", plan.dump.tensor_pattern);
-        plan.dump.layout = inside.text("layout", plan.dump.layout);
-        inside.no_other_keys();
-    }
-    section.no_other_keys();
-    return plan;
 }
 
 void apply_overrides(toml::table& root, const StudyOverrides& overrides) {
@@ -487,6 +131,22 @@ void apply_overrides(toml::table& root, const StudyOverrides& overrides) {
         if (!put(root, key, *parsed.get("value")))
             throw usage_error("--set {}: {} is not a table of the study", key, key);
     }
+}
+
+StopRule read_stop_rule(const toml::table& table, Mistakes& mistakes) {
+    Section section(table, "run.until", mistakes);
+    section.require("metric", "metric = \"relative_l2\"");
+    std::vector<std::string> names;
+    for (const auto& metric : metrics()) names.push_back(metric.name);
+    StopRule rule;
+    const std::string name = section.choice("metric", names.front(), names);
+    if (std::find(names.begin(), names.end(), name) != names.end()) rule.metric = metric_index(name);
+    rule.relative = section.number("mcse_rel", 0.0, 0.0, 1e9);
+    rule.absolute = section.number("mcse_abs", 0.0, 0.0, 1e300);
+    section.no_other_keys();
+    if (rule.relative <= 0.0 && rule.absolute <= 0.0)
+        mistakes.add(table, "a stop rule needs mcse_rel or mcse_abs above 0");
+    return rule;
 }
 
 stream::StudySeed fresh_seed() {
@@ -512,6 +172,12 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     Study study;
     Experiment& experiment = study.experiment;
     experiment.config_source = text;
+    for (const auto& [key, value] : overrides.set) {
+        Json pair = Json::array();
+        pair.push(key);
+        pair.push(value);
+        experiment.config_set.push(std::move(pair));
+    }
     Section root(file, "the study", mistakes);
     root.require("spiked", "spiked = 1");
     root.count("spiked", 1, 1, 1);
@@ -532,20 +198,26 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     });
     about.no_other_keys();
 
-    std::size_t replicates = 200;
+    Replicates replicates;
     Section run(root.table("run") != nullptr ? *file.get("run")->as_table() : empty_table, "[run]", mistakes);
     if (const toml::table* reps = run.table("reps")) {
         Section inside(*reps, "run.reps", mistakes);
-        replicates = inside.count("min", 200, 2, 10000000);
-        const std::size_t most = inside.count("max", replicates, 2, 10000000);
-        if (most != replicates)
-            mistakes.add(*reps->get("max"),
-                         "min and max of reps must agree in this version (adaptive stopping is not here yet)");
+        constexpr std::size_t most = 1000000000;
+        replicates.least = inside.count("min", 200, 1, most);
+        replicates.most = inside.count("max", replicates.least, 1, most);
+        if (replicates.most < replicates.least)
+            mistakes.add(*reps->get("max"), fmt::format("max of reps is {}, below min, {}: swap or raise it",
+                                                        replicates.most, replicates.least));
         experiment.batch = inside.count("batch", 50, 1, 1000000);
         inside.no_other_keys();
     }
-    run.refuse("until", "adaptive stopping is not here yet");
-    run.refuse("max_time", "stop with Ctrl-C and run the same command again");
+    each_table(run, "until", mistakes,
+               [&](const toml::table& table) { experiment.until.push_back(read_stop_rule(table, mistakes)); });
+    if (replicates.most != replicates.least && experiment.until.empty())
+        mistakes.add(file,
+                     "run.reps: min and max differ but nothing says when to stop: add for example "
+                     "until = [{ metric = \"outlier\", mcse_rel = 0.01 }] to [run]");
+    run.refuse("max_time", "give --max-time to spiked run, or stop with Ctrl-C; the same command goes on");
     run.choice("precision", "double", {"double"});
     experiment.failure_budget = run.number("failure_budget", 0.01, 0.0, 1.0);
     run.no_other_keys();
@@ -588,15 +260,15 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     if (model == nullptr) mistakes.throw_if_any();
     Section kind_section(*model, "[model]", mistakes);
     kind_section.require("kind", "kind = \"spiked\"");
-    const std::string kind = kind_section.choice("kind", "spiked", {"spiked", "kv_dump"});
-    std::vector<SpikedPoint> points;
+    const std::string kind = kind_section.choice("kind", "spiked", model_kinds());
+    std::vector<StudyPoint> points;
     KvPlan plan;
     if (kind == "kv_dump") {
         plan = read_dump_model(*model, mistakes);
         if (sweep != nullptr) mistakes.add(*sweep, "a dump study has no sweep: its cells are the heads");
         if (codecs.empty()) mistakes.add(*model, "a dump study needs a [[codec]]");
     } else {
-        points = expand(*model, sweep, mistakes);
+        points = read_points(kind, *model, sweep, mistakes);
         if (estimators.empty() && codecs.empty() && checks.empty())
             mistakes.add(*model, "nothing is asked: add an [[estimator]], a [[codec]] or a [[check]]");
     }
@@ -605,7 +277,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     experiment.science = Json::object({{"spiked", 1},
                                        {"kind", kind},
                                        {"name", experiment.name},
-                                       {"replicates", replicates},
+                                       {"replicates", replicates.most},
                                        {"batch", experiment.batch},
                                        {"raw", static_cast<std::int64_t>(experiment.raw_per_cell)}});
     Json methods = Json::array();
@@ -618,13 +290,17 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
         methods.push(Json::object({{"codec", c.method.text}, {"bits", std::move(bits)}, {"as", c.label}}));
     }
     experiment.science.set("methods", std::move(methods));
+    if (!experiment.until.empty()) {
+        experiment.science.set("least_replicates", replicates.least);
+        experiment.science.set("until", json_of(*file.at_path("run.until").node()));
+    }
     if (const toml::node* all = file.get("check")) experiment.science.set("check", json_of(*all));
     experiment.science.set("false_alarm", experiment.false_alarm);
     if (kind == "kv_dump") {
         plan.quantizer.seed = experiment.seed;
         make_dump_experiment(experiment, plan, codecs);
     } else {
-        make_spiked_experiment(experiment, points, estimators, codecs, replicates);
+        make_block_experiment(experiment, kind, std::move(points), estimators, codecs, replicates);
     }
 
     std::set<std::string> hashes;
@@ -662,6 +338,29 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
         experiment.checks.push_back(check);
     }
     mistakes.throw_if_any();
+    return study;
+}
+
+Study reread_study(const std::string& text, const Json& set, const std::string& seed, const std::string& name) {
+    StudyOverrides overrides{{}, seed};
+    for (const Json& pair : *set.items())
+        overrides.set.emplace_back(*(*pair.items())[0].string(), *(*pair.items())[1].string());
+    return parse_study(text, name, overrides);
+}
+
+Study stored_study(Database& store) {
+    Statement row(store, "SELECT config_source, config_set, seed, science_hash FROM study");
+    if (!row.step()) throw input_error("{}: the store holds no study: make it again", store.path());
+    if (row.text(0).starts_with("spiked kv "))
+        throw usage_error("{}: made by a command, not from a study file ({}): run that command again", store.path(),
+                          row.text(0));
+    Study study = reread_study(row.text(0), Json::parse(row.text(1), store.path() + ": config_set", 8), row.text(2),
+                               store.path() + ": study");
+    if (study.experiment.science_hash() != row.text(3))
+        throw input_error(
+            "{}: its study reads differently now (its input files changed, or this program is another "
+            "version): bring back the files, or use the version that made it",
+            store.path());
     return study;
 }
 

@@ -4,8 +4,14 @@
 #include <vector>
 
 #include "validation/experiment.hpp"
+#include "validation/sqlite.hpp"
 
 namespace spiked::validation {
+
+struct StudyOverrides {
+    std::vector<std::pair<std::string, std::string>> set = {};  ///< dotted key and a TOML value
+    std::string seed = {};                                      ///< hex, `fresh`, or empty: the file's
+};
 
 /// A study file read and checked: what to run, and how, where the how never changes a number.
 struct Study {
@@ -14,15 +20,17 @@ struct Study {
     std::size_t threads = 0;
 };
 
-struct StudyOverrides {
-    std::vector<std::pair<std::string, std::string>> set;  ///< dotted key and a TOML value
-    std::string seed;                                      ///< hex, `fresh`, or empty: the file's
-};
-
 /// Reads a study (interface of the project, section 4). Every mistake of the file is found before anything runs and
 /// reported at once, as one usage_error with a line `file:line:column: problem` each, at most 20.
 [[nodiscard]] Study read_study(const std::string& path, const StudyOverrides& overrides = {});
 /// The same from a text; `name` stands in messages.
 [[nodiscard]] Study parse_study(const std::string& text, const std::string& name, const StudyOverrides& overrides = {});
+
+/// The same again from what a store or another process keeps of a study: text, `set` (pairs of key and value), seed.
+[[nodiscard]] Study reread_study(const std::string& text, const Json& set, const std::string& seed,
+                                 const std::string& name);
+/// The study a store was made from, ready to run again. Throws usage_error for a store that a command without study
+/// file made, input_error when the study reads differently now.
+[[nodiscard]] Study stored_study(Database& store);
 
 }  // namespace spiked::validation

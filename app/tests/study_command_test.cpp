@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "app/tests/process.hpp"
+#include "sim/npy.hpp"
 
 namespace spiked::app {
 namespace {
@@ -259,7 +260,13 @@ TEST(InitCommand, WritesStudiesThatRun) {
         EXPECT_TRUE(fs::exists(folder + "/results/" + kind + ".html"));
     }
     EXPECT_EQ(spiked("init --kind kv", in(folder)).code, 6) << "nothing is overwritten";
-    EXPECT_EQ(spiked("init --kind matrix other.toml", in(folder)).code, 2);
+    EXPECT_EQ(spiked("init --kind matirx other.toml", in(folder)).code, 2);
+    sim::write_npy(folder + "/data.npy", arma::mat(24, 16, arma::fill::eye));
+    const Outcome job = spiked("init --kind matrix --slurm", in(folder));
+    ASSERT_EQ(job.code, 0) << job.err;
+    EXPECT_NE(contents(folder + "/matrix.slurm").find("srun spiked-mpi run matrix.toml"), std::string::npos);
+    EXPECT_EQ(std::system(("bash -n '" + folder + "/matrix.slurm'").c_str()), 0);
+    EXPECT_EQ(spiked("run matrix.toml", in(folder)).code, 0);
 }
 
 TEST(KvRunCommand, KeepsAStoreAndWritesItsReport) {

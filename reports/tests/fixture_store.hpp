@@ -61,11 +61,12 @@ public:
         : database(path, validation::Database::Mode::create) {
         database.execute("BEGIN");
         database.execute(file_text(SPIKED_SOURCE_DIR "/validation/store_schema.sql"));
-        database.execute("PRAGMA application_id = 1397771057; PRAGMA user_version = 1");
+        database.execute("PRAGMA application_id = 1397771057; PRAGMA user_version = 2");
         validation::Statement study(
             database,
-            "INSERT INTO study "
-            "VALUES(1,?,?,?,?,'{\"spiked\":1}',?,'0x5eed07','config',1e-6,'cpu',?,'2025-01-02T03:04:05Z')");
+            "INSERT INTO study(id, name, title, kind, config_source, config_resolved, science_hash, seed, seed_source, "
+            "false_alarm, backend, status, created_utc, batch_reps, failure_budget) "
+            "VALUES(1,?,?,?,?,'{\"spiked\":1}',?,'0x5eed07','config',1e-6,'cpu',?,'2025-01-02T03:04:05Z',50,0.01)");
         study.bind(1, name).bind(2, name == "bbp-square" ? "Recovery across the threshold" : name).bind(3, kind);
         study.bind(4, "spiked = 1\n[study]\nname = \"" + name + "\"\n")
             .bind(5, std::string(64, 'a'))
@@ -97,7 +98,9 @@ public:
     }
 
     std::int64_t cell(const std::string& label, int n, int d, int reps = 100, const std::string& state = "done") {
-        validation::Statement insert(database, "INSERT INTO cell VALUES(NULL,?,?,?,?,'{}',?,?)");
+        validation::Statement insert(database,
+                                     "INSERT INTO cell(cell_hash, label, n, d, params, reps_least, reps_target, state) "
+                                     "VALUES(?,?,?,?,'{}',?5,?5,?)");
         insert.bind(1, label + std::to_string(++hashes_))
             .bind(2, label)
             .bind(3, n)

@@ -27,6 +27,7 @@ enum class Role : std::uint16_t {
     column_basis = 6,
     projection = 7,
     channel = 8,
+    token_order = 9,
 };
 
 /// An address of randomness: numbers are a pure function of (seed, cell, role, replicate, element), whatever thread,

@@ -13,9 +13,9 @@
 #include "sim/stream/normal.hpp"
 #include "theory/base/error.hpp"
 #include "validation/claims.hpp"
-#include "validation/tests/clustered_mean.hpp"
 #include "validation/engine.hpp"
 #include "validation/kv_measurement.hpp"
+#include "validation/tests/clustered_mean.hpp"
 #include "validation/verdict.hpp"
 
 namespace spiked::validation {
@@ -129,7 +129,7 @@ name = "eoptshrnk"
 name = "tq-mse"
 bits = [9]
 [run]
-reps = { min = 10, max = 20 }
+reps = { min = 30, max = 20 }
 until = [{ metric = "relative_l2" }]
 [[check]]
 claim = "overlap.lefft"
@@ -140,8 +140,8 @@ margin = { abs = 0.02 }
          {"wrong.toml:7:5: \"d\" must be a whole number",
           "wrong.toml:8:1: unknown key \"nosie\" in [model]; did you mean \"noise\"?", "rank is 3 but 2 strengths",
           "\"alpha\" of unit", "wrong.toml:10:1: unknown spectral estimator \"eoptshrnk\"; did you mean",
-          "9 bits are not possible", "wrong.toml:16:26: min and max",
-          "wrong.toml:17:9: \"until\" is not in this version",
+          "9 bits are not possible", "wrong.toml:16:26: max of reps is 20, below min, 30",
+          "wrong.toml:17:10: a stop rule needs mcse_rel or mcse_abs above 0",
           "unknown claim \"overlap.lefft\"; did you mean \"overlap.left\"?"})
         EXPECT_NE(message.find(part), std::string::npos) << part << "\nin\n" << message;
 }

@@ -1,0 +1,121 @@
+#include "app/entry.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <new>
+
+#include "app/build_info.hpp"
+#include "app/command.hpp"
+#include "app/study_run.hpp"
+#include "theory/base/error.hpp"
+#include "theory/base/names.hpp"
+
+namespace spiked::app {
+namespace {
+
+bool flag(const std::vector<std::string>& words, std::string_view name) {
+    return std::find(words.begin(), words.end(), name) != words.end();
+}
+
+/// The command whose name is the first one or two words.
+const Command& find_command(std::vector<std::string>& words) {
+    std::vector<std::string> names;
+    for (const auto& command : commands()) {
+        const auto parts = split(command.name, ' ');
+        if (words.size() >= parts.size() && std::equal(parts.begin(), parts.end(), words.begin())) {
+            words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(parts.size()));
+            return command;
+        }
+        names.push_back(command.name);
+    }
+    std::string typed = words.front();
+    if (words.size() > 1 && typed == "kv") typed += " " + words[1];
+    throw usage_error("unknown command \"{}\"{}", typed, suggestion(typed, names));
+}
+
+int dispatch(std::vector<std::string> words) {
+    if (words.empty() || words.front() == "-h" || words.front() == "--help" || words.front() == "help") {
+        print_text(overview());
+        return 0;
+    }
+    if (flag(words, "--version")) {
+        if (flag(words, "--json"))
+            print_json(build_json());
+        else
+            print_text(version_line());
+        return 0;
+    }
+    const Command& command = find_command(words);
+    const Arguments arguments = parse(command, words);
+    if (arguments.has("--help")) {
+        print_text(help(command));
+        return 0;
+    }
+    if (command.name == "run" || command.name == "demo" || command.name == "kv run") take_stop_requests();
+    if (arguments.verbose()) remark(arguments, version_line() + "BLAS: " + blas_description() + ", one thread");
+    const auto start = std::chrono::steady_clock::now();
+    const int code = command.run(arguments);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    if (arguments.verbose()) remark(arguments, fmt::format("exit {} after {:.2f} s", code, took.count()));
+    return code;
+}
+
+int report(bool json, bool colour, ExitCode code, const std::string& message) {
+    fmt::print(stderr, "{}spiked:{} {}\n", colour ? "\033[31m" : "", colour ? "\033[0m" : "",
+               without_control_characters(message));
+    if (json && code != ExitCode::cannot_write)
+        fmt::print(
+            "{}\n",
+            Json::object({{"schema", "spiked.error/1"}, {"exit_code", static_cast<int>(code)}, {"error", message}})
+                .text(2));
+    return static_cast<int>(code);
+}
+
+bool wants_colour(const std::vector<std::string>& words) {
+    if (flag(words, "--color=never") || std::getenv("NO_COLOR") != nullptr) return false;
+    for (std::size_t i = 0; i + 1 < words.size(); ++i)
+        if (words[i] == "--color" && words[i + 1] != "auto") return words[i + 1] == "always";
+    return flag(words, "--color=always") || isatty(STDERR_FILENO) != 0;
+}
+
+std::string memory_message() {
+    rlimit limit{};
+    std::string allowed = "all the machine has";
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        allowed = fmt::format("{} MiB", limit.rlim_cur >> 20);
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return fmt::format(
+        "out of memory (more needed beside the {} MiB in use, {} allowed): raise the limit or use less data",
+        usage.ru_maxrss >> 10, allowed);
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+    const std::vector<std::string> words(argv + 1, argv + argc);
+    const bool json = flag(words, "--json");
+    const bool colour = wants_colour(words);
+    std::signal(SIGPIPE, SIG_IGN);
+    remember_command_line(argc, argv);
+    use_one_blas_thread();
+    try {
+        return dispatch(words);
+    } catch (const Error& error) {
+        return report(json, colour, error.code(), error.what());
+    } catch (const std::bad_alloc&) {
+        return report(json, colour, ExitCode::out_of_memory, memory_message());
+    } catch (const std::exception& error) {
+        return report(json, colour, ExitCode::bug,
+                      fmt::format("unexpected: {}: please report it with the command", error.what()));
+    }
+}
+
+}  // namespace spiked::app

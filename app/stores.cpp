@@ -1,0 +1,190 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "app/command.hpp"
+#include "reports/text_table.hpp"
+#include "sim/npy.hpp"
+#include "theory/base/error.hpp"
+#include "theory/base/names.hpp"
+#include "validation/compare.hpp"
+#include "validation/judge.hpp"
+#include "validation/merge.hpp"
+#include "validation/store.hpp"
+#include "validation/study.hpp"
+
+// Commands on finished stores: merge, compare, replay.
+namespace spiked::app {
+namespace {
+
+int merge(const Arguments& arguments) {
+    const std::string output = arguments.text("--output");
+    if (output.empty()) throw usage_error("merge: -o is missing (the store to make): add for example -o whole.spiked");
+    validation::merge_stores(arguments.positionals, output);
+    validation::Database store = validation::open_store(output);
+    validation::Statement study(store, "SELECT status FROM study");
+    (void)study.step();
+    const std::string status = study.text(0);
+    const auto verdicts = validation::count_verdicts(store);
+    const std::int64_t replicates = store.integer("SELECT coalesce(sum(reps), 0) FROM batch");
+    if (arguments.json())
+        print_json(Json::object({{"schema", "spiked.merge/1"},
+                                 {"store", output},
+                                 {"status", status},
+                                 {"replicates", replicates},
+                                 {"checks", Json::object({{"passed", verdicts.passed},
+                                                          {"failed", verdicts.failed},
+                                                          {"inconclusive", verdicts.inconclusive}})}}));
+    else
+        print_text(fmt::format("{} replicates, {}; checks: {} passed, {} failed, {} inconclusive\ndata     {}\n",
+                               replicates, status, verdicts.passed, verdicts.failed, verdicts.inconclusive, output));
+    return static_cast<int>(verdicts.failed > 0 && status == "complete" ? ExitCode::check_failed : ExitCode::fine);
+}
+
+int compare(const Arguments& arguments) {
+    const auto found = validation::compare_stores(arguments.positionals[0], arguments.positionals[1]);
+    if (arguments.json()) {
+        print_json(found.json());
+        return 0;
+    }
+    reports::TextTable table({"cell", "method", "metric", "k", "a", "b", "b - a", "over", "p"}, 3);
+    std::size_t shown = 0;
+    for (const auto& row : found.rows) {
+        if (!row.beyond && !arguments.has("--all")) continue;
+        ++shown;
+        table.add({row.cell, row.method, row.metric, fmt::format("{}", row.k),
+                   reports::with_error(row.a.mean, row.a.standard_error),
+                   reports::with_error(row.b.mean, row.b.standard_error),
+                   reports::with_error(row.difference, row.standard_error),
+                   row.pairs > 0 ? fmt::format("{} pairs", row.pairs) : "means", fmt::format("{:.2g}", row.p)});
+    }
+    std::string text = shown > 0 ? table.text() : "";
+    text += fmt::format(
+        "{} means in both stores, {} differ beyond chance (false-alarm rate {:g} for all of them together)\n",
+        found.rows.size(), found.beyond, found.false_alarm);
+    if (found.batches_in_both > 0)
+        text += fmt::format("{} of {} batches with the same draws hold other numbers{}\n", found.batches_changed,
+                            found.batches_in_both,
+                            found.first_changed.empty() ? "" : " (first: " + found.first_changed + ")");
+    for (const auto& [name, list] :
+         {std::pair{arguments.positionals[0], &found.only_a}, std::pair{arguments.positionals[1], &found.only_b}})
+        if (!list->empty()) text += fmt::format("only in {}: {} means, first {}\n", name, list->size(), list->front());
+    print_text(text);
+    return 0;
+}
+
+/// Cells are named by their number, their label, or the beginning of their hash.
+std::size_t find_cell(validation::Database& store, const std::string& name) {
+    validation::Statement query(store,
+                                "SELECT cell_id FROM cell WHERE cast(cell_id AS TEXT) = ?1 OR label = ?1 OR "
+                                "(length(?1) >= 8 AND substr(cell_hash, 1, length(?1)) = ?1) LIMIT 2");
+    query.bind(1, name);
+    if (!query.step())
+        throw usage_error(
+            "--cell \"{}\" is no cell of this store (numbers go from 1 to {}): see spiked show --table cells", name,
+            store.integer("SELECT count(*) FROM cell"));
+    return static_cast<std::size_t>(query.integer(0) - 1);
+}
+
+int replay(const Arguments& arguments) {
+    const std::string& path = arguments.positionals.front();
+    for (const char* option : {"--cell", "--rep"})
+        if (!arguments.has(option))
+            throw usage_error("replay: {} is missing: add for example --cell 1 --rep 0", option);
+    validation::Database store = validation::open_store(path);
+    const validation::Study study = validation::stored_study(store);
+    const std::size_t cell = find_cell(store, arguments.text("--cell"));
+    const std::size_t replicate = arguments.count("--rep");
+    if (replicate >= study.experiment.cells[cell].replicates)
+        throw usage_error(
+            "--rep {} is not in the study (cell {} has at most {} replicates, from 0): give a smaller one", replicate,
+            cell + 1, study.experiment.cells[cell].replicates);
+    if (arguments.has("--block")) {
+        if (!study.experiment.block)
+            throw usage_error("--block: a dump study reads its blocks from {}: use spiked kv inspect to find them",
+                              study.experiment.inputs.empty() ? "files" : study.experiment.inputs.front().path);
+        sim::write_npy(arguments.text("--block"), study.experiment.block(cell, replicate));
+    }
+    const auto observations = study.experiment.worker(cell)(replicate);
+    validation::Statement stored(
+        store, "SELECT v FROM value WHERE cell_id=? AND rep=? AND method_id=? AND metric_id=? AND k=?");
+    reports::TextTable table({"method", "metric", "k", "now", "stored"}, 2);
+    Json rows = Json::array();
+    std::size_t differing = 0;
+    std::size_t compared = 0;
+    for (const auto& o : observations) {
+        stored.bind(1, cell + 1).bind(2, replicate).bind(3, o.method + 1).bind(4, o.metric + 1).bind(5, o.k);
+        const bool kept = stored.step();
+        const bool missing = kept && stored.is_null(0);
+        const double before = kept && !missing ? stored.real(0) : std::numeric_limits<double>::quiet_NaN();
+        stored.reset();
+        const bool same = missing ? std::isnan(o.value) : before == o.value;
+        if (kept) {
+            ++compared;
+            differing += same ? 0 : 1;
+        }
+        const std::string& method = study.experiment.methods[o.method].name;
+        const std::string& metric = validation::metrics()[o.metric].name;
+        rows.push(Json::object({{"method", method},
+                                {"metric", metric},
+                                {"k", o.k},
+                                {"value", o.value},
+                                {"stored", before},
+                                {"same", kept ? Json(same) : Json()}}));
+        table.add({method, metric, fmt::format("{}", o.k), fmt::format("{:.17g}", o.value),
+                   !kept  ? "not kept"
+                   : same ? "the same"
+                          : fmt::format("{:.17g}", before)});
+    }
+    if (arguments.json())
+        print_json(Json::object({{"schema", "spiked.replay/1"},
+                                 {"cell", study.experiment.cells[cell].label},
+                                 {"replicate", replicate},
+                                 {"compared", compared},
+                                 {"differing", differing},
+                                 {"values", std::move(rows)}}));
+    else
+        print_text(table.text() + fmt::format("{} of {} stored values differ\n", differing, compared));
+    return static_cast<int>(differing > 0 ? ExitCode::check_failed : ExitCode::fine);
+}
+
+}  // namespace
+
+Command merge_command() {
+    return {"merge",
+            "join stores of one study: shards, or runs on several machines",
+            {"spiked merge part-*.spiked -o whole.spiked"},
+            "STORE.spiked...",
+            1,
+            10000,
+            {{"-o,--output", "STORE.spiked", "the store to make", "", false}},
+            merge};
+}
+
+Command compare_command() {
+    return {"compare",
+            "two stores side by side: which means differ beyond chance",
+            {"spiked compare before.spiked after.spiked", "spiked compare a.spiked b.spiked --all"},
+            "A.spiked B.spiked",
+            2,
+            2,
+            {{"--all", "", "show every mean, not only those that differ", "", false}},
+            compare};
+}
+
+Command replay_command() {
+    return {"replay",
+            "compute one replicate of a store again, and compare it with what is kept",
+            {"spiked replay results/demo.spiked --cell 1 --rep 7",
+             "spiked replay results/demo.spiked --cell 3 --rep 0 --block block.npy"},
+            "STORE.spiked",
+            1,
+            1,
+            {{"--cell", "C", "number, label or hash of the cell", "", false},
+             {"--rep", "R", "replicate, from 0", "", false},
+             {"--block", "FILE.npy", "also write its block", "", false}},
+            replay};
+}
+
+}  // namespace spiked::app

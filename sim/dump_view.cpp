@@ -1,0 +1,87 @@
+#include "sim/dump_view.hpp"
+
+#include <numeric>
+
+#include "theory/base/error.hpp"
+#include "theory/base/names.hpp"
+
+namespace spiked::sim {
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+double number_of(const KvDump& dump, std::string_view key, const std::string& text) {
+    const auto value = to_number(text);
+    if (!value)
+        throw input_error("{}: metadata {} is \"{}\", not a number: correct it where the dump is made", dump.path(),
+                          key, text);
+    return *value;
+}
+
+}  // namespace
+
+DumpRotary dump_rotary(const KvDump& dump) {
+    const auto required = [&](std::string_view key) {
+        const auto text = dump.metadata(key);
+        if (!text)
+            throw input_error(
+                "{}: the rotary embedding cannot be undone (metadata \"{}\" is missing): say it where the "
+                "dump is made",
+                dump.path(), key);
+        return *text;
+    };
+    if (const std::string keys = required("keys"); keys != "post-rope")
+        throw input_error(
+            "{}: the rotary embedding cannot be undone (metadata keys is \"{}\", not post-rope): study the "
+            "keys as they are",
+            dump.path(), keys);
+    DumpRotary rotary;
+    rotary.rope.base = number_of(dump, "rope_base", required("rope_base"));
+    try {
+        rotary.rope.style = parse_rope_style(required("rope_style"));
+    } catch (const Error& error) {
+        throw input_error("{}: metadata rope_style: {}", dump.path(), error.what());
+    }
+    rotary.position_start = number_of(dump, "position_start", dump.metadata("position_start").value_or("0"));
+    return rotary;
+}
+
+std::vector<std::size_t> random_order(const stream::Stream& stream, std::size_t count) {
+    std::vector<std::size_t> order(count);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    for (std::size_t i = count; i-- > 1;) {
+        const auto words = stream.words(static_cast<std::uint32_t>(i));
+        // The high word of a 64 x 64 bit product is uniform on 0 .. i, up to 2^-64 i.
+        const auto draw = (static_cast<Wide>((std::uint64_t{words[1]} << 32) | words[0]) * (i + 1)) >> 64;
+        std::swap(order[i], order[static_cast<std::size_t>(draw)]);
+    }
+    return order;
+}
+
+DumpHead::DumpHead(const KvDump& dump, const DumpTensor& tensor, std::size_t head, DumpView view,
+                   const stream::Stream& order)
+    : dump_(&dump), tensor_(&tensor), head_(head) {
+    if (view.undo_rotary && tensor.side == Side::key) rotary_ = dump_rotary(dump);
+    if (view.shuffle) order_ = random_order(order, tensor.tokens);
+}
+
+arma::mat DumpHead::read_block(std::size_t first_token, std::size_t tokens) const {
+    std::vector<double> positions(tokens);
+    arma::mat block;
+    if (order_.empty()) {
+        block = dump_->read_block(*tensor_, head_, first_token, tokens);
+        std::iota(positions.begin(), positions.end(), static_cast<double>(first_token));
+    } else {
+        block.set_size(tokens, tensor_->dim);
+        for (std::size_t i = 0; i < tokens; ++i) {
+            const std::size_t token = order_.at(first_token + i);
+            block.row(i) = dump_->read_block(*tensor_, head_, token, 1);
+            positions[i] = static_cast<double>(token);
+        }
+    }
+    if (!rotary_) return block;
+    for (double& position : positions) position += rotary_->position_start;
+    return undo_rope(block, rotary_->rope, positions);
+}
+
+}  // namespace spiked::sim

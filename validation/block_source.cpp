@@ -1,0 +1,119 @@
+#include "validation/block_source.hpp"
+
+#include <memory>
+
+#include "sim/matrix_file.hpp"
+#include "theory/base/error.hpp"
+#include "theory/base/sha256.hpp"
+
+namespace spiked::validation {
+namespace {
+
+Json covariance_json(const sim::CovarianceSpec& spec) {
+    Json json = Json::object({{"kind", spec.kind}});
+    for (const auto& [name, value] : spec.parameters) json.set(name, value);
+    // By content: a file that moves stays the same science.
+    if (!spec.path.empty()) json.set("sha256", hex(sha256_of_file(spec.path)));
+    if (!spec.basis.empty()) json.set("basis", spec.basis);
+    return json;
+}
+
+Json spiked_json(const SpikedPoint& point) {
+    Json signal = Json::object({{"strength", point.strengths}, {"unit", point.unit}});
+    if (point.left_vectors == point.right_vectors) {
+        signal.set("vectors", point.left_vectors);
+    } else {
+        signal.set("left_vectors", point.left_vectors);
+        signal.set("right_vectors", point.right_vectors);
+    }
+    Json noise = Json::object({{"entries", point.entries},
+                               {"row_cov", covariance_json(point.row)},
+                               {"col_cov", covariance_json(point.column)}});
+    if (point.colouring == sim::Colouring::eigenbasis) noise.set("colouring", "eigenbasis");
+    return Json::object({{"kind", "spiked"},
+                         {"n", point.rows},
+                         {"d", point.columns},
+                         {"noise", std::move(noise)},
+                         {"signal", std::move(signal)}});
+}
+
+}  // namespace
+
+BlockSource spiked_source(const SpikedPoint& point) {
+    BlockSource source;
+    source.params = spiked_json(point);
+    source.rows = point.rows;
+    source.columns = point.columns;
+    source.spikes = point.strengths.size();
+    source.law.emplace(sim::covariance_spectrum(point.row, point.rows),
+                       sim::covariance_spectrum(point.column, point.columns),
+                       AspectRatio::of(point.rows, point.columns));
+    const auto unit = sim::parse_strength_unit(point.unit);
+    for (const double strength : point.strengths)
+        source.strengths.push_back(
+            sim::absolute_strength(strength, unit, source.law->detection_threshold(), point.rows));
+    const auto entries = sim::EntryLaw::parse(point.entries);
+    const auto left = sim::VectorLaw::parse(point.left_vectors, sim::MatrixSide::row);
+    const auto right = sim::VectorLaw::parse(point.right_vectors, sim::MatrixSide::column);
+    if (source.spikes > std::min(point.rows, point.columns))
+        throw usage_error("a signal of rank {} does not fit {} x {}: give fewer strengths", source.spikes, point.rows,
+                          point.columns);
+    left.require_room(point.rows, source.spikes);
+    right.require_room(point.columns, source.spikes);
+    if (point.colouring == sim::Colouring::eigenbasis && !entries.gaussian())
+        throw usage_error(
+            "colouring = \"eigenbasis\" needs Gaussian entries (only their law is the same in any basis), "
+            "not {}: use dense",
+            point.entries);
+    source.prepare = [point, entries, left, right, strengths = source.strengths](const stream::StudySeed& seed,
+                                                                                 const std::string& cell) {
+        const auto model = std::make_shared<const sim::SpikedModel>(
+            sim::SpikedModel{sim::build_covariance(point.row, point.rows, sim::MatrixSide::row, seed, cell),
+                             sim::build_covariance(point.column, point.columns, sim::MatrixSide::column, seed, cell),
+                             strengths, entries, left, right, point.colouring});
+        return BlockDraw(
+            [model, seed, cell](std::uint64_t replicate) { return sim::sample(*model, seed, cell, replicate); });
+    };
+    return source;
+}
+
+BlockSource kv_like_source(const KvLikePoint& point) {
+    BlockSource source;
+    source.params = sim::describe(point.options);
+    source.params.set("side", point.values ? "value" : "key");
+    source.rows = point.options.tokens;
+    source.columns = point.options.head_dim;
+    const sim::KvSignalRank rank = sim::signal_rank(point.options);
+    source.spikes = point.values ? rank.value : rank.key;
+    source.prepare = [point, spikes = source.spikes](const stream::StudySeed& seed, const std::string& cell) {
+        const auto head = std::make_shared<const sim::KvLikeHead>(point.options, seed, cell);
+        return BlockDraw([head, spikes, values = point.values](std::uint64_t replicate) {
+            sim::KvLikeSample drawn = head->sample(replicate);
+            sim::KvLikePart& part = values ? drawn.value : drawn.key;
+            const sim::TrueSignal truth = sim::true_signal(part.signal);
+            const std::size_t known = std::min<std::size_t>(spikes, truth.left.n_cols);
+            return sim::SpikedSample{std::move(part.observed), std::move(part.signal), std::move(part.noise),
+                                     truth.left.head_cols(known), truth.right.head_cols(known)};
+        });
+    };
+    return source;
+}
+
+BlockSource matrix_source(const std::string& path) {
+    BlockSource source;
+    const auto block = std::make_shared<const arma::mat>(sim::read_matrix(path));
+    const std::string bytes(reinterpret_cast<const char*>(block->memptr()), block->n_elem * sizeof(double));
+    source.params = Json::object({{"kind", "matrix"},
+                                  {"n", static_cast<std::size_t>(block->n_rows)},
+                                  {"d", static_cast<std::size_t>(block->n_cols)},
+                                  {"sha256", hex(sha256(bytes))}});
+    source.rows = block->n_rows;
+    source.columns = block->n_cols;
+    source.truth = false;
+    source.prepare = [block](const stream::StudySeed&, const std::string&) {
+        return BlockDraw([block](std::uint64_t) { return sim::SpikedSample{*block, {}, {}, {}, {}}; });
+    };
+    return source;
+}
+
+}  // namespace spiked::validation

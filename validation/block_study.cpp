@@ -1,0 +1,173 @@
+#include "validation/block_study.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <mutex>
+
+#include "theory/base/error.hpp"
+#include "validation/claims.hpp"
+#include "validation/codec_measurement.hpp"
+
+namespace spiked::validation {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+/// The blocks of one cell, made ready by the first thread that asks.
+class LazyDraw {
+public:
+    LazyDraw(decltype(BlockSource::prepare) prepare, stream::StudySeed seed, std::string cell)
+        : prepare_(std::move(prepare)), seed_(seed), cell_(std::move(cell)) {}
+
+    [[nodiscard]] sim::SpikedSample operator()(std::uint64_t replicate) {
+        std::call_once(once_, [&] { draw_ = prepare_(seed_, cell_); });
+        return draw_(replicate);
+    }
+
+private:
+    decltype(BlockSource::prepare) prepare_;
+    stream::StudySeed seed_;
+    std::string cell_;
+    std::once_flag once_;
+    BlockDraw draw_;
+};
+
+struct CellSetup {
+    std::unique_ptr<LazyDraw> draw;
+    std::size_t spikes;
+    bool truth;
+};
+
+struct StudySetup {
+    stream::StudySeed seed;
+    std::vector<NamedEstimator> estimators;
+    std::vector<std::pair<estimators::Method, unsigned>> codecs;
+    std::vector<CellSetup> cells;
+};
+
+std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell, std::uint64_t replicate) {
+    const sim::SpikedSample sample = (*cell.draw)(replicate);
+    const std::size_t spikes = std::min<std::size_t>(cell.spikes, sample.left.n_cols);
+    estimators::AnalysedBlock block(sample.observed);
+    const auto& s = block.singular_values();
+    const auto vectors = block.vectors(spikes);
+    std::vector<Observation> found;
+    const auto add = [&](std::size_t method, std::string_view metric, std::size_t k, double value) {
+        found.push_back({method, metric_index(metric), static_cast<int>(k), value});
+    };
+    for (std::size_t i = 0; i < spikes; ++i) {
+        const double left = arma::dot(vectors.left.col(i), sample.left.col(i));
+        const double right = arma::dot(vectors.right.col(i), sample.right.col(i));
+        add(0, "outlier", i + 1, s[i] * s[i]);
+        add(0, "overlap.left", i + 1, left * left);
+        add(0, "overlap.right", i + 1, right * right);
+    }
+    std::size_t method = 1;
+    for (const auto& named : study.estimators) {
+        const auto shrinkage = named.estimator.estimate(s, block.shape());
+        add(method, "rank", 0, static_cast<double>(shrinkage.rank));
+        add(method, "bulk_edge", 0, shrinkage.bulk_edge ? shrinkage.bulk_edge->value : nan);
+        const std::size_t shown = cell.truth ? spikes : shrinkage.rank;
+        for (std::size_t i = 0; i < shown; ++i) {
+            add(method, "strength", i + 1, i < shrinkage.rank ? shrinkage.strengths[i] : nan);
+            add(method, "shrunk", i + 1, i < shrinkage.rank ? shrinkage.shrunk[i] : nan);
+        }
+        if (cell.truth) {
+            const double energy = arma::accu(arma::square(sample.signal));
+            const double error = arma::accu(arma::square(block.denoised(shrinkage) - sample.signal));
+            add(method, "relative_error", 0, energy > 0.0 ? error / energy : nan);
+        }
+        ++method;
+    }
+    for (const auto& [codec, bits] : study.codecs) {
+        // A rotation of its own each replicate, so replicates are independent.
+        const estimators::Compressor compressor(codec, sample.observed.n_cols, bits,
+                                                {.seed = study.seed, .rotation_index = replicate});
+        observe_codec(compressor, block, method, found);
+        ++method;
+    }
+    return found;
+}
+
+void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const std::vector<SignalStrength>& strengths) {
+    cell.limits.push_back({"bulk_edge", 0, law.bulk_edge().value});
+    for (std::size_t i = 0; i < strengths.size(); ++i) {
+        const theory::SpikePrediction spike = law.spike(strengths[i]);
+        const int k = static_cast<int>(i) + 1;
+        cell.limits.push_back({"outlier", k, spike.outlier.value});
+        cell.limits.push_back({"overlap.left", k, spike.overlap_left.value});
+        cell.limits.push_back({"overlap.right", k, spike.overlap_right.value});
+        cell.limits.push_back({"strength", k, spike.strength.value});
+        cell.limits.push_back({"shrunk", k, spike.shrunk(theory::Loss::frobenius).value});
+    }
+}
+
+void add_predictions(ExperimentCell& cell, const Experiment& experiment, const theory::SeparableLaw& law,
+                     const std::vector<SignalStrength>& strengths) {
+    for (const auto& claim : claims())
+        for (std::size_t m = 0; m < experiment.methods.size(); ++m) {
+            const auto& method = experiment.methods[m];
+            if (method.kind != claim.kind || (!claim.codec.empty() && method.base != claim.codec)) continue;
+            const std::size_t count = claim.per_spike ? strengths.size() : 1;
+            for (std::size_t i = 0; i < count; ++i) {
+                const ClaimPoint at{&law, cell.rows, cell.columns, claim.per_spike ? strengths[i] : SignalStrength{},
+                                    method.bits.value_or(0)};
+                if (!claim.applies(at)) continue;
+                cell.predictions.push_back({claim.id, claim.metric, m, claim.per_spike ? static_cast<int>(i) + 1 : 0,
+                                            claim.predicted(at), claim.with_fault(at)});
+            }
+        }
+}
+
+}  // namespace
+
+void make_block_experiment(Experiment& experiment, const std::string& kind, std::vector<StudyPoint> points,
+                           const std::vector<NamedEstimator>& estimators, const std::vector<NamedCodec>& codecs,
+                           Replicates replicates) {
+    experiment.kind = kind;
+    experiment.methods.push_back({"sample", "sample", "sample", std::nullopt, Json::object()});
+    auto study = std::make_shared<StudySetup>();
+    study->seed = experiment.seed;
+    study->estimators = estimators;
+    for (const auto& named : estimators)
+        experiment.methods.push_back({named.label, "estimator", named.estimator.name, std::nullopt,
+                                      Json::object({{"loss", theory::name_of(named.loss)}})});
+    for (const auto& codec : codecs)
+        for (const unsigned bits : codec.bits) {
+            experiment.methods.push_back(
+                {fmt::format("{} B={}", codec.label, bits), "codec", codec.method.text, bits, Json::object()});
+            study->codecs.emplace_back(codec.method, bits);
+        }
+
+    Json cells = Json::array();
+    for (auto& [source, factors, label] : points) {
+        ExperimentCell cell;
+        cell.label = std::move(label);
+        cell.rows = source.rows;
+        cell.columns = source.columns;
+        cell.params = source.params;
+        cell.replicates = replicates.most;
+        cell.least_replicates = replicates.least;
+        cell.factors = std::move(factors);
+        if (source.law) {
+            add_limits(cell, *source.law, source.strengths);
+            add_predictions(cell, experiment, *source.law, source.strengths);
+        }
+        cells.push(cell.params);
+        study->cells.push_back(
+            {std::make_unique<LazyDraw>(source.prepare, experiment.seed, cell.hash()), source.spikes, source.truth});
+        experiment.cells.push_back(std::move(cell));
+    }
+    experiment.science.set("cells", std::move(cells));
+    experiment.worker = [study](std::size_t cell) -> Experiment::Worker {
+        return [study, cell](std::uint64_t replicate) { return measure(*study, study->cells[cell], replicate); };
+    };
+    experiment.block = [study](std::size_t cell, std::uint64_t replicate) {
+        return (*study->cells[cell].draw)(replicate).observed;
+    };
+}
+
+}  // namespace spiked::validation

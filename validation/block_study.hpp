@@ -1,0 +1,43 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "estimators/compressor.hpp"
+#include "estimators/spectral_estimator.hpp"
+#include "validation/block_source.hpp"
+#include "validation/experiment.hpp"
+
+namespace spiked::validation {
+
+/// One cell of a study whose blocks come from a BlockSource.
+struct StudyPoint {
+    BlockSource source;
+    std::vector<Factor> factors;  ///< of the sweep
+    std::string label;
+};
+
+struct NamedEstimator {
+    std::string label;
+    estimators::SpectralEstimator estimator;
+    theory::Loss loss = theory::Loss::frobenius;
+};
+
+struct NamedCodec {
+    std::string label;  ///< base name; bits are appended
+    estimators::Method method;
+    std::vector<unsigned> bits;
+};
+
+/// How many replicates a cell gets: `most`, or as few as `least` where the experiment has stop rules.
+struct Replicates {
+    std::size_t least = 200;
+    std::size_t most = 200;
+};
+
+/// Adds methods, cells with their predictions, and the worker of a study to an experiment that has its name and seed.
+/// Every method sees the same blocks.
+void make_block_experiment(Experiment& experiment, const std::string& kind, std::vector<StudyPoint> points,
+                           const std::vector<NamedEstimator>& estimators, const std::vector<NamedCodec>& codecs,
+                           Replicates replicates);
+
+}  // namespace spiked::validation

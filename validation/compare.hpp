@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "theory/base/json.hpp"
+
+namespace spiked::validation {
+
+/// A mean in two stores. Differences are b - a.
+struct ComparedMean {
+    std::string cell;
+    std::string method;
+    std::string metric;
+    int k = 0;
+    struct Side {
+        std::uint64_t count = 0;
+        double mean = 0.0;
+        double standard_error = 0.0;
+    };
+    Side a;
+    Side b;
+    std::uint64_t pairs =
+        0;  ///< replicates that the difference is taken over, draw by draw; 0: of the two means (Welch)
+    double difference = 0.0;
+    double standard_error = 0.0;  ///< of the difference; NaN when a side has fewer than two values
+    double p = 0.0;               ///< chance of a difference as large where there is none; NaN without an error
+    bool beyond = false;          ///< p below this row's share of the false-alarm rate
+};
+
+struct StoreComparison {
+    std::vector<ComparedMean> rows;   ///< in the order of a
+    std::vector<std::string> only_a;  ///< `cell | method | metric`, with the spike where there is one
+    std::vector<std::string> only_b;
+    double false_alarm = 0.0;  ///< of all rows together: the smaller of the stores' declared ones
+    double alpha = 0.0;        ///< of a row: that over the number of rows with an error
+    std::size_t beyond = 0;    ///< rows
+    // Batches of the same cell, number and draws: with other digests they hold other numbers.
+    std::uint64_t batches_in_both = 0;
+    std::uint64_t batches_changed = 0;
+    std::string first_changed;  ///< `batch 3 of CELL`; empty when there is none
+
+    /// `spiked.compare/1`
+    [[nodiscard]] Json json() const;
+};
+
+/// Compares what two stores say of the same cell, method, metric and spike. Cells are the same when their hashes are,
+/// otherwise when their labels are and only one cell of each store has that label. Where seed and hash agree the draws
+/// are the same: kept raw values are then compared replicate by replicate, which sees much smaller differences than the
+/// two means do. Differences below the rounding of the means are none. Throws as open_store does.
+[[nodiscard]] StoreComparison compare_stores(const std::string& path_a, const std::string& path_b);
+
+}  // namespace spiked::validation

@@ -1,0 +1,140 @@
+// The store: which files it takes, what a killed writer leaves, and verdicts from what it holds alone.
+#include "validation/store.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "validation/judge.hpp"
+#include "validation/tests/fake_study.hpp"
+
+namespace spiked::validation {
+namespace {
+
+void edit(const std::string& path, const std::string& sql) { Database(path, Database::Mode::write).execute(sql); }
+
+std::string verdicts_of(Database& store) {
+    std::string text;
+    Statement row(store, "SELECT verdict, control_verdict, reason FROM verdict ORDER BY verdict_id");
+    while (row.step()) text += row.text(0) + "/" + row.text(1) + "/" + row.text(2) + "\n";
+    return text;
+}
+
+TEST(StoreFile, OfAnotherSchemaIsRefused) {
+    const std::string path = scratch_path("schema");
+    const Experiment experiment = FakeStudy{}.experiment();
+    run_into(experiment, path);
+    for (const auto& [version, words] : {std::pair{"1", "older version (schema 1"}, std::pair{"99", "newer version"}}) {
+        edit(path, std::string("PRAGMA user_version = ") + version);
+        EXPECT_NE(message_of([&] { (void)open_store(path); }, ExitCode::unusable_input).find(words), std::string::npos);
+        EXPECT_NE(message_of([&] { Store(path, experiment, "test", 1, Json::object()); }, ExitCode::unusable_input)
+                      .find(words),
+                  std::string::npos);
+    }
+}
+
+TEST(StoreFile, OfAProgramWithOtherMetricsOrReplicatesIsNotGoneOnWith) {
+    const std::string path = scratch_path("versions");
+    FakeStudy study;
+    run_into(study.experiment(), path);
+    edit(path, "UPDATE metric SET name = 'older' WHERE metric_id = 3");
+    const auto open = [&] { Store(path, study.experiment(), "test", 1, Json::object()); };
+    EXPECT_NE(message_of(open, ExitCode::usage).find("metric 3: older, now metric 3: overlap.right"),
+              std::string::npos);
+    // A study whose science forgets to name its replicates is caught all the same.
+    const std::string other = scratch_path("replicates");
+    Experiment experiment = study.experiment();
+    run_into(experiment, other);
+    experiment.cells[1].replicates = 48;
+    EXPECT_NE(message_of([&] { Store(other, experiment, "test", 1, Json::object()); }, ExitCode::usage)
+                  .find("47 to 47 replicates, now cell 2"),
+              std::string::npos);
+}
+
+TEST(StoreFile, OfAKilledWriterCanBeReadAtOnce) {
+    const std::string path = scratch_path("writer");
+    run_into(FakeStudy{}.experiment(), path);
+    const std::string before = science_of(path);
+    const std::string copy = scratch_path("hot");
+    {
+        // Pages on their way to the file while their journal stands beside it: the moment of the kill, photographed.
+        Database writer(path, Database::Mode::write);
+        writer.execute("PRAGMA cache_size = 1; BEGIN IMMEDIATE; UPDATE moment SET mean = 0; UPDATE value SET v = 0");
+        for (const char* suffix : {"", "-journal"}) std::filesystem::copy_file(path + suffix, copy + suffix);
+        writer.execute("ROLLBACK");
+    }
+    ASSERT_GT(std::filesystem::file_size(copy + "-journal"), 1000U);
+    EXPECT_EQ(science_of(copy), before);
+    EXPECT_FALSE(std::filesystem::exists(copy + "-journal"));
+}
+
+TEST(Judge, NeedsTheStoreAlone) {
+    const std::string path = scratch_path("judge");
+    run_into(FakeStudy{}.experiment(), path);
+    Database store(path, Database::Mode::write);
+    const std::string before = science_of(store);
+    EXPECT_EQ(store.integer("SELECT count(*) FROM verdict"), 5);
+    store.execute("DELETE FROM verdict");
+    judge(store);
+    EXPECT_EQ(science_of(store), before);
+    // The declared rate of the store is the one that is shared.
+    store.execute("UPDATE study SET false_alarm = 0.25");
+    judge(store);
+    Statement alpha(store, "SELECT min(alpha), max(alpha) FROM verdict");
+    ASSERT_TRUE(alpha.step());
+    EXPECT_EQ(alpha.real(0), 0.05);
+    EXPECT_EQ(alpha.real(1), 0.05);
+}
+
+TEST(Judge, EstimatesAreThoseOfTheSummary) {
+    const std::string path = scratch_path("estimates");
+    run_into(FakeStudy{}.experiment(), path);
+    Database store = open_store(path);
+    EXPECT_EQ(
+        store.integer("SELECT count(*) FROM verdict v JOIN v_summary s USING(cell_id, method_id, metric, k) WHERE "
+                      "v.n = s.n AND v.estimate = s.mean AND v.mcse = s.mcse"),
+        5);
+}
+
+TEST(Judge, ACheckWhoseControlPassesIsStoredAsFailed) {
+    FakeStudy study;
+    study.cells = {{"a", 1.0, 0.1}};
+    study.most = 100;
+    study.margin = 0.5;
+    const auto judged = [&](double fault) {
+        Experiment experiment = study.experiment();
+        experiment.cells[0].predictions[0].with_fault = fault;
+        Store store(":memory:", experiment, "test", 1, Json::object());
+        run_experiment(experiment, store, {.threads = 1});
+        EXPECT_EQ(count_verdicts(store.database()).passed + count_verdicts(store.database()).failed +
+                      count_verdicts(store.database()).inconclusive,
+                  1U);
+        return verdicts_of(store.database());
+    };
+    EXPECT_EQ(judged(9.0), "pass/fail/\n");
+    EXPECT_EQ(judged(1.1), "fail/pass/the control passes: this check cannot tell the claim from the planted fault\n");
+    EXPECT_NE(judged(1.5).find("inconclusive/inconclusive/the control is inconclusive"), std::string::npos);
+}
+
+TEST(Judge, WhatIsExpectedIsTheProgramsWordOfToday) {
+    const std::string path = scratch_path("today");
+    Experiment experiment = FakeStudy{}.experiment();
+    run_into(experiment, path);
+    Database before = open_store(path);
+    EXPECT_EQ(before.integer("SELECT count(*) FROM verdict WHERE verdict = 'fail'"), 0);
+    for (auto& cell : experiment.cells) cell.predictions[0].value += 5.0;
+    EXPECT_EQ(run_into(experiment, path), RunOutcome::complete);
+    Database after = open_store(path);
+    EXPECT_EQ(after.integer("SELECT count(*) FROM verdict WHERE verdict = 'fail'"), 5);
+}
+
+TEST(Judge, AStoreWithoutQuestionsHasNoVerdicts) {
+    Experiment experiment = FakeStudy{}.experiment();
+    experiment.checks.clear();
+    Store store(":memory:", experiment, "test", 1, Json::object());
+    EXPECT_EQ(run_experiment(experiment, store, {.threads = 1}), RunOutcome::complete);
+    EXPECT_EQ(store.database().integer("SELECT count(*) FROM verdict"), 0);
+}
+
+}  // namespace
+}  // namespace spiked::validation
