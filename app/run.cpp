@@ -67,8 +67,9 @@ std::string results_text(validation::Database& store) {
     if (!study.step()) return "";
     std::string partial;
     if (study.text(1) != "complete")
-        partial = fmt::format("PARTIAL ({}): {} of {} replicates\n\n", study.text(1),
+        partial = fmt::format("PARTIAL ({}): {} of {}{} replicates\n\n", study.text(1),
                               store.integer("SELECT coalesce(sum(reps), 0) FROM batch"),
+                              store.integer("SELECT sum(reps_least < reps_target) FROM cell") > 0 ? "at most " : "",
                               store.integer("SELECT sum(reps_target) FROM cell"));
     if (study.text(0) == "kv_dump") return partial + reports::kv_text(kv_table(store));
     if (store.integer("SELECT count(*) FROM verdict") == 0)

@@ -39,6 +39,7 @@ int merge(const Arguments& arguments) {
     else
         print_text(fmt::format("{} replicates, {}; checks: {} passed, {} failed, {} inconclusive\ndata     {}\n",
                                replicates, status, verdicts.passed, verdicts.failed, verdicts.inconclusive, output));
+    if (status == "failed") return static_cast<int>(ExitCode::too_many_failures);
     return static_cast<int>(verdicts.failed > 0 && status == "complete" ? ExitCode::check_failed : ExitCode::fine);
 }
 

@@ -24,22 +24,21 @@ std::string spike_note(const SpikePrediction& spike, SignalStrength threshold) {
     return spike.detectable ? "" : fmt::format("not detectable: the threshold is {:.6g}", threshold.value);
 }
 
-Json spike_json(const SpikePrediction& spike, const theory::SeparableLaw& law) {
-    const std::string note = spike_note(spike, law.detection_threshold());
-    const double slope = law.d_transform_derivative(spike.outlier);
+Json spike_json(const SpikePrediction& spike, SignalStrength threshold) {
+    const std::string note = spike_note(spike, threshold);
     return Json::object({{"strength", spike.strength.value},
                          {"detectable", spike.detectable},
                          {"outlier", spike.outlier.value},
                          {"stieltjes_left", spike.stieltjes_left},
                          {"stieltjes_right", spike.stieltjes_right},
-                         {"d_transform", law.d_transform(spike.outlier)},
-                         {"d_transform_derivative", spike.detectable ? Json(slope) : Json()},
+                         {"d_transform", spike.d_transform},
+                         {"d_transform_derivative", spike.detectable ? Json(spike.d_transform_derivative) : Json()},
                          {"overlap_left", spike.overlap_left.value},
                          {"overlap_right", spike.overlap_right.value},
                          {"shrunk", Json::object({{"frobenius", spike.shrunk(Loss::frobenius).value},
                                                   {"operator", spike.shrunk(Loss::operator_norm).value},
                                                   {"nuclear", spike.shrunk(Loss::nuclear).value}})},
-                         {"residual", spike.detectable ? Json(spike.residual.value) : Json()},
+                         {"residual", spike.residual.value},
                          {"note", note.empty() ? Json() : Json(note)}});
 }
 
@@ -356,7 +355,7 @@ int run(const Arguments& arguments) {
 
     if (arguments.json()) {
         Json list = Json::array();
-        for (const auto& spike : spikes) list.push(spike_json(spike, law));
+        for (const auto& spike : spikes) list.push(spike_json(spike, law.detection_threshold()));
         Json document = Json::object({{"schema", "spiked.theory/1"},
                                       {"aspect", aspect.value()},
                                       {"bulk_edge", law.bulk_edge().value},
@@ -395,7 +394,7 @@ int run(const Arguments& arguments) {
             table.add({cell(spike.strength.value), spike.detectable ? "yes" : "no", cell(spike.outlier.value),
                        cell(spike.overlap_left.value), cell(spike.overlap_right.value),
                        cell(spike.shrunk(Loss::frobenius).value), cell(spike.shrunk(Loss::operator_norm).value),
-                       cell(spike.shrunk(Loss::nuclear).value), spike.detectable ? cell(spike.residual.value) : "-"});
+                       cell(spike.shrunk(Loss::nuclear).value), cell(spike.residual.value)});
         text +=
             "\n" + table.text() +
             "not detectable (at or below the threshold): the outlier stays at the edge, overlaps and shrunk values "

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/byte_file.hpp"
@@ -55,7 +56,7 @@ std::optional<double> number(std::string_view text) {
 
 class Reader {
 public:
-    explicit Reader(const std::string& path) : path_(path) {}
+    Reader(std::string path, CellCheck check) : path_(std::move(path)), check_(std::move(check)) {}
 
     void line(std::string_view text) {
         ++line_;
@@ -101,6 +102,9 @@ private:
                     "{}:{}:{}: {} is not a number (cell {} of {}; commas separate cells): correct the "
                     "cell",
                     path_, line_, cells[i].column, in_quotes(cells[i].text), i + 1, cells.size());
+            if (check_)
+                if (const auto complaint = check_(i, *value); !complaint.empty())
+                    throw input_error("{}:{}:{}: {}", path_, line_, cells[i].column, complaint);
             values_.push_back(*value);
         }
         if (cells.size() != columns_)
@@ -111,6 +115,7 @@ private:
     }
 
     std::string path_;
+    CellCheck check_;
     std::size_t line_ = 0;
     std::size_t first_line_ = 0;
     std::size_t rows_ = 0;
@@ -121,10 +126,12 @@ private:
 
 }  // namespace
 
-arma::mat read_csv(const std::string& path) {
+arma::mat read_csv(const std::string& path) { return read_csv(path, {}); }
+
+arma::mat read_csv(const std::string& path, const CellCheck& check) {
     const ByteFile file(path);
     refuse_other_format(file, FileKind::text);
-    Reader reader(path);
+    Reader reader(path, check);
     std::string pending;
     for (std::uint64_t offset = 0; offset < file.size();) {
         const std::size_t kept = pending.size();

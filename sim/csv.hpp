@@ -1,5 +1,7 @@
 #pragma once
 #include <armadillo>
+#include <cstddef>
+#include <functional>
 #include <string>
 
 namespace spiked::sim {
@@ -8,5 +10,10 @@ namespace spiked::sim {
 /// lines and lines that begin with '#'. CRLF, a byte-order mark and blanks around cells are fine. NaN and infinities
 /// are read as such. A bad cell or a line of another length is an input_error with file:line:column.
 [[nodiscard]] arma::mat read_csv(const std::string& path);
+
+/// What is wrong with the number in this cell of its line (from 0), empty when nothing is.
+using CellCheck = std::function<std::string(std::size_t cell, double value)>;
+/// The same for numbers that mean something: a complaint becomes an input_error with file:line:column.
+[[nodiscard]] arma::mat read_csv(const std::string& path, const CellCheck& check);
 
 }  // namespace spiked::sim

@@ -8,11 +8,15 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "sim/byte_file.hpp"
+#include "sim/csv.hpp"
 #include "sim/matrix_file.hpp"
+#include "sim/npy.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "theory/base/quantities.hpp"
@@ -84,6 +88,17 @@ Spectrum from_numbers(const std::string& spec, const Kind& kind, const std::vect
     return kind.build(numbers, count);
 }
 
+/// Share of the largest eigenvalue below which one is rounding: of the arithmetic that made the matrix, in double
+/// unless the file holds less, and of the entries when they were stored as halves.
+double rounding_share(const std::string& path, std::size_t size) {
+    const auto count = static_cast<double>(size);
+    std::optional<DType> dtype;
+    if (path.ends_with(".npy")) dtype = read_npy_header(source_of(ByteFile(path))).dtype;
+    if (dtype == DType::f32) return count * std::numeric_limits<float>::epsilon();
+    if (dtype == DType::f16) return std::sqrt(count) * 0x1p-10;
+    return count * std::numeric_limits<double>::epsilon();
+}
+
 Spectrum from_sample(const std::string& path) {
     const arma::mat matrix = read_matrix(path);
     if (matrix.n_rows != matrix.n_cols)
@@ -101,17 +116,30 @@ Spectrum from_sample(const std::string& path) {
     arma::vec values;
     if (!arma::eig_sym(values, 0.5 * (matrix + matrix.t())))
         throw input_error("{}: its eigenvalues cannot be computed (LAPACK did not converge): check the matrix", path);
-    const double rounding =
-        std::max(symmetric_to, static_cast<double>(values.n_elem) * std::numeric_limits<double>::epsilon()) * scale;
+    const double zero_below = rounding_share(path, values.n_elem) * values.max();
+    const double rounding = std::max(symmetric_to * scale, zero_below);
     if (values.min() < -rounding)
         throw input_error("{}: smallest eigenvalue {} is negative (a covariance has none): give a covariance matrix",
                           path, values.min());
-    values.clamp(0.0, arma::datum::inf);
+    // A zero that stayed positive by rounding would be an atom far below the bulk.
+    values.transform([&](double value) { return value > zero_below ? value : 0.0; });
+    if (values.max() <= 0.0)
+        throw input_error("{}: all-zero covariance (noise without variance has no edge): give a sample that varies",
+                          path);
     return Spectrum::of_values({values.memptr(), values.n_elem});
 }
 
+std::string wrong_cell(std::size_t cell, double number) {
+    if (cell == 0 && !(number >= 0.0 && std::isfinite(number)))
+        return fmt::format(
+            "value {} (eigenvalues of a covariance are finite and not negative): correct the first number", number);
+    if (cell == 1 && !(number > 0.0 && std::isfinite(number)))
+        return fmt::format("weight {} (weights are positive and finite): correct it or leave the line out", number);
+    return "";
+}
+
 Spectrum from_list(const std::string& path) {
-    const arma::mat table = read_matrix(path);
+    const arma::mat table = read_csv(path, wrong_cell);
     if (table.n_cols != 2)
         throw input_error("{}: {} columns (value,weight are needed): write two numbers a line", path, table.n_cols);
     std::vector<theory::Atom> atoms;
@@ -131,7 +159,7 @@ Spectrum parse_spectrum(const std::string& spec) {
     if (name == "sample" || name == "file") {
         if (spec.size() <= name.size() + 1)
             throw usage_error("spectrum \"{}\" names no file: write {}", spec,
-                              name == "sample" ? "sample:FILE.npy" : "file:PATH.csv");
+                              name == "sample" ? "sample:FILE.npy" : "file:PATH");
         const std::string path = spec.substr(name.size() + 1);
         return name == "sample" ? from_sample(path) : from_list(path);
     }

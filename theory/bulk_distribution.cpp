@@ -25,52 +25,67 @@ double bracketed_root(Function f, double low, double high) {
 }  // namespace
 
 BulkDistribution::Side::Side(const Spectrum& spectrum) {
+    // Exactly 1 where no atom is zero, whatever the rounding of the weights.
+    long double zero = 0.0L;
     for (const Atom& atom : spectrum.atoms()) {
         value.push_back(atom.value / spectrum.largest());
         weight.push_back(atom.weight);
-        if (atom.value > 0.0) positive_weight += atom.weight;
+        if (atom.value == 0.0) zero += atom.weight;
     }
+    positive_weight = static_cast<double>(1.0L - zero);
 }
 
 BulkDistribution::BulkDistribution(const SeparableLaw& law)
     : row_(law.row()),
       column_(law.column()),
       beta_(law.aspect().value()),
+      rank_gap_(column_.positive_weight - beta_ * row_.positive_weight),
       unit_(law.row().largest() * law.column().largest()),
       mass_at_zero_(std::max(0.0, 1.0 - std::min(row_.positive_weight, column_.positive_weight / beta_))),
       mean_(law.row().mean() * law.column().mean()),
       lower_(0.0),
       upper_(law.bulk_edge().value / unit_) {
+    if (std::abs(rank_gap_) <= 4e-15 * std::max(column_.positive_weight, beta_ * row_.positive_weight)) rank_gap_ = 0.0;
     lower_ = find_lower_edge();
 }
 
 BulkDistribution::Sums BulkDistribution::sums(const Side& side, Complex m) {
-    double first_real = 0.0;
-    double first_imag = 0.0;
-    double second_real = 0.0;
-    double second_imag = 0.0;
+    double sum[8] = {};
     for (std::size_t i = 0; i < side.value.size(); ++i) {
         const double x = side.value[i];
+        if (x == 0.0) continue;
         const double real = 1.0 + x * m.real();
         const double imag = x * m.imag();
-        const double scale = x / (real * real + imag * imag);
-        const double a = real * scale;  // x / (1 + x M) = a - i b
+        const double scale = 1.0 / (real * real + imag * imag);
+        const double a = real * scale;  // 1 / (1 + x M) = a - i b
         const double b = imag * scale;
         const double w = side.weight[i];
-        first_real += w * a;
-        first_imag -= w * b;
-        second_real += w * (a - b) * (a + b);
-        second_imag -= 2.0 * w * a * b;
+        const double wx = w * x;
+        const double square = (a - b) * (a + b);
+        const double twice = 2.0 * a * b;
+        sum[0] += w * a;
+        sum[1] -= w * b;
+        sum[2] += wx * a;
+        sum[3] -= wx * b;
+        sum[4] += wx * square;
+        sum[5] -= wx * twice;
+        sum[6] += wx * x * square;
+        sum[7] -= wx * x * twice;
     }
-    return {{first_real, first_imag}, {second_real, second_imag}};
+    return {{sum[0], sum[1]}, {sum[2], sum[3]}, {sum[4], sum[5]}, {sum[6], sum[7]}};
 }
 
-// M2 = -(1/z) sum v y / (1 + y M1), then M1 = -(beta/z) sum w x / (1 + x M2).
+// M2 = -(1/z) sum v y / (1 + y M1), then M1 = -(beta/z) sum w x / (1 + x M2). Newton solves the same equation as
+// sum v / (1 + y M1) - beta sum w / (1 + x M2) = (rank of B - rank of A) / d: both sums are small where the support
+// reaches zero, and there the first form would lose everything to rounding.
 BulkDistribution::Round BulkDistribution::round(Complex z, Complex column) const {
     const Sums right = sums(column_, column);
     const Complex row = -right.first / z;
     const Sums left = sums(row_, row);
-    return {-beta_ * left.first / z, beta_ * left.second * right.second / (z * z), row};
+    const Complex residual = right.plain - beta_ * left.plain - rank_gap_;
+    const Complex derivative = -right.mixed + beta_ * left.mixed * (right.second / z);
+    return {-beta_ * left.first / z, beta_ * (left.second / z) * (right.second / z), -residual / derivative, row,
+            right.plain};
 }
 
 // The round maps the half plane Im M > 0, Im zM > 0 into itself. It has one fixed point there, and that is the
@@ -81,11 +96,13 @@ bool BulkDistribution::newton(Complex z, Complex& column) const {
     double last = std::numeric_limits<double>::infinity();
     for (int iteration = 0; iteration < 60; ++iteration) {
         const Round now = round(z, m);
-        const Complex step = (now.column - m) / (1.0 - now.slope);
+        const Complex step = now.step;
         if (!std::isfinite(step.real()) || !std::isfinite(step.imag())) return false;
         const double size = std::abs(step) / std::abs(m);
         m += step;
-        if (size <= 1e-15 || (size < 1e-9 && size >= 0.5 * last)) {
+        if (size <= 1e-15 || (size < 1e-7 && size >= 0.5 * last)) {
+            // Where M2 = 0 Newton's equation holds without M1 being a fixed point.
+            if (!(std::abs(now.column - m) <= 1e-4 * std::abs(m))) return false;
             if (z.imag() > 0.0) {
                 if (!(m.imag() > 0.0 && (z * m).imag() >= 0.0)) return false;
                 column = m;
@@ -104,14 +121,16 @@ bool BulkDistribution::newton(Complex z, Complex& column) const {
 }
 
 BulkDistribution::Solution BulkDistribution::solve(Complex z, const Complex* near) const {
-    const auto finish = [&](Complex column) { return Solution{column, round(z, column).row}; };
+    const auto finish = [&](Complex column) {
+        const Round last = round(z, column);
+        return Solution{column, last.row, last.plain};
+    };
     if (near != nullptr && near->imag() > 0.0) {
         Complex column = *near;
         if (newton(z, column)) return finish(column);
     }
     // Damped rounds settle quickly inside the bulk and away from the real axis.
-    Complex column = Complex(0.0, 1.0) * std::sqrt(beta_ / std::abs(z));
-    if (!((z * column).imag() > 0.0)) column = -beta_ / z;
+    Complex column = Complex(0.0, std::sqrt(beta_)) / std::sqrt(z);
     for (int attempt = 0; attempt < 4; ++attempt) {
         for (int iteration = 0; iteration < 20; ++iteration) column = 0.5 * (column + round(z, column).column);
         Complex candidate = column;
@@ -135,12 +154,13 @@ BulkDistribution::Solution BulkDistribution::solve(Complex z, const Complex* nea
             factor = std::max(0.1, factor * factor);
         } else {
             factor = std::sqrt(factor);
-            if (factor > 0.9999) break;
+            // What is left is within rounding of an edge: the last height is as near as a double can say.
+            if (factor > 0.999 && height - z.imag() < 1e-9 * start) return finish(column);
+            if (factor > 0.99999)
+                throw bug("no solution of the self-consistent equations at {} + {}i: report this with the spectra",
+                          z.real() * unit_, z.imag() * unit_);
         }
     }
-    // Only a point within rounding of an edge is left here; the damped rounds still approach it.
-    for (int iteration = 0; iteration < 20000; ++iteration) column = 0.5 * (column + round(z, column).column);
-    return finish(column);
 }
 
 // Between 0 and the lower edge M1 and M2 are real and t = z M1 M2 is negative. Say A is the side of smaller rank
@@ -150,10 +170,8 @@ BulkDistribution::Solution BulkDistribution::solve(Complex z, const Complex* nea
 // z rises from 0 at tau = beta a; the first place where it stops rising is the edge. Later ones can exist when the
 // support has gaps. All terms vary on a scale of order 1 in log h, so a short step cannot pass over a change of sign.
 double BulkDistribution::find_lower_edge() const {
-    const double row_share = row_.positive_weight * beta_;  // ranks over d
-    const double column_share = column_.positive_weight;
-    if (std::abs(row_share - column_share) <= 4e-16 * std::max(row_share, column_share)) return 0.0;
-    const bool row_smaller = row_share < column_share;
+    if (rank_gap_ == 0.0) return 0.0;
+    const bool row_smaller = rank_gap_ > 0.0;
     const Side& small = row_smaller ? row_ : column_;
     const Side& large = row_smaller ? column_ : row_;
     const double ratio = row_smaller ? beta_ : 1.0 / beta_;
@@ -233,13 +251,14 @@ double BulkDistribution::find_lower_edge() const {
     return at(top).z;
 }
 
-double BulkDistribution::density_of(const Solution& at) const {
-    return std::max(0.0, -(at.column * at.row).imag() / (pi * beta_));
+// m1 = -(1 + t/beta)/z with 1 + t = sum v / (1 + y M1).
+double BulkDistribution::density_of(double x, const Solution& at) const {
+    return std::max(0.0, -at.plain.imag() / (pi * beta_ * x));
 }
 
 // With L(z) = int log(x - z) = log(-z) + sum w log(1 + x M2) + (1/beta) sum v log(1 + y M1) + z M1 M2 / beta, the
 // self-consistent equations say that L is stationary in M1 and M2, and dL/dz = -m1; on the axis Im L = -pi cdf.
-double BulkDistribution::survival_of(double x, const Solution& at) const {
+double BulkDistribution::survival_of(const Solution& at) const {
     double row_sum = 0.0;
     for (std::size_t i = 0; i < row_.value.size(); ++i)
         row_sum += row_.weight[i] * std::atan2(row_.value[i] * at.row.imag(), 1.0 + row_.value[i] * at.row.real());
@@ -247,7 +266,7 @@ double BulkDistribution::survival_of(double x, const Solution& at) const {
     for (std::size_t j = 0; j < column_.value.size(); ++j)
         column_sum += column_.weight[j] *
                       std::atan2(column_.value[j] * at.column.imag(), 1.0 + column_.value[j] * at.column.real());
-    const double share = (row_sum + (column_sum + x * (at.column * at.row).imag()) / beta_) / pi;
+    const double share = (row_sum + (column_sum + at.plain.imag()) / beta_) / pi;
     return std::clamp(share, 0.0, 1.0 - mass_at_zero_);
 }
 
@@ -255,7 +274,7 @@ double BulkDistribution::density(Eigenvalue x) const {
     const double scaled = x.value / unit_;
     if (scaled == 0.0 && lower_ == 0.0) return std::numeric_limits<double>::infinity();
     if (!inside(scaled)) return 0.0;
-    return density_of(solve(scaled, nullptr)) / unit_;
+    return density_of(scaled, solve(scaled, nullptr)) / unit_;
 }
 
 double BulkDistribution::survival(Eigenvalue x) const {
@@ -263,7 +282,7 @@ double BulkDistribution::survival(Eigenvalue x) const {
     if (!(scaled >= 0.0)) return 1.0;
     if (scaled <= lower_) return 1.0 - mass_at_zero_;
     if (scaled >= upper_) return 0.0;
-    return survival_of(scaled, solve(scaled, nullptr));
+    return survival_of(solve(scaled, nullptr));
 }
 
 double BulkDistribution::cdf(Eigenvalue x) const { return x.value >= 0.0 ? 1.0 - survival(x) : 0.0; }
@@ -289,7 +308,7 @@ Eigenvalue BulkDistribution::quantile(double probability) const {
             const Solution at = solve(x, last ? &*last : nullptr);
             if (at.column.imag() > 0.0) last = at.column;
             // The last bits of a sum of angles must not decide on which side of a gap the quantile lies.
-            return tail - survival_of(x, at) + 2e-15;
+            return tail - survival_of(at) + 2e-15;
         },
         0.0, pi);
     return {place(angle) * unit_};
@@ -313,17 +332,19 @@ std::vector<BulkPoint> BulkDistribution::curve(std::size_t count) const {
         }
         const Solution at = solve(x, last ? &*last : nullptr);
         if (at.column.imag() > 0.0) last = at.column;
-        points[i].density = density_of(at) / unit_;
-        points[i].cdf = 1.0 - survival_of(x, at);
+        points[i].density = density_of(x, at) / unit_;
+        points[i].cdf = 1.0 - survival_of(at);
     }
     return points;
 }
 
 StieltjesPair BulkDistribution::stieltjes(std::complex<double> z) const {
-    if (!(z.imag() > 0.0) || !std::isfinite(z.real()) || !std::isfinite(z.imag()))
+    const double size = std::abs(z) / unit_;
+    if (!(z.imag() > 0.0 && size > 1e-250 && size < 1e250))
         throw usage_error(
-            "z = {} + {}i is not usable here (the upper half plane is Im z > 0, finite): give such a z, or use the "
-            "transforms of the law above the edge",
+            "z = {} + {}i is not usable here (Im z > 0, |z| within 1e-250 to 1e250 of the largest atoms): give such a "
+            "z, "
+            "or use the transforms of the law above the edge",
             z.real(), z.imag());
     const Solution at = solve(z / unit_, nullptr);
     // m = -(1/z) sum w / (1 + x M), summed as it stands: near z = 0 the shorter form would cancel.

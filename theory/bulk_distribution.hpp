@@ -26,9 +26,9 @@ struct BulkPoint {
 ///
 /// Source: research note theory.md 1.1 and 1.4 for the self-consistent equations. Their solution is the stationary
 /// point of a potential whose imaginary part is the cdf, so the cdf is a closed form in the solution: no quadrature.
-/// Accuracy: cdf and survival 1e-14 absolute; density 1e-13 times edge / distance to the nearest end of the support,
-/// relative; lower edge 1e-14 times 1 / |1 - n/d|; quantile inverts the cdf to 1e-14.
-/// Cost: about 50 passes over the atoms for a point by itself, 5 along `curve`; a quantile is about 10 points.
+/// Accuracy: cdf and survival 1e-14 absolute, also where the support reaches zero; density 1e-13 times edge / distance
+/// to the nearest end of the support, relative; lower edge 1e-14 times 1 / |1 - n/d|; quantile inverts the cdf to
+/// 1e-14. Cost: about 50 passes over the atoms for a point by itself, 5 along `curve`; a quantile is about 10 points.
 class BulkDistribution {
 public:
     explicit BulkDistribution(const SeparableLaw& law);
@@ -55,7 +55,7 @@ public:
     /// edge of 0 the first point is moved inside, where the density is finite.
     [[nodiscard]] std::vector<BulkPoint> curve(std::size_t count) const;
 
-    /// Throws usage_error unless z is finite and Im z > 0.
+    /// Throws usage_error unless Im z > 0 and |z| lies within 1e-250 to 1e250 of the product of the largest atoms.
     [[nodiscard]] StieltjesPair stieltjes(std::complex<double> z) const;
 
 private:
@@ -73,18 +73,24 @@ private:
     struct Solution {
         Complex column;  ///< M1: belongs to the sums over B
         Complex row;     ///< M2: to the sums over A
+        Complex plain;   ///< sum v / (1 + y M1) over positive atoms: -z m2 up to the zero ones
     };
 
+    /// Over the positive atoms of a side, m = 1 / (1 + x M).
     struct Sums {
-        Complex first;   ///< sum w x / (1 + x M)
-        Complex second;  ///< sum w x^2 / (1 + x M)^2
+        Complex plain;   ///< sum w m
+        Complex first;   ///< sum w x m
+        Complex mixed;   ///< sum w x m^2
+        Complex second;  ///< sum w x^2 m^2
     };
 
-    /// M1 -> M1 by one round through both equations, with its derivative.
+    /// M1 -> M1 by one round through both equations, with its derivative, and Newton's step.
     struct Round {
         Complex column;
         Complex slope;
+        Complex step;
         Complex row;
+        Complex plain;  ///< sum v / (1 + y M1)
     };
 
     [[nodiscard]] static Sums sums(const Side& side, Complex m);
@@ -92,14 +98,15 @@ private:
     [[nodiscard]] bool newton(Complex z, Complex& column) const;
     [[nodiscard]] Solution solve(Complex z, const Complex* near) const;
     [[nodiscard]] double find_lower_edge() const;
-    [[nodiscard]] double survival_of(double x, const Solution& at) const;
-    [[nodiscard]] double density_of(const Solution& at) const;
+    [[nodiscard]] double survival_of(const Solution& at) const;
+    [[nodiscard]] double density_of(double x, const Solution& at) const;
     [[nodiscard]] bool inside(double x) const { return x > lower_ && x < upper_; }
 
     Side row_;
     Side column_;
     double beta_;
-    double unit_;  ///< largest atom of A times largest of B: eigenvalues are stored in this unit
+    double rank_gap_;  ///< (rank of B - rank of A) / d; exactly 0 when they agree
+    double unit_;      ///< largest atom of A times largest of B: eigenvalues are stored in this unit
     double mass_at_zero_;
     double mean_;
     double lower_;

@@ -146,6 +146,22 @@ FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t co
     if (const auto edge_estimate = estimate(k, 1.0, 1, 0)) result.edge_estimate = Eigenvalue{*edge_estimate};
     add_estimating("eoptshrink", k, 1.0, 1, margin);
     add_estimating("eoptshrink:margin=0", k, 1.0, 1, 0.0);
+    {
+        // Least squares through the top 2k typical positions; a spike leaves the list before the line is drawn.
+        RankRule& rule = add("eoptshrink:edgefit", edge * (1.0 + margin));
+        if (k > 0 && 2 * k < short_side) {
+            double sums[4] = {};  // x, y, x^2, x y
+            const double count = static_cast<double>(2 * k);
+            for (std::size_t j = 1; j <= 2 * k; ++j) {
+                const double x = std::pow(static_cast<double>(j) - 0.5, 2.0 / 3.0);
+                const double y = noise.position(j);
+                sums[0] += x, sums[1] += y, sums[2] += x * x, sums[3] += x * y;
+            }
+            const double slope = (count * sums[3] - sums[0] * sums[1]) / (count * sums[2] - sums[0] * sums[0]);
+            const double cutoff = (sums[1] - slope * sums[0]) / count * (1.0 + margin);
+            rule.estimated = {{cutoff}, smallest_strength(cutoff), noise.expected_above(cutoff)};
+        }
+    }
     add_estimating("eoptshrink:paper", pilot_count(columns), 1.0, 2, 1.0 / std::cbrt(static_cast<double>(columns)));
     add_estimating("eoptshrink:author", k, 1.1, 1, 0.0);
     add(fmt::format("tw-test:level={:g}", level), edge + upper_quantile * noise.unit());
@@ -162,89 +178,91 @@ FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t co
 }
 
 // Conditionally on Z, the bilinear forms of Haar u, v in the resolvent R = (Z Z^T - z)^(-1) and its companion,
-//   e1 = u' R u - m1,   e2 = v' R~ v - m2,   e3 = u' Z R~ v,
-// are independent to first order, with variances (2/n)(m1' - m1^2), (2/d)(m2' - m2^2) and (1/d)(m1 + z m1'). The u u'
-// entry of the spiked resolvent is (m1 + e1) / G, G(z) = (1 + D e3)^2 - D^2 z (m1 + e1)(m2 + e2), D the strength: its
-// pole is the outlier, its residue the overlap, and both are linearised here.
+//   e1 = z u' R u - z m1,   e2 = z v' R~ v - z m2,   e3 = D u' Z R~ v,   D the strength,
+// are independent to first order. The u u' entry of the spiked resolvent is (z m1 + e1) / (z G) with
+// G = (1 + e3)^2 - (z m1 + e1)(z m2 + e2) / ((1 + t)(1 + t/beta)): its pole is the outlier, its residue the overlap.
+// Both are linearised here; y = 1/(x/z - 1), a prime is z d/dz, and on the curve that is -p d/dlog t with p = 1/F.
+// Every quantity is written so that what is small for strong spikes is small by itself.
 SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength strength, std::size_t rows,
                                    std::size_t columns) {
     require_size(law, rows, columns);
-    const double threshold = law.detection_threshold().value;
-    if (!(strength.value > threshold))
-        throw usage_error("strength {} has no fluctuation (it is not above the threshold {}): give a larger one",
-                          strength.value, threshold);
     const SpikePrediction spike = law.spike(strength);
-    const double z = spike.outlier.value;
-    const double D = strength.value;
+    const SpikeCurve curve = law.spike_curve(strength);
+    const double t = curve.t;
+    const double p = 1.0 / curve.fall;
+    const double s = curve.slope;
+    const double dp = p * p * s;  // of p, in log t
+
+    struct Side {
+        double q;              // t/beta for rows, t for columns; z m = -(1 + q)
+        double share;          // q / (1 + q)
+        double yy, yyy, yyyy;  // covariances of (y, y), (y, y^2), (y^2, y^2)
+    };
+    const auto side = [&](double q) {
+        const double m = -(1.0 + q);
+        const double excess = curve.one_minus_fall * p - q;  // p - 1 - q
+        const double yy = q * excess;
+        const double inner = excess - q + dp;
+        const double d_yy = -p * q * inner;
+        const double yyy = d_yy / 2.0 - yy;
+        const double d_inner = dp - 2.0 * q + 2.0 * p * s * dp + p * p * curve.slope_derivative;
+        const double dd_yy = p * (dp * q * inner + p * q * inner + p * q * d_inner);
+        const double d_yyy = dd_yy / 2.0 - d_yy;
+        const double yyyy = (d_yyy - 3.0 * yyy + 2.0 * (m * yyy - m * m * yy - yy * yy)) / 3.0;
+        return Side{q, q / (1.0 + q), yy, yyy, yyyy};
+    };
+    const Side left = side(t / law.aspect().value());
+    const Side right = side(t);
+    // int x/z y^j, j = 2, 3, 4, over the n eigenvalues, and what bounds the differences of them below.
+    const double curvature = 1.0 + p + dp;
+    const double x2 = p * left.q;
+    const double x3 = -p * left.q * curvature / 2.0;
+    const double d_x3 =
+        p * left.q * ((dp + p) * curvature + p * (dp + 2.0 * p * s * dp + p * p * curve.slope_derivative));
+    const double x4 = (d_x3 / 2.0 - 2.0 * x3) / 3.0;
+    const double reach = law.bulk_edge().value / curve.z;
+    const double xx4 = std::clamp(x3 + x4, 0.0, reach * x4);
+    const double xxx4 = std::clamp(x2 + 2.0 * x3 + x4, 0.0, reach * reach * x4);
+    const double cross = 1.0 / ((1.0 + t) * (1.0 + left.q));  // D^2 / z
+
+    const double h = left.share + right.share;
+    const double K = 1.0 + h * p;  // -z T' / T
+    const double bend = p * (p * (left.share / (1.0 + left.q) + right.share / (1.0 + right.q)) + h * dp) / K;
     const double n = static_cast<double>(rows);
     const double d = static_cast<double>(columns);
-
-    // Moments int 1/(x - z)^j, j = 1..4, of each side; the last two from differences of the second.
-    struct Moments {
-        std::array<double, 5> of{};  // of[0] = 1
+    // a e + b e' of one side has the variance of a y + b y^2, times 2 over its size.
+    const auto spread = [](const Side& of, double size, double a, double b) {
+        return std::max(0.0, 2.0 / size * (a * a * of.yy + 2.0 * a * b * of.yyy + b * b * of.yyyy));
     };
-    // Seven points, an error near 1e-8: for strong spikes the variances below are small differences of moments.
-    const double step = 0.02 * (z - law.bulk_edge().value);
-    const auto moments = [&](double first, auto second) {
-        std::array<double, 7> at{};
-        for (std::size_t i = 0; i < at.size(); ++i) at[i] = second(z + (static_cast<double>(i) - 3.0) * step);
-        const double slope = (45.0 * (at[4] - at[2]) - 9.0 * (at[5] - at[1]) + (at[6] - at[0])) / (60.0 * step);
-        const double curvature =
-            (2.0 * (at[6] + at[0]) - 27.0 * (at[5] + at[1]) + 270.0 * (at[4] + at[2]) - 490.0 * at[3]) /
-            (180.0 * step * step);
-        return Moments{{1.0, first, at[3], slope / 2.0, curvature / 6.0}};
-    };
-    const Moments left = moments(spike.stieltjes_left, [&](double x) { return law.stieltjes_left_derivative({x}); });
-    const Moments right = moments(spike.stieltjes_right, [&](double x) { return law.stieltjes_right_derivative({x}); });
-
-    // Everything below is a linear form in (e1, e1', e2, e2', e3, e3'), primes with respect to z.
-    using Form = std::array<double, 6>;
-    const auto combine = [](double a, const Form& x, double b, const Form& y) {
-        Form sum{};
-        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = a * x[i] + b * y[i];
-        return sum;
-    };
-    const double m1 = left.of[1];
-    const double m2 = right.of[1];
-    const double dm1 = left.of[2];
-    const double dm2 = right.of[2];
-    const double ddm1 = 2.0 * left.of[3];
-    const double ddm2 = 2.0 * right.of[3];
-    const double dT = m1 * m2 + z * (dm1 * m2 + m1 * dm2);
-    const double ddT = 2.0 * (dm1 * m2 + m1 * dm2) + z * (ddm1 * m2 + 2.0 * dm1 * dm2 + m1 * ddm2);
-    // The pole of G(z) = (1 + D e3)^2 - D^2 z (m1 + e1)(m2 + e2): dG + G' dz = 0.
-    const Form change{-D * D * z * m2, 0.0, -D * D * z * m1, 0.0, 2.0 * D, 0.0};
-    const double slope = -D * D * dT;
-    const Form shift = combine(-1.0 / slope, change, 0.0, change);
-    // dG' along e and along the shift of the pole.
-    Form slope_change{-D * D * (m2 + z * dm2), -D * D * z * m2, -D * D * (m1 + z * dm1), -D * D * z * m1, 0.0, 2.0 * D};
-    slope_change = combine(1.0, slope_change, -D * D * ddT, shift);
-    // overlap = -(m + e) / G' with the factors w cancelling: dlog overlap = d(m + e)/m - dG'/G'.
-    const auto overlap = [&](double m, double dm, std::size_t which) {
-        Form form = combine(-1.0 / slope, slope_change, dm / m, shift);
-        form[which] += 1.0 / m;
-        return form;
-    };
-    const auto deviation = [&](const Form& form) {
-        const auto quadratic = [&](const Moments& moment, double size, double a, double b) {
-            // e = int over eigenvalues of a/(x - z) + b/(x - z)^2 against squared coordinates of a Haar vector.
-            const double mean = a * moment.of[1] + b * moment.of[2];
-            const double square = a * a * moment.of[2] + 2.0 * a * b * moment.of[3] + b * b * moment.of[4];
-            return 2.0 / size * (square - mean * mean);
-        };
-        // e3: x (a/(x - z) + b/(x - z)^2)^2 summed over the eigenvalues, times 1/n 1/d each.
-        const double a = form[4];
-        const double b = form[5];
-        const auto weighted = [&](std::size_t j) { return left.of[j - 1] + z * left.of[j]; };  // int x/(x - z)^j
-        const double cross = (a * a * weighted(2) + 2.0 * a * b * weighted(3) + b * b * weighted(4)) / d;
-        return std::sqrt(quadratic(left, n, form[0], form[1]) + quadratic(right, d, form[2], form[3]) + cross);
+    const auto overlap = [&](const Side& own, const Side& other, double own_size, double other_size) {
+        const double own_mean = -(1.0 + own.q);
+        const double other_mean = -(1.0 + other.q);
+        const double bends = K + 1.0 + bend;           // -z T'' / T'
+        const double own_ratio = 1.0 + p * own.share;  // -z m' / m
+        const double other_ratio = 1.0 + p * other.share;
+        const double own_part =
+            spread(own, own_size, (1.0 + (bends + 1.0 - own_ratio - other_ratio) / K) / own_mean, 1.0 / (K * own_mean));
+        const double other_part =
+            spread(other, other_size, (bends + 1.0 - 2.0 * own_ratio) / (K * other_mean), 1.0 / (K * other_mean));
+        // a y + b y^2, or the same as (a x/z + c) y^2 with c = b - a: for strong spikes c is small, near the threshold
+        // a is what matters.
+        const double rest = p * other.share + bend;
+        const double a = -2.0 / K * (1.0 + rest);
+        const double b = -2.0 / K;
+        const double c = 2.0 / K * rest;
+        const double square =
+            rest > 1.0 ? a * a * x2 + 2.0 * a * b * x3 + b * b * x4 : a * a * xxx4 + 2.0 * a * c * xx4 + c * c * x4;
+        const double cross_part = std::max(0.0, cross / d * square);
+        return std::sqrt(own_part + other_part + cross_part);
     };
     SpikeFluctuation result;
     result.strength = strength;
-    result.outlier = deviation(shift);
-    result.overlap_left = spike.overlap_left.value * deviation(overlap(m1, dm1, 0));
-    result.overlap_right = spike.overlap_right.value * deviation(overlap(m2, dm2, 2));
-    result.reliable = D >= threshold * (1.0 + 1.0 / std::cbrt(d));
+    result.outlier = curve.z / K *
+                     std::sqrt(spread(left, n, 1.0 / (1.0 + left.q), 0.0) +
+                               spread(right, d, 1.0 / (1.0 + right.q), 0.0) + 4.0 * cross / d * x2);
+    result.overlap_left = spike.overlap_left.value * overlap(left, right, n, d);
+    result.overlap_right = spike.overlap_right.value * overlap(right, left, d, n);
+    result.reliable = strength.value >= law.detection_threshold().value * (1.0 + 1.0 / std::cbrt(d));
     return result;
 }
 

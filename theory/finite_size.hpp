@@ -10,12 +10,12 @@
 
 namespace spiked::theory {
 
-/// What a rank rule does at one size when the edge it compares with is itself read off the noise: on average, to first
-/// order, from the typical positions of the top eigenvalues.
+/// What a rank rule does at one size when the edge it compares with is itself read off the noise: at its average
+/// cutoff, from the typical positions of the top eigenvalues.
 struct EstimatedCutoff {
-    Eigenvalue cutoff;                 ///< under pure noise
-    SignalStrength smallest_strength;  ///< whose outlier reaches the cutoff when it is the only spike
-    double expected_false_alarms = 0.0;
+    Eigenvalue cutoff;                   ///< under pure noise
+    SignalStrength smallest_strength;    ///< whose outlier reaches the cutoff when it is the only spike
+    double expected_false_alarms = 0.0;  ///< at that cutoff; the cutoff of a block varies, so its average is larger
 };
 
 /// Where one rank rule starts to count an eigenvalue as signal. The numbers at the top take its edge as known.
@@ -62,6 +62,7 @@ inline constexpr double edge_extrapolation = 1.7024143839193153;
 /// density inside the bulk. Rules, with p = min(n, d):
 ///   eoptshrink             eigenvalue / edge - 1 > p^(-1/3), edge from eigenvalues k + 1 and 2k + 1
 ///   eoptshrink:margin=0    the same without the margin
+///   eoptshrink:edgefit     the same margin, edge from a line through the top 2k eigenvalues over (j - 1/2)^(2/3)
 ///   eoptshrink:paper       squares the eigenvalues first, margin d^(-1/3), k from d
 ///   eoptshrink:author      no margin, the distance between those two eigenvalues counted 1.1 times
 ///   tw-test:level=L        above the upper L quantile of the top noise eigenvalue, the law being known

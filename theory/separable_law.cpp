@@ -130,6 +130,12 @@ SeparableLaw::SeparableLaw(Spectrum row, Spectrum column, AspectRatio aspect)
         },
         std::sqrt(aspect_.value()), 0.0, std::numeric_limits<double>::infinity());
     edge_ = at(t, last);
+    if (!(edge_.z > 1e-280 && edge_.z < 1e280))
+        throw usage_error(
+            "noise with its bulk edge at {:.3g} is not usable (beyond 1e-280 to 1e280 numbers lose their digits): "
+            "scale "
+            "the spectra",
+            edge_.z);
     threshold_ = 1.0 / std::sqrt(d_transform_at(edge_));
     const double root = std::cbrt(edge_.z);
     tracy_widom_scale_ = std::cbrt(2.0 / edge_curvature()) / root / root;
@@ -172,8 +178,7 @@ SeparableLaw::CurvePoint SeparableLaw::point_with_eigenvalue(Eigenvalue z) const
     return at(t, last);
 }
 
-SpikePrediction SeparableLaw::spike(SignalStrength strength) const {
-    const double d = strength.value;
+void SeparableLaw::require_strength(double d) const {
     constexpr double most =
         1e70;  // beyond it squares of t, which is (threshold / strength)^2, leave the range of a double
     const double limit = std::min(most * threshold_, 1e150);  // the square must be a number too
@@ -181,6 +186,11 @@ SpikePrediction SeparableLaw::spike(SignalStrength strength) const {
         throw usage_error(
             "strength {} is not usable (from 0 up to 1e70 detection thresholds, {:.3g}): give one in between", d,
             limit);
+}
+
+SpikePrediction SeparableLaw::spike(SignalStrength strength) const {
+    const double d = strength.value;
+    require_strength(d);
     SpikePrediction result;
     result.strength = strength;
     result.detectable = d > threshold_;
@@ -196,7 +206,44 @@ SpikePrediction SeparableLaw::spike(SignalStrength strength) const {
     result.overlap_left = {std::min(1.0, left * fall / total)};
     result.overlap_right = {std::min(1.0, right * fall / total)};
     result.residual = {std::sqrt(point.z) * (rise(point.t) / total)};
+    result.d_transform = result.detectable ? 1.0 / d / d : d_transform_at(edge_);
+    result.d_transform_derivative = fall > 0.0 ? -(result.d_transform / point.z) * (1.0 + rise(point.t) / fall)
+                                               : -std::numeric_limits<double>::infinity();
     return result;
+}
+
+// With r_k = S_k / (S_1 + S_2), S_k = sum w u^k: E = 1 - r_2, and u moves by u (1 + u) E dlog tau, so that
+// dr_k = k E (r_k + r_{k+1}) - r_k G with G = E + 2 E (r_2 + r_3). Nothing below cancels when u is small.
+SpikeCurve SeparableLaw::spike_curve(SignalStrength strength) const {
+    require_strength(strength.value);
+    if (!(strength.value > threshold_))
+        throw usage_error("strength {} has no outlier (it is not above the threshold {}): give a larger one",
+                          strength.value, threshold_);
+    const CurvePoint point = point_with_strength(strength.value);
+    SpikeCurve curve{.t = point.t, .z = std::max(point.z, edge_.z)};
+    for (const auto& [side, solved] : {std::pair{&row_, &point.row}, std::pair{&column_, &point.column}}) {
+        double sum[5] = {};
+        for (std::size_t i = 0; i < side->relative.size(); ++i) {
+            const double u = side->relative[i] * solved->s / (1.0 + solved->s * (1.0 - side->relative[i]));
+            double power = side->weight[i] * u;
+            for (int k = 1; k <= 4; ++k, power *= u) sum[k] += power;
+        }
+        const double total = sum[1] + sum[2];
+        const double r2 = sum[2] / total;
+        const double r3 = sum[3] / total;
+        const double r4 = sum[4] / total;
+        const double e = sum[1] / total;
+        const double g = e + 2.0 * e * (r2 + r3);
+        const double dr2 = 2.0 * e * (r2 + r3) - r2 * g;
+        const double dr3 = 3.0 * e * (r3 + r4) - r3 * g;
+        curve.one_minus_fall += r2;
+        curve.slope += dr2;
+        // Twice differentiated: dr_2 = 2 e (r_2 + r_3) - r_2 g, de = -dr_2.
+        const double dg = -dr2 * (1.0 + 2.0 * (r2 + r3)) + 2.0 * e * (dr2 + dr3);
+        curve.slope_derivative += -2.0 * dr2 * (r2 + r3) + 2.0 * e * (dr2 + dr3) - dr2 * g - r2 * dg;
+    }
+    curve.fall = std::max(1.0 - curve.one_minus_fall, std::numeric_limits<double>::min());
+    return curve;
 }
 
 SignalStrength SeparableLaw::strength_of(Eigenvalue outlier) const {

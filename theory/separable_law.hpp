@@ -12,13 +12,15 @@ namespace spiked::theory {
 /// What the law says about one spike.
 struct SpikePrediction {
     SignalStrength strength;
-    bool detectable = false;       ///< strength above the detection threshold
-    Eigenvalue outlier;            ///< limit of the observed eigenvalue; the bulk edge when not detectable
-    double stieltjes_left = 0.0;   ///< of the law of Z Z^T at the outlier; negative
-    double stieltjes_right = 0.0;  ///< of the law of Z^T Z at the outlier; negative
-    Overlap overlap_left;          ///< of the vectors of length n; 0 when not detectable
-    Overlap overlap_right;         ///< of the vectors of length d; 0 when not detectable
-    SingularValue residual;        ///< observed minus Frobenius-shrunk singular value, at most the root of the edge
+    bool detectable = false;              ///< strength above the detection threshold
+    Eigenvalue outlier;                   ///< limit of the observed eigenvalue; the bulk edge when not detectable
+    double stieltjes_left = 0.0;          ///< of the law of Z Z^T at the outlier; negative
+    double stieltjes_right = 0.0;         ///< of the law of Z^T Z at the outlier; negative
+    double d_transform = 0.0;             ///< T at the outlier: 1 / strength^2 when detectable
+    double d_transform_derivative = 0.0;  ///< T' there; minus infinity when not detectable
+    Overlap overlap_left;                 ///< of the vectors of length n; 0 when not detectable
+    Overlap overlap_right;                ///< of the vectors of length d; 0 when not detectable
+    SingularValue residual;  ///< observed minus Frobenius-shrunk singular value, at most the root of the edge
 
     /// The optimal singular value; 0 when not detectable.
     [[nodiscard]] SingularValue shrunk(Loss loss) const {
@@ -30,6 +32,17 @@ struct SpikePrediction {
 struct EdgeRegularity {
     bool regular = true;
     std::string note;  ///< empty when regular; otherwise names the atoms that detach and what no longer applies
+};
+
+/// The curve z(t) at one spike to third order, F = -dlog z / dlog t: what fluctuations are made of. One minus F is
+/// given by itself, because it is small for strong spikes.
+struct SpikeCurve {
+    double t = 0.0;
+    double z = 0.0;                 ///< the outlier
+    double fall = 0.0;              ///< F
+    double one_minus_fall = 0.0;    ///< 1 - F
+    double slope = 0.0;             ///< -dF / dlog t, positive
+    double slope_derivative = 0.0;  ///< of `slope`, in log t
 };
 
 /// The limiting law of Z = A^{1/2} X B^{1/2}, X of n x d with independent entries of variance 1/d, and of S + Z for a
@@ -45,6 +58,7 @@ struct EdgeRegularity {
 /// Immutable once built: safe to share between threads.
 class SeparableLaw {
 public:
+    /// Throws usage_error when the edge leaves the range in which a double has its digits, 1e-280 to 1e280.
     SeparableLaw(Spectrum row, Spectrum column, AspectRatio aspect);
 
     [[nodiscard]] const Spectrum& row() const { return row_spectrum_; }
@@ -70,6 +84,9 @@ public:
 
     /// Throws usage_error on a strength that is negative, 1e70 thresholds or more, or not a number.
     [[nodiscard]] SpikePrediction spike(SignalStrength strength) const;
+
+    /// Throws usage_error at or below the detection threshold, and like spike.
+    [[nodiscard]] SpikeCurve spike_curve(SignalStrength strength) const;
 
     /// The strength whose outlier lies there; the threshold at the edge. Conditioned like a square root near the
     /// edge. This and the functions below throw usage_error below the edge and on values that are not finite.
@@ -117,6 +134,7 @@ private:
     [[nodiscard]] static SidePoint solve(const Side& side, double target, double start);
     /// `near`, a point of the curve, only saves work.
     [[nodiscard]] CurvePoint at(double t, const CurvePoint& near) const;
+    void require_strength(double strength) const;
     [[nodiscard]] CurvePoint point_with_strength(double strength) const;
     [[nodiscard]] CurvePoint point_with_eigenvalue(Eigenvalue z) const;
     [[nodiscard]] double d_transform_at(const CurvePoint& point) const;

@@ -36,7 +36,8 @@ private:
     std::vector<Atom> atoms_;
 };
 
-/// Builders of the SPEC words of `spiked theory`. All throw usage_error on parameters outside the stated range and on count = 0.
+/// Builders of the SPEC words of `spiked theory`. All throw usage_error on parameters outside the stated range and on
+/// count = 0.
 
 /// Every eigenvalue 1: white noise.
 [[nodiscard]] Spectrum identity_spectrum();

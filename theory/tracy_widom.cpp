@@ -17,21 +17,26 @@ namespace {
 
 constexpr std::size_t node_count = 64;
 constexpr double left_end = -10.0;
+/// Left of this the smallest eigenvalues of 1 - K sink towards the rounding of a double.
+constexpr double extended_below = -4.0;
+constexpr double least_tail = 1e-100;
 
+template <class Real>
 struct Nodes {
-    std::array<double, node_count> position{};  ///< in (0, 1)
-    std::array<double, node_count> weight{};
+    std::array<Real, node_count> position{};  ///< in (0, 1)
+    std::array<Real, node_count> weight{};
 };
 
-const Nodes& nodes() {
-    static const Nodes made = [] {
-        using Rule = boost::math::quadrature::gauss<double, node_count>;
-        Nodes result;
+template <class Real>
+const Nodes<Real>& nodes() {
+    static const Nodes<Real> made = [] {
+        using Rule = boost::math::quadrature::gauss<Real, node_count>;
+        Nodes<Real> result;
         for (std::size_t i = 0; i < node_count / 2; ++i) {
-            const double x = Rule::abscissa()[i];
-            const double w = Rule::weights()[i] / 2.0;
-            result.position[2 * i] = 0.5 - 0.5 * x;
-            result.position[2 * i + 1] = 0.5 + 0.5 * x;
+            const Real x = Rule::abscissa()[i];
+            const Real w = Rule::weights()[i] / 2;
+            result.position[2 * i] = (1 - x) / 2;
+            result.position[2 * i + 1] = (1 + x) / 2;
             result.weight[2 * i] = result.weight[2 * i + 1] = w;
         }
         return result;
@@ -40,29 +45,30 @@ const Nodes& nodes() {
 }
 
 /// log F1(s), accurate relative to itself when it is tiny.
-double log_determinant(double s) {
-    const Nodes& rule = nodes();
+template <class Real>
+Real log_determinant(Real s) {
+    const Nodes<Real>& rule = nodes<Real>();
     // The kernel dies where (x + y)/2 reaches about 12 - half an interval beyond s at its worst corner.
-    const double length = std::max(16.0, 2.0 * (12.0 - s));
-    std::vector<double> kernel(node_count * node_count);
+    const Real length = std::max(Real(16), 2 * (12 - s));
+    std::vector<Real> kernel(node_count * node_count);
     for (std::size_t i = 0; i < node_count; ++i) {
         for (std::size_t j = 0; j <= i; ++j) {
-            const double middle = s + length * (rule.position[i] + rule.position[j]) / 2.0;
-            const double weight = length * std::sqrt(rule.weight[i] * rule.weight[j]);
+            const Real middle = s + length * (rule.position[i] + rule.position[j]) / 2;
+            const Real weight = length * std::sqrt(rule.weight[i] * rule.weight[j]);
             // Beyond 100 the Airy function is below the smallest double.
-            const double value = middle > 100.0 ? 0.0 : 0.5 * weight * boost::math::airy_ai(middle);
+            const Real value = middle > 100 ? Real(0) : weight * boost::math::airy_ai(middle) / 2;
             kernel[i * node_count + j] = kernel[j * node_count + i] = value;
         }
     }
     // Elimination of 1 - K written on K itself: the pivots are 1 - k, and log1p keeps k when it is far below 1. The
     // eigenvalues of K lie inside (-1, 1), so 1 - K is positive definite and needs no pivoting.
-    double logarithm = 0.0;
+    Real logarithm = 0;
     for (std::size_t p = 0; p < node_count; ++p) {
-        const double pivot = kernel[p * node_count + p];
+        const Real pivot = kernel[p * node_count + p];
         logarithm += std::log1p(-pivot);
         for (std::size_t i = p + 1; i < node_count; ++i) {
-            const double factor = kernel[i * node_count + p] / (1.0 - pivot);
-            if (factor == 0.0) continue;
+            const Real factor = kernel[i * node_count + p] / (1 - pivot);
+            if (factor == 0) continue;
             for (std::size_t j = p + 1; j < node_count; ++j)
                 kernel[i * node_count + j] += factor * kernel[p * node_count + j];
         }
@@ -71,7 +77,8 @@ double log_determinant(double s) {
 }
 
 double log_cdf(double s) {
-    if (s >= left_end) return log_determinant(s);
+    if (s >= extended_below) return log_determinant(s);
+    if (s >= left_end) return static_cast<double>(log_determinant<long double>(s));
     // log of 2^(-11/48) e^(zeta'(-1)/2) |s|^(-1/16) exp(-|s|^3/24 - |s|^(3/2) / (3 sqrt 2))
     constexpr double zeta_slope = -0.16542114370045092;
     const double a = -s;
@@ -112,6 +119,9 @@ double tracy_widom_quantile(double probability) {
 
 double tracy_widom_upper_quantile(double tail) {
     require_share(tail, "tail");
+    if (tail < least_tail)
+        throw usage_error("tail {} has no Tracy-Widom quantile here (tails below {} are not solved for): give more",
+                          tail, least_tail);
     if (tail > 0.5) return tracy_widom_quantile(1.0 - tail);
     const double target = std::log(tail);
     double high = 4.0;
@@ -121,7 +131,7 @@ double tracy_widom_upper_quantile(double tail) {
 }
 
 double edge_points_above(double s) {
-    const Nodes& rule = nodes();
+    const Nodes<double>& rule = nodes<double>();
     const double length = std::max(16.0, 14.0 - s);
     double tail = 0.0;
     for (std::size_t i = 0; i < node_count; ++i) {

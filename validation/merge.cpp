@@ -88,7 +88,7 @@ void check_paths(const std::vector<std::string>& parts, const std::string& outpu
                 throw usage_error("{} and {}: the same store (a part counts once): name each part once", parts[j],
                                   parts[i]);
     }
-    if (fs::exists(output))
+    if (fs::exists(output, absent))
         throw write_error("{}: exists already (nothing is overwritten): give another name, or delete it", output);
     const auto folder = fs::path(output).parent_path();
     if (!folder.empty() && !fs::is_directory(folder, absent))
@@ -121,8 +121,8 @@ void check_questions(Database& database, const std::string& part) {
                   "SELECT q.check_name FROM main.question q LEFT JOIN part.question p ON p.question_id = q.question_id"
                   " AND (p.check_name, p.claim, p.cell_id, p.method_id, p.metric_id, p.k) ="
                   "     (q.check_name, q.claim, q.cell_id, q.method_id, q.metric_id, q.k)"
-                  " WHERE p.question_id IS NULL OR abs(p.expected - q.expected) > 1e-9 * abs(q.expected)"
-                  " OR abs(p.control_expected - q.control_expected) > 1e-9 * abs(q.control_expected)"
+                  " WHERE p.question_id IS NULL OR abs(p.expected - q.expected) > 1e-9 * max(abs(q.expected), q.margin)"
+                  " OR abs(p.control_expected - q.control_expected) > 1e-9 * max(abs(q.control_expected), q.margin)"
                   " OR abs(p.margin - q.margin) > 1e-9 * q.margin LIMIT 1");
     const bool differs = odd.step();
     if (differs || database.integer("SELECT count(*) FROM main.question") !=

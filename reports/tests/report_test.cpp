@@ -123,6 +123,28 @@ TEST_F(Report, SaysPartialWithTrueCounts) {
             "<strong>PARTIAL</strong> (the study is stopped): 20 of 28 cells done, 2000 of 2800 replicates measured"));
 }
 
+TEST_F(Report, SaysOfAShardThatItIsAPart) {
+    const std::string path = folder / "shard.spiked";
+    make_study(path, "bbp-square", "shard 2/3");
+    const std::string page = html_report(path);
+    EXPECT_TRUE(has(page, "<strong>PARTIAL</strong> (shard 2/3 of the study): 28 of 28 cells done"));
+    EXPECT_TRUE(has(page, "spiked merge joins it with the others"));
+}
+
+TEST_F(Report, SaysWhyCellsStopped) {
+    const std::string path = study();
+    EXPECT_FALSE(has(html_report(path), "chosen as they came in"));
+    edit(
+        path,
+        "INSERT INTO stop_rule(metric_id, relative, absolute) SELECT metric_id, 0.01, 0.5 FROM metric WHERE name = "
+        "'relative_error'; UPDATE cell SET why = 'met'; UPDATE cell SET why = 'max' WHERE cell_id = 2; UPDATE cell SET "
+        "why = 'absent' WHERE cell_id < 2");
+    const std::string page = html_report(path);
+    EXPECT_TRUE(has(page, "every mean of relative_error has a standard error of 0.01 of the mean and 0.5"));
+    EXPECT_TRUE(has(page, "26 cells stopped with that accuracy, 1 cell ran to the end without it, 1 cell measured"));
+    EXPECT_EQ(tidy(page), "");
+}
+
 TEST_F(Report, ACheckWhoseControlPassesIsShownAsFailed) {
     const std::string path = study();
     edit(path, "UPDATE verdict SET verdict = 'pass', control_verdict = 'fail'");

@@ -1,7 +1,12 @@
 #include "sim/spectrum_spec.hpp"
 
 #include <cmath>
+#include <random>
+#include <span>
+#include <string>
+#include <utility>
 
+#include "sim/dtype.hpp"
 #include "sim/npy.hpp"
 #include "sim/tests/scratch.hpp"
 
@@ -74,15 +79,16 @@ TEST(SpectrumSpecBadInput, Files) {
     };
     sample(arma::mat(2, 3, arma::fill::ones), {"c.npy", "2 x 3 is not square"});
     sample(arma::mat{{1, 2}, {3, 1}}, {"c.npy", "not symmetric", "row 0, column 1", "holds 2", "mirror 3"});
-    sample(arma::mat{{1, 0}, {0, -1}}, {"c.npy", "smallest eigenvalue -1"});
+    sample(arma::mat{{1, 0}, {0, -1}}, {"c.npy", "smallest eigenvalue -1 is negative"});
     const auto list = [&](const std::string& text, std::initializer_list<std::string_view> parts) {
         const auto path = scratch.write("s.csv", text);
         expect_error(
             ExitCode::unusable_input, [&] { (void)parse_spectrum("file:" + path); }, parts);
     };
     list("1,2,3\n", {"s.csv", "3 columns"});
-    list("1,0.5\n2,0.25\n", {"s.csv", "sum"});
-    list("-1,1\n", {"s.csv"});
+    list("1,0.5\n2,0.25\n", {"s.csv: weights of the spectrum sum to 0.75"});
+    list("0,1\n", {"s.csv: all-zero spectrum"});
+    list("-1,1\n", {"s.csv:1:1: value -1"});
     expect_error(ExitCode::unusable_input, [&] { (void)parse_spectrum("sample:" + scratch.path("none.npy")); },
                  {"none.npy: no such file"});
 }
@@ -95,6 +101,77 @@ TEST(SpectrumSpec, RoundingOfACovarianceIsForgiven) {
     write_npy(scratch.path("c.npy"), v * v.t());
     const auto spectrum = parse_spectrum("sample:" + scratch.path("c.npy"));
     EXPECT_NEAR(spectrum.largest(), arma::dot(v, v), 1e-12);
+}
+
+TEST(SpectrumSpecBadInput, WrongAtomsAreNamedByLineAndColumn) {
+    const ScratchFolder scratch;
+    const auto list = [&](const std::string& text, std::initializer_list<std::string_view> parts) {
+        const auto path = scratch.write("s.csv", "# value,weight\n\nvalue,weight\n1,0.5\n\n" + text);
+        expect_error(
+            ExitCode::unusable_input, [&] { (void)parse_spectrum("file:" + path); }, parts);
+    };
+    list("-2,0.5\n", {"s.csv:6:1: value -2"});
+    list("# again\n  -2, 0.5\n", {"s.csv:7:3: value -2"});
+    list("nan,0.5\n", {"s.csv:6:1: value nan"});
+    list("inf,0.5\n", {"s.csv:6:1: value inf"});
+    list("2,0\n", {"s.csv:6:3: weight 0 "});
+    list("2, -0.5\n", {"s.csv:6:4: weight -0.5"});
+    list("2,nan\n", {"s.csv:6:3: weight nan"});
+    list("2,inf\n", {"s.csv:6:3: weight inf"});
+}
+
+TEST(SpectrumSpec, AFileOfAtomsIsCsvWhateverItsSuffix) {
+    const ScratchFolder scratch;
+    for (const auto* name : {"atoms", "a.txt", "a.npy", "a.csv:b"})
+        expect_same(parse_spectrum("file:" + scratch.write(name, "1,0.75\n5,0.25\n")),
+                    theory::two_atom_spectrum(1.0, 5.0, 0.25));
+    expect_error(ExitCode::unusable_input, [&] { (void)parse_spectrum("file:" + scratch.path("none.csv")); },
+                 {"none.csv: no such file"});
+}
+
+/// X^T X / n of n standard normal rows.
+arma::mat sample_covariance(arma::uword n, arma::uword d) {
+    std::mt19937_64 engine(7);
+    std::normal_distribution<double> normal;
+    arma::mat rows(n, d);
+    rows.imbue([&] { return normal(engine); });
+    return rows.t() * rows / static_cast<double>(n);
+}
+
+void expect_half_zeros(const theory::Spectrum& spectrum) {
+    ASSERT_EQ(spectrum.atoms().size(), 51U);
+    EXPECT_EQ(spectrum.atoms().back().value, 0.0);
+    EXPECT_NEAR(spectrum.atoms().back().weight, 0.5, 1e-14);
+    EXPECT_GT(spectrum.atoms()[49].value, 0.01);
+}
+
+TEST(SpectrumSpec, FewerSamplesThanVariablesLeaveExactZeros) {
+    const ScratchFolder scratch;
+    const arma::mat covariance = sample_covariance(50, 100);
+    write_npy(scratch.path("c.npy"), covariance);
+    expect_half_zeros(parse_spectrum("sample:" + scratch.path("c.npy")));
+
+    for (const auto& [descr, dtype] : {std::pair("<f4", DType::f32), std::pair("<f2", DType::f16)}) {
+        std::string data(covariance.n_elem * dtype_bits(dtype) / 8, '\0');
+        ASSERT_FALSE(encode({covariance.memptr(), covariance.n_elem}, dtype, std::as_writable_bytes(std::span(data))));
+        const auto header = std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (100, 100), }\n";
+        expect_half_zeros(parse_spectrum("sample:" + scratch.write("n.npy", npy_bytes(header, data))));
+    }
+}
+
+TEST(SpectrumSpec, SmallEigenvaluesAboveRoundingAreKept) {
+    const ScratchFolder scratch;
+    write_npy(scratch.path("c.npy"), arma::mat{{1.0, 0.0}, {0.0, 1e-14}});
+    EXPECT_EQ(parse_spectrum("sample:" + scratch.path("c.npy")).atoms().back().value, 1e-14);
+    write_npy(scratch.path("c.npy"), arma::mat{{1.0, 0.0}, {0.0, 1e-16}});
+    EXPECT_EQ(parse_spectrum("sample:" + scratch.path("c.npy")).atoms().back().value, 0.0);
+}
+
+TEST(SpectrumSpecBadInput, AnAllZeroSampleNamesItsFile) {
+    const ScratchFolder scratch;
+    write_npy(scratch.path("c.npy"), arma::mat(3, 3, arma::fill::zeros));
+    expect_error(ExitCode::unusable_input, [&] { (void)parse_spectrum("sample:" + scratch.path("c.npy")); },
+                 {"c.npy: all-zero covariance"});
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -9,6 +10,8 @@ namespace spiked {
 struct Job {
     std::string what;
     std::function<void()> run;
+    /// Instead of `run`, for work with a clock of its own, in another process: microseconds a unit, over so many.
+    std::function<double(std::size_t units)> measure = {};
 };
 
 /// Microseconds a unit, over many samples.

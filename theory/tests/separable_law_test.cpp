@@ -96,11 +96,12 @@ TEST(SeparableLaw, ReproducesThePublicReferenceRows) {
         expect_relative(spike.shrunk(Loss::operator_norm).value, at("phi_op"), tolerance, who + "phi_op");
         expect_relative(spike.shrunk(Loss::nuclear).value, at("phi_nuc"), tolerance, who + "phi_nuc");
         expect_relative(spike.residual.value, at("resid"), tolerance, who + "resid");
+        expect_relative(spike.d_transform, 1.0 / (at("d") * at("d")), tolerance, who + "T");
+        expect_relative(spike.d_transform_derivative, at("Tp"), tolerance, who + "Tp");
         // As a function of the eigenvalue T' is conditioned like 1/(z - edge): 2e-16 of z is that much of it.
         const double conditioning = at("lambda_plus") / (at("theta") - at("lambda_plus"));
         expect_relative(law.d_transform_derivative({at("theta")}), at("Tp"), tolerance + 1e-15 * conditioning,
-                        who + "Tp");
-        expect_relative(law.d_transform({at("theta")}), 1.0 / (at("d") * at("d")), tolerance, who + "T");
+                        who + "Tp of theta");
     }
 }
 
@@ -332,6 +333,41 @@ TEST(SeparableLaw, StrongSpikesHaveTheFreeLimit) {
     EXPECT_NEAR(medium.outlier.value - 1e6, (1.0 + 0.3) * law.row().mean() * law.column().mean(), 1e-4);
 }
 
+// n/d -> 0: one long column of samples; Z Z^T / (tr B / d) is A, its edge the largest atom. n/d -> infinity the same
+// for B.
+TEST(SeparableLaw, FlatAndTallLimits) {
+    const Spectrum row = uniform_spectrum(0.5, 1.5, 32);
+    const Spectrum column = exponential_spectrum(2.0, 32);
+    for (const double beta : {1e-4, 1e-6, 1e-8}) {
+        const SeparableLaw flat(row, column, AspectRatio(beta));
+        const SeparableLaw tall(row, column, AspectRatio(1.0 / beta));
+        // The distance of the edge from its limit is of order sqrt(beta).
+        EXPECT_NEAR(flat.bulk_edge().value / (row.largest() * column.mean()), 1.0, 5.0 * std::sqrt(beta));
+        EXPECT_NEAR(tall.bulk_edge().value * beta / (column.largest() * row.mean()), 1.0, 5.0 * std::sqrt(beta));
+        // A fixed multiple of the threshold: the long side's vector is lost, the short side's is not.
+        const SpikePrediction spike = flat.spike({1.0});
+        EXPECT_TRUE(spike.detectable);
+        EXPECT_LT(spike.overlap_left.value, 1.0);
+        EXPECT_LT(spike.overlap_right.value, spike.overlap_left.value);
+    }
+}
+
+// d -> threshold: overlaps vanish linearly in d - alpha, the outlier leaves the edge like (d - alpha)^2.
+TEST(SeparableLaw, RatesAtTheThreshold) {
+    std::mt19937_64 random(31);
+    for (int trial = 0; trial < 100; ++trial) {
+        const SeparableLaw law = random_law(random);
+        const double alpha = law.detection_threshold().value;
+        const auto at = [&](double relative) { return law.spike({alpha * (1.0 + relative)}); };
+        // A lone atom far above the others makes the neighbourhood of the threshold narrow: come near enough.
+        const double near = at(1e-7).overlap_left.value;
+        expect_relative(at(2e-7).overlap_left.value / near, 2.0, 1e-3, "overlap");
+        EXPECT_LT(near, 1.0);
+        const double edge = law.bulk_edge().value;
+        expect_relative((at(2e-5).outlier.value - edge) / (at(1e-5).outlier.value - edge), 4.0, 5e-2, "outlier");
+    }
+}
+
 TEST(SeparableLaw, ManyAtomsAndExtremeAspectsStaySolvable) {
     for (const double beta : {0.01, 1.0, 100.0}) {
         const SeparableLaw fine(toeplitz_ar1_spectrum(0.9, 10000), power_spectrum(1.0, 10000), AspectRatio(beta));
@@ -380,6 +416,18 @@ TEST(SeparableLaw, RefusesArgumentsOutsideItsDomain) {
     expect_refused([&] { (void)law.spike({-1.0}); }, "strength -1");
     expect_refused([&] { (void)law.spike({nan}); }, "strength nan");
     expect_refused([&] { (void)law.spike({1e150}); }, "strength 1e+150");
+    expect_refused(
+        [] {
+            (void)SeparableLaw(Spectrum({{1e160, 1.0}}), Spectrum({{1e160, 1.0}}), AspectRatio(1.0));
+        },
+        "scale the spectra");
+    expect_refused(
+        [] {
+            (void)SeparableLaw(Spectrum({{1e-200, 1.0}}), Spectrum({{1e-200, 1.0}}), AspectRatio(1.0));
+        },
+        "scale the spectra");
+    for (const double aspect : {0.0, -1.0, 1e-300, 1e300, nan})
+        expect_refused([&] { (void)AspectRatio(aspect); }, "aspect");
     expect_refused([&] { (void)law.spike({1e70}); }, "strength 1e+70");
     expect_refused([&] { (void)law.d_transform({1e141}); }, "eigenvalue 1e+141");
     expect_refused([&] { (void)law.spike({std::numeric_limits<double>::infinity()}); }, "strength inf");
