@@ -1,0 +1,142 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "app/tests/process.hpp"
+#include "estimators/analysed_block.hpp"
+#include "estimators/eoptshrink.hpp"
+#include "estimators/scalar_quantizer.hpp"
+#include "validation/bench/numpy_peer.hpp"
+#include "validation/bench/trial.hpp"
+
+namespace spiked::app {
+namespace {
+
+using sim::Colouring;
+using validation::Trial;
+using validation::TrialOutcome;
+
+double relative_difference(double a, double b) { return std::abs(a - b) / std::abs(b); }
+
+/// Largest relative difference of shrunk values and mean squared error; infinite where the ranks differ.
+double difference(const TrialOutcome& found, const TrialOutcome& expected) {
+    if (found.rank != expected.rank || found.shrunk.size() != expected.shrunk.size()) return HUGE_VAL;
+    double largest = relative_difference(found.mean_squared_error, expected.mean_squared_error);
+    for (std::size_t i = 0; i < found.shrunk.size(); ++i)
+        largest = std::max(largest, relative_difference(found.shrunk[i], expected.shrunk[i]));
+    return largest;
+}
+
+TEST(BenchCommand, TrialTimesEveryProgramAndSaysWhatItRanOn) {
+    const Outcome found = spiked("bench trial --json --seconds 0.1");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json json = found.json();
+    EXPECT_EQ(*json.find("schema")->string(), "spiked.bench/1");
+    EXPECT_EQ(*json.find("unit")->string(), "us");
+    std::set<std::string> names;
+    for (const Json& row : *json.find("rows")->items()) {
+        names.insert(*row.find("what")->string());
+        EXPECT_GT(number(row, "p10"), 0.0);
+        EXPECT_GE(number(row, "median"), number(row, "p10"));
+    }
+    for (const char* name : {"spiked", "spiked-eigenbasis-hadamard", "numpy", "numpy-eigh", "stage:normals",
+                             "stage:colour", "stage:decompose", "stage:shrink", "stage:rotate", "stage:quantize"})
+        EXPECT_TRUE(names.contains(name)) << name;
+    const Json& numpy = *json.find("numpy");
+    EXPECT_NE(numpy.find("blas")->string()->find("OpenBLAS"), std::string::npos) << numpy.text();
+    EXPECT_EQ(number(numpy, "threads"), 1);
+    EXPECT_EQ(json.find("outcomes")->items()->size(), 4U);
+
+    const Outcome text = spiked("bench trial --seconds 0.1");
+    EXPECT_NE(text.out.find("times as fast as numpy"), std::string::npos) << text.out << text.err;
+    EXPECT_NE(text.out.find("OpenBLAS"), std::string::npos);
+}
+
+TEST(BenchCommand, TheReferenceBlasIsNoPeer) {
+    const std::string folder = "/usr/lib/x86_64-linux-gnu/blas";
+    if (!std::filesystem::exists(folder + "/libblas.so.3")) GTEST_SKIP() << "no reference BLAS to refuse";
+    const Outcome found = spiked("bench trial --seconds 0.1", "LD_LIBRARY_PATH=" + folder);
+    EXPECT_EQ(found.code, 4) << found.out;
+    EXPECT_NE(found.err.find("not on OpenBLAS"), std::string::npos) << found.err;
+    EXPECT_NE(found.err.find(folder), std::string::npos) << found.err;
+    EXPECT_EQ(found.out, "");
+}
+
+class TrialReference : public testing::TestWithParam<Colouring> {};
+
+/// The same trial in double by the plain path: covariances, LAPACK's SVD, one cell at a time.
+TrialOutcome slow_trial(const validation::TrialSetup& setup, Colouring colouring, const arma::fmat& normals) {
+    const sim::SpikedModel& model = setup.model;
+    const arma::uword n = normals.n_rows;
+    const arma::uword d = normals.n_cols;
+    const arma::mat white = arma::conv_to<arma::mat>::from(normals) / std::sqrt(static_cast<double>(d));
+    arma::mat signal = setup.left *
+                       arma::diagmat(arma::vec{model.strengths[0].value, model.strengths[1].value,
+                                               model.strengths[2].value, model.strengths[3].value}) *
+                       setup.right.t();
+    arma::mat observed;
+    arma::mat rotated;
+    if (colouring == Colouring::dense) {
+        observed = signal + model.column.times_root(model.row.root_times(white));
+    } else {
+        observed = model.row.basis().t() * signal * model.column.basis() +
+                   model.column.in_eigenbasis().times_root(model.row.in_eigenbasis().root_times(white));
+    }
+    estimators::AnalysedBlock block(observed);
+    const auto shrinkage = estimators::eoptshrink(block.singular_values(), block.shape());
+    arma::mat residual = observed - block.denoised(shrinkage);
+    if (colouring == Colouring::dense)
+        residual = residual * setup.rotation.t();
+    else
+        estimators::HadamardRotation(validation::trial_rotation(), d).rotate(residual);
+    double sum = 0.0;
+    for (arma::uword i = 0; i < n; ++i) {
+        const double unit = arma::norm(residual.row(i)) / std::sqrt(static_cast<double>(d));
+        for (const double entry : arma::rowvec(residual.row(i))) {
+            const double level = setup.codebook.levels[estimators::cell_of(entry / unit, setup.codebook)];
+            sum += std::pow(entry - unit * level, 2);
+        }
+    }
+    return {shrinkage.rank, shrinkage.shrunk, sum / static_cast<double>(n * d)};
+}
+
+TEST_P(TrialReference, AgreesWithTheSlowDoublePathOnTheSameDraws) {
+    const auto setup = validation::trial_setup();
+    Trial trial(setup, GetParam());
+    double largest = 0.0;
+    double share = 0.0;  // of the residual's energy that quantization loses
+    constexpr int trials = 20;
+    for (std::uint64_t replicate = 0; replicate < trials; ++replicate) {
+        const TrialOutcome found = trial.run(replicate);
+        EXPECT_EQ(found.rank, 4U);
+        largest = std::max(largest, difference(found, slow_trial(setup, GetParam(), trial.white())));
+        share += found.mean_squared_error / arma::mean(arma::vectorise(arma::square(trial.residual()))) / trials;
+    }
+    RecordProperty("largest_relative_difference", std::to_string(largest));
+    EXPECT_LT(largest, 1e-6);  // measured 1.5e-7
+    EXPECT_NEAR(share, setup.codebook.distortion, 0.02 * setup.codebook.distortion);
+    // Control: other draws are told apart.
+    const TrialOutcome first = trial.run(0);
+    EXPECT_GT(difference(trial.run(1), first), 1e-3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Colourings, TrialReference, testing::Values(Colouring::dense, Colouring::eigenbasis),
+                         [](const auto& test) { return test.param == Colouring::dense ? "dense" : "eigenbasis"; });
+
+TEST(TrialReference, TheNumPyProgramFindsTheSameInTheSameDraws) {
+    const auto setup = validation::trial_setup();
+    Trial trial(setup, Colouring::dense);
+    validation::NumpyPeer numpy(setup);
+    for (const char* decomposition : {"svd", "eigh"})
+        for (std::uint64_t replicate = 0; replicate < 5; ++replicate) {
+            const TrialOutcome ours = trial.run(replicate);
+            EXPECT_LT(difference(numpy.run(decomposition, trial.white()), ours), 1e-5) << decomposition;
+        }
+    const TrialOutcome other = trial.run(5);
+    EXPECT_GT(difference(numpy.run("svd", arma::fmat(2.0F * trial.white())), other), 1e-3);  // control
+}
+
+}  // namespace
+}  // namespace spiked::app

@@ -1,0 +1,85 @@
+#pragma once
+#include <armadillo>
+#include <cstdint>
+#include <vector>
+
+#include "estimators/bench/gram_route.hpp"
+#include "estimators/cell_search.hpp"
+#include "estimators/hadamard.hpp"
+#include "estimators/shrinkage.hpp"
+#include "sim/spiked_sampler.hpp"
+#include "sim/stream/address.hpp"
+#include "theory/lloyd_max.hpp"
+
+namespace spiked::validation {
+
+/// What every trial of `spiked bench trial` starts from, in this program and in others: blocks of 128 x 128 with noise
+/// of two dense covariances (AR(1) with rho 0.4; exponential decay 2 on a Haar basis), a fixed signal of rank 4 at 4,
+/// 3.5, 3 and 2.5 times the detection threshold, a fixed Haar rotation, 4 bits.
+struct TrialSetup {
+    sim::SpikedModel model;
+    arma::mat left;      ///< n x r, true vectors
+    arma::mat right;     ///< d x r
+    arma::mat rotation;  ///< d x d, a row x becomes rotation x
+    theory::Codebook codebook;
+};
+[[nodiscard]] TrialSetup trial_setup();
+
+/// The random words of a trial, for this program and its reference.
+[[nodiscard]] stream::Stream trial_noise(std::uint64_t replicate);
+[[nodiscard]] stream::Stream trial_rotation();
+
+struct TrialOutcome {
+    std::size_t rank = 0;
+    std::vector<double> shrunk;
+    double mean_squared_error = 0.0;  ///< an entry, of the residual against what its codes stand for
+};
+
+/// One whole trial in float: standard normals, colouring, signal, all singular values, eOptShrink, the leading vectors,
+/// residual, rotation, Lloyd-Max codes of the rows at unit variance, their mean squared error.
+///
+/// Dense colouring goes with a Haar rotation, colouring in the eigenbasis with two rounds of Hadamard.
+class Trial {
+public:
+    Trial(const TrialSetup& setup, sim::Colouring colouring);
+
+    [[nodiscard]] TrialOutcome run(std::uint64_t replicate);
+
+    /// The steps of `run`, in its order. Each can be repeated: it reads what earlier ones left and changes none of it.
+    void draw(std::uint64_t replicate);
+    void colour();
+    void find_values();
+    void estimate();
+    void find_vectors();
+    void subtract();
+    void rotate();
+    void quantize();
+
+    [[nodiscard]] const arma::fmat& white() const { return white_; }
+    [[nodiscard]] const arma::fmat& observed() const { return observed_; }
+    [[nodiscard]] const arma::fmat& residual() const { return residual_; }
+
+private:
+    sim::Colouring colouring_;
+    arma::fmat row_root_;  ///< dense, over sqrt(d); in the eigenbasis its diagonal
+    arma::fmat column_root_;
+    arma::fmat left_;  ///< times the strengths
+    arma::fmat right_;
+    arma::fmat rotation_;
+    estimators::HadamardRotation hadamard_;
+    estimators::CellSearch search_;
+    estimators::GramRoute route_;
+
+    arma::fmat white_;
+    arma::fmat half_coloured_;
+    arma::fmat observed_;
+    std::vector<double> values_;
+    estimators::Shrinkage shrinkage_;
+    arma::fmat vectors_;
+    arma::fmat residual_;
+    arma::fmat rotated_;
+    arma::Mat<std::uint8_t> codes_;
+    double mean_squared_error_ = 0.0;
+};
+
+}  // namespace spiked::validation

@@ -1,0 +1,138 @@
+"""The trial of `spiked bench trial` in NumPy. Spiked starts it, sends the matrices every trial shares, then one command
+a line:
+    time METHOD COUNT    COUNT trials on fresh draws, answered by microseconds a trial
+    run METHOD           one trial on the normals that follow, answered by what it found
+METHOD is how blocks are decomposed: svd, or eigh of their Gram matrix (blocks are square)."""
+import json
+import os
+import signal
+import sys
+import time
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the one that started it
+
+
+def blas_of_numpy(numpy):
+    """What NumPy's modules are linked against: the library that says so itself, and its file."""
+    import ctypes
+    numpy.linalg.svd(numpy.ones((2, 2), numpy.float32))
+    with open("/proc/self/maps") as maps:
+        files = sorted({line.split(None, 5)[5].strip() for line in maps if "/" in line})
+
+    def named(word):
+        return [file for file in files if word in os.path.basename(file)]
+
+    blas = (named("libblas") + named("openblas") + [""])[0]
+    described = {"blas": None, "blas_file": blas or None, "lapack_file": (named("liblapack") + [None])[0],
+                 "threads": None}
+    try:
+        library = ctypes.CDLL(blas)
+        library.openblas_get_config.restype = ctypes.c_char_p
+        described["blas"] = library.openblas_get_config().decode()
+        described["threads"] = library.openblas_get_num_threads()
+    except (AttributeError, OSError):
+        pass
+    return described
+
+
+class Trials:
+    def __init__(self, numpy, header, source):
+        self.numpy = numpy
+        rows, columns, rank = header["rows"], header["columns"], header["rank"]
+
+        def read(*shape):
+            entries = numpy.frombuffer(source.read(4 * shape[0] * shape[1]), numpy.float32)
+            return numpy.ascontiguousarray(entries.reshape(shape, order="F"))
+
+        self.shape = rows, columns
+        self.source = source
+        self.row_root = read(rows, rows)
+        self.column_root = read(columns, columns)
+        self.left = read(rows, rank)
+        self.right = numpy.ascontiguousarray(read(columns, rank).T)
+        self.rotation = numpy.ascontiguousarray(read(columns, columns).T)
+        self.levels = numpy.array(header["levels"], numpy.float32)
+        self.thresholds = numpy.array(header["thresholds"], numpy.float32)
+        self.generator = numpy.random.default_rng(1)
+        self.read = read
+        # eOptShrink's constants.
+        self.size = min(self.shape)
+        self.pilot = int(self.size ** (1 / 2.01))
+        self.extrapolation = 1 / (2 ** (2 / 3) - 1)
+        self.imputed = (1 - (numpy.arange(self.pilot) / self.pilot) ** (2 / 3)) * self.extrapolation
+
+    def draw(self):
+        return self.generator.standard_normal(self.shape, dtype=self.numpy.float32)
+
+    def eoptshrink(self, values):
+        numpy, k = self.numpy, self.pilot
+        squares = values.astype(numpy.float64) ** 2
+        edge = squares[k] + (squares[k] - squares[2 * k]) * self.extrapolation
+        rank = numpy.count_nonzero(squares / edge - 1 > self.size ** (-1 / 3))
+        anchor, below = squares[rank + k], squares[rank + 2 * k]
+        noise = numpy.concatenate((anchor + self.imputed * (anchor - below), squares[rank + k:]))
+        outliers = squares[:rank]
+        terms = 1 / (noise - outliers[:, None])
+        stieltjes = terms.mean(axis=1)
+        slope = (terms * terms).mean(axis=1)
+        transform = outliers * stieltjes ** 2
+        overlap = stieltjes * transform / (stieltjes ** 2 + 2 * outliers * stieltjes * slope)
+        return overlap / numpy.sqrt(transform)
+
+    def run(self, white, method):
+        numpy = self.numpy
+        observed = self.row_root @ white @ self.column_root
+        observed += self.left @ self.right
+        if method == "svd":
+            left, values, right = numpy.linalg.svd(observed, full_matrices=False)
+            shrunk = self.eoptshrink(values)
+            rank = len(shrunk)
+            estimate = (left[:, :rank] * shrunk.astype(numpy.float32)) @ right[:rank]
+        else:
+            squares, vectors = numpy.linalg.eigh(observed.T @ observed)
+            values = numpy.sqrt(numpy.maximum(squares[::-1], 0))
+            shrunk = self.eoptshrink(values)
+            rank = len(shrunk)
+            right = vectors[:, ::-1][:, :rank]
+            estimate = ((observed @ right) * (shrunk / values[:rank]).astype(numpy.float32)) @ right.T
+        rotated = (observed - estimate) @ self.rotation
+        squares = numpy.einsum("ij,ij->i", rotated, rotated)
+        columns = numpy.float32(self.shape[1])
+        coordinates = rotated * numpy.sqrt(columns / squares)[:, None]
+        codes = numpy.searchsorted(self.thresholds, coordinates)
+        errors = coordinates - self.levels[codes]
+        error = numpy.einsum("ij,ij->i", errors, errors) @ squares / (columns * errors.size)
+        return {"rank": rank, "shrunk": shrunk, "mean_squared_error": error}
+
+    def microseconds(self, method, count):
+        self.run(self.draw(), method)  # another process had the caches
+        begin = time.perf_counter()
+        for _ in range(count):
+            self.run(self.draw(), method)
+        return (time.perf_counter() - begin) / count * 1e6
+
+    def answer(self, command, method, *count):
+        if command == "time":
+            return {"microseconds": self.microseconds(method, int(count[0]))}
+        found = self.run(self.read(*self.shape), method)
+        return {"rank": found["rank"], "shrunk": found["shrunk"].tolist(),
+                "mean_squared_error": float(found["mean_squared_error"])}
+
+
+def main(source, target):
+    def say(document):
+        target.write(json.dumps(document).encode() + b"\n")
+        target.flush()
+
+    try:
+        import numpy
+        trials = Trials(numpy, json.loads(source.readline()), source)
+        say({"python": sys.version.split()[0], "numpy": numpy.__version__, **blas_of_numpy(numpy)})
+        for line in source:
+            say(trials.answer(*line.decode().split()))
+    except Exception as problem:
+        say({"error": f"{type(problem).__name__}: {problem}"})
+
+
+main(sys.stdin.buffer, sys.stdout.buffer)
