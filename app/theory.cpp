@@ -13,6 +13,7 @@
 #include "theory/quantizer_errors.hpp"
 #include "theory/rate_distortion.hpp"
 #include "theory/separable_law.hpp"
+#include "theory/tracy_widom.hpp"
 
 namespace spiked::app {
 namespace {
@@ -65,7 +66,15 @@ AspectRatio read_aspect(const Arguments& arguments, const std::optional<Size>& s
     return AspectRatio::of(size->rows, size->columns);
 }
 
-Json finite_size_json(const theory::FiniteSize& finite) {
+constexpr double top_noise_shares[] = {0.01, 0.05, 0.5, 0.95, 0.99};
+
+/// Of the largest noise eigenvalue: the Tracy-Widom quantile in the scale of the law and the size.
+double top_noise_quantile(const theory::FiniteSize& finite, Eigenvalue edge, double probability) {
+    const double unit = finite.top_noise_standard_deviation / std::sqrt(theory::tracy_widom_variance);
+    return edge.value + unit * theory::tracy_widom_quantile(probability);
+}
+
+Json finite_size_json(const theory::FiniteSize& finite, Eigenvalue edge) {
     Json rules = Json::array();
     for (const auto& rule : finite.rules) {
         Json estimated;
@@ -87,8 +96,14 @@ Json finite_size_json(const theory::FiniteSize& finite) {
                                   {"overlap_left_deviation", spike.overlap_left},
                                   {"overlap_right_deviation", spike.overlap_right},
                                   {"reliable", spike.reliable}}));
+    Json quantiles = Json::array();
+    for (const double probability : top_noise_shares)
+        quantiles.push(Json::object({{"probability", probability},
+                                     {"tracy_widom", theory::tracy_widom_quantile(probability)},
+                                     {"eigenvalue", top_noise_quantile(finite, edge, probability)}}));
     return Json::object({{"rows", finite.rows},
                          {"cols", finite.columns},
+                         {"top_noise_quantiles", std::move(quantiles)},
                          {"top_noise_shift", finite.top_noise_shift},
                          {"edge_fluctuation", finite.top_noise_standard_deviation},
                          {"edge_estimate", finite.edge_estimate ? Json(finite.edge_estimate->value) : Json()},
@@ -102,6 +117,10 @@ std::string finite_size_text(const theory::FiniteSize& finite, Eigenvalue edge) 
     std::string text = fmt::format(
         "\nAt {} x {}: the largest noise eigenvalue is {:.6g} on average, standard deviation {:.3g} (first order).\n",
         finite.rows, finite.columns, edge.value + finite.top_noise_shift, finite.top_noise_standard_deviation);
+    text += "Its quantiles (Tracy-Widom, order 1):";
+    for (const double probability : top_noise_shares)
+        text += fmt::format(" {:g} % {:.6g};", 100.0 * probability, top_noise_quantile(finite, edge, probability));
+    text.back() = '\n';
     if (finite.edge_estimate)
         text += fmt::format("eOptShrink's edge estimate for pure noise of this size is {:.6g} on average, {:+.1f} %.\n",
                             finite.edge_estimate->value, 100.0 * (finite.edge_estimate->value / edge.value - 1.0));
@@ -272,13 +291,19 @@ Json quantization_json(const QuantizationAnswers& answers) {
     Json rows = Json::array();
     for (const auto& row : answers.rows) {
         Json quantizers = Json::array();
-        for (const auto& [name, prediction] : row.quantizers)
+        const auto on_law = theory::codebook_on_sphere(row.codebook, answers.setting.dimension);
+        for (const auto& [name, prediction] : row.quantizers) {
+            const auto reconstruction =
+                theory::row_reconstruction(on_law, answers.setting.dimension, *theory::row_quantizer_kind_from(name));
             quantizers.push(Json::object({{"name", std::string(name)},
+                                          {"scale", reconstruction.scale},
+                                          {"gain", reconstruction.gain},
                                           {"bits_per_entry", prediction.bits_per_entry},
                                           {"relative_l2", prediction.relative_l2},
                                           {"ip_std_random_query", prediction.random_query.standard_deviation},
                                           {"ip_bias_along_row", prediction.along_row.bias},
                                           {"ip_std_along_row", prediction.along_row.standard_deviation}}));
+        }
         rows.push(Json::object({{"bits", row.codebook.bits},
                                 {"distortion", row.codebook.distortion},
                                 {"linear_gain", row.codebook.linear_gain},
@@ -290,8 +315,15 @@ Json quantization_json(const QuantizationAnswers& answers) {
                                 {"distortion_shannon", row.shannon_distortion},
                                 {"quantizers", std::move(quantizers)}}));
     }
+    const auto sketch = [&](theory::SketchRows rows_of) {
+        const auto error = theory::qjl_error(rows_of, answers.setting.dimension, answers.setting.dimension, 0.0);
+        return Json::object({{"mean_factor", error.mean_factor}, {"variance", error.variance}});
+    };
     return Json::object({{"rows", answers.setting.rows},
                          {"cols", answers.setting.dimension},
+                         {"qjl", Json::object({{"gaussian", sketch(theory::SketchRows::gaussian)},
+                                               {"orthogonal", sketch(theory::SketchRows::orthogonal)},
+                                               {"sign_correlation", theory::sign_correlation}})},
                          {"residual_energy", answers.setting.residual_energy_share},
                          {"rank", answers.setting.rank},
                          {"min_max_group", min_max_group},
@@ -320,9 +352,18 @@ std::string quantization_text(const QuantizationAnswers& answers) {
         "\nQuantization of rows of {} entries. Squared error per unit of energy (Lloyd-Max: on the sphere of that\n"
         "dimension; normal: the same for independent normal entries; entropy-coded and Shannon: at that rate):\n{}\n"
         "Predicted for blocks of {} x {}, residual energy share {:.6g}, rank {} (factors of 4 bits, 16-bit norms):\n{}"
-        "inner products relative to |query| |row|; the query along the row is a token looking for itself.\n",
+        "inner products relative to |query| |row|; the query along the row is a token looking for itself.\n"
+        "QJL with one sketch row an entry, query across the row: variance {:.6g} (Gaussian rows), {:.6g} (orthogonal; "
+        "mean "
+        "factor {:.6g}).\n",
         answers.setting.dimension, codebooks.text(), answers.setting.rows, answers.setting.dimension,
-        answers.setting.residual_energy_share, answers.setting.rank, quantizers.text());
+        answers.setting.residual_energy_share, answers.setting.rank, quantizers.text(),
+        theory::qjl_error(theory::SketchRows::gaussian, answers.setting.dimension, answers.setting.dimension, 0.0)
+            .variance,
+        theory::qjl_error(theory::SketchRows::orthogonal, answers.setting.dimension, answers.setting.dimension, 0.0)
+            .variance,
+        theory::qjl_error(theory::SketchRows::orthogonal, answers.setting.dimension, answers.setting.dimension, 0.0)
+            .mean_factor);
 }
 
 int run(const Arguments& arguments) {
@@ -368,7 +409,7 @@ int run(const Arguments& arguments) {
                                       {"regular_edge", regularity.regular},
                                       {"spikes", std::move(list)}});
         add_json(document, answers);
-        if (finite) document.set("finite_size", finite_size_json(*finite));
+        if (finite) document.set("finite_size", finite_size_json(*finite, law.bulk_edge()));
         if (quantization) document.set("quantization", quantization_json(*quantization));
         if (!regularity.regular) document.set("note", regularity.note);
         print_json(document);

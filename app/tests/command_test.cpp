@@ -74,6 +74,9 @@ TEST(TheoryCommand, SizeAddsWhatTheLimitLeavesOut) {
     EXPECT_NEAR(number(*rules[0].find("edge_estimated"), "cutoff"), 3.8 * (1.0 + std::pow(128.0, -1.0 / 3.0)), 0.06);
     EXPECT_TRUE(rules[6].find("edge_estimated")->is_null());
     EXPECT_EQ(finite.find("spikes")->items()->size(), 0U);
+    const auto& quantiles = *finite.find("top_noise_quantiles")->items();
+    EXPECT_NEAR(number(quantiles[4], "tracy_widom"), 2.023449281, 1e-9);  // research note theory.md 1.5
+    EXPECT_NEAR(number(quantiles[4], "eigenvalue"), 4.0 + 2.023449281 * unit, 1e-9);
 }
 
 TEST(TheoryCommand, AnswersAboutTheBulkAreTheMarchenkoPasturOnesForWhiteNoise) {
@@ -110,6 +113,9 @@ TEST(TheoryCommand, PredictsQuantizersOfTheWidthsAsked) {
     EXPECT_NEAR(number(rows[1], "distortion_normal"), .0095010080081918861, 1e-15);
     EXPECT_NEAR(number(rows[0], "distortion_entropy_coded"), .088941, 1e-6);
     EXPECT_EQ(number(rows[0], "distortion_shannon"), 1.0 / 16.0);
+    const Json& qjl = *quantization.find("qjl");
+    EXPECT_NEAR(number(*qjl.find("gaussian"), "variance"), std::numbers::pi / 2.0 / 128.0, 1e-15);
+    EXPECT_NEAR(number(*qjl.find("orthogonal"), "mean_factor"), 1.00195, 1e-5);  // research note quantizers.md 1.3
     const Json& plain = rows[0].find("quantizers")->items()->front();
     EXPECT_EQ(*plain.find("name")->string(), "tq-mse");
     EXPECT_NEAR(number(plain, "relative_l2"), std::sqrt(.116000070275), 1e-12);

@@ -136,7 +136,7 @@ Json NumpyPeer::answer() {
                               got == 0 ? "it ended" : std::strerror(errno), python);
         received_.append(buffer.data(), static_cast<std::size_t>(got));
     }
-    const Json document = Json::parse(received_.substr(0, end), "the NumPy program");
+    Json document = Json::parse(received_.substr(0, end), "the NumPy program");
     received_.erase(0, end + 1);
     if (const Json* error = document.find("error"); error != nullptr)
         throw input_error("NumPy cannot be used with {} ({}): apt install python3-numpy", python, *error->string());
