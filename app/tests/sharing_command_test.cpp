@@ -127,7 +127,7 @@ TEST(Sharing, MergedShardsAreTheWholeInAnyOrder) {
 /// Runs `spiked-mpi` on some ranks of this machine.
 Outcome ranks(int count, const std::string& words, const std::string& before) {
     const std::string launcher =
-        "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np " +
+        "OMPI_MCA_plm=isolated OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np " +
         std::to_string(count) + " '" SPIKED_BINARY "-mpi' " + words;
     const std::string out = scratch("mpi-out");
     const std::string err = scratch("mpi-err");
