@@ -66,12 +66,21 @@ AspectRatio read_aspect(const Arguments& arguments, const std::optional<Size>& s
     return AspectRatio::of(size->rows, size->columns);
 }
 
-constexpr double top_noise_shares[] = {0.01, 0.05, 0.5, 0.95, 0.99};
+struct TopNoiseQuantile {
+    double probability = 0.0;
+    double tracy_widom = 0.0;
+    double eigenvalue = 0.0;
+};
 
-/// Of the largest noise eigenvalue: the Tracy-Widom quantile in the scale of the law and the size.
-double top_noise_quantile(const theory::FiniteSize& finite, Eigenvalue edge, double probability) {
+/// Of the largest noise eigenvalue: Tracy-Widom quantiles in the scale of the law and the size.
+std::vector<TopNoiseQuantile> top_noise_quantiles(const theory::FiniteSize& finite, Eigenvalue edge) {
     const double unit = finite.top_noise_standard_deviation / std::sqrt(theory::tracy_widom_variance);
-    return edge.value + unit * theory::tracy_widom_quantile(probability);
+    std::vector<TopNoiseQuantile> quantiles;
+    for (const double probability : {0.01, 0.05, 0.5, 0.95, 0.99}) {
+        const double standard = theory::tracy_widom_quantile(probability);
+        quantiles.push_back({probability, standard, edge.value + unit * standard});
+    }
+    return quantiles;
 }
 
 Json finite_size_json(const theory::FiniteSize& finite, Eigenvalue edge) {
@@ -97,10 +106,9 @@ Json finite_size_json(const theory::FiniteSize& finite, Eigenvalue edge) {
                                   {"overlap_right_deviation", spike.overlap_right},
                                   {"reliable", spike.reliable}}));
     Json quantiles = Json::array();
-    for (const double probability : top_noise_shares)
-        quantiles.push(Json::object({{"probability", probability},
-                                     {"tracy_widom", theory::tracy_widom_quantile(probability)},
-                                     {"eigenvalue", top_noise_quantile(finite, edge, probability)}}));
+    for (const auto& [probability, standard, eigenvalue] : top_noise_quantiles(finite, edge))
+        quantiles.push(
+            Json::object({{"probability", probability}, {"tracy_widom", standard}, {"eigenvalue", eigenvalue}}));
     return Json::object({{"rows", finite.rows},
                          {"cols", finite.columns},
                          {"top_noise_quantiles", std::move(quantiles)},
@@ -118,8 +126,8 @@ std::string finite_size_text(const theory::FiniteSize& finite, Eigenvalue edge) 
         "\nAt {} x {}: the largest noise eigenvalue is {:.6g} on average, standard deviation {:.3g} (first order).\n",
         finite.rows, finite.columns, edge.value + finite.top_noise_shift, finite.top_noise_standard_deviation);
     text += "Its quantiles (Tracy-Widom, order 1):";
-    for (const double probability : top_noise_shares)
-        text += fmt::format(" {:g} % {:.6g};", 100.0 * probability, top_noise_quantile(finite, edge, probability));
+    for (const auto& quantile : top_noise_quantiles(finite, edge))
+        text += fmt::format(" {:g} % {:.6g};", 100.0 * quantile.probability, quantile.eigenvalue);
     text.back() = '\n';
     if (finite.edge_estimate)
         text += fmt::format("eOptShrink's edge estimate for pure noise of this size is {:.6g} on average, {:+.1f} %.\n",
@@ -253,6 +261,11 @@ struct QuantizationAnswers {
     };
     theory::CompressorSetting setting;
     std::vector<Row> rows;
+
+    /// QJL with one sketch row an entry, the query across the row.
+    [[nodiscard]] theory::SketchError sketch(theory::SketchRows kind) const {
+        return theory::qjl_error(kind, setting.dimension, setting.dimension, 0.0);
+    }
 };
 constexpr int min_max_group = 64;
 
@@ -315,8 +328,8 @@ Json quantization_json(const QuantizationAnswers& answers) {
                                 {"distortion_shannon", row.shannon_distortion},
                                 {"quantizers", std::move(quantizers)}}));
     }
-    const auto sketch = [&](theory::SketchRows rows_of) {
-        const auto error = theory::qjl_error(rows_of, answers.setting.dimension, answers.setting.dimension, 0.0);
+    const auto sketch = [&](theory::SketchRows kind) {
+        const auto error = answers.sketch(kind);
         return Json::object({{"mean_factor", error.mean_factor}, {"variance", error.variance}});
     };
     return Json::object({{"rows", answers.setting.rows},
@@ -348,6 +361,7 @@ std::string quantization_text(const QuantizationAnswers& answers) {
                             percent(prediction.relative_l2), cell(prediction.random_query.standard_deviation),
                             cell(prediction.along_row.bias), cell(prediction.along_row.standard_deviation)});
     }
+    const auto orthogonal = answers.sketch(theory::SketchRows::orthogonal);
     return fmt::format(
         "\nQuantization of rows of {} entries. Squared error per unit of energy (Lloyd-Max: on the sphere of that\n"
         "dimension; normal: the same for independent normal entries; entropy-coded and Shannon: at that rate):\n{}\n"
@@ -358,12 +372,7 @@ std::string quantization_text(const QuantizationAnswers& answers) {
         "factor {:.6g}).\n",
         answers.setting.dimension, codebooks.text(), answers.setting.rows, answers.setting.dimension,
         answers.setting.residual_energy_share, answers.setting.rank, quantizers.text(),
-        theory::qjl_error(theory::SketchRows::gaussian, answers.setting.dimension, answers.setting.dimension, 0.0)
-            .variance,
-        theory::qjl_error(theory::SketchRows::orthogonal, answers.setting.dimension, answers.setting.dimension, 0.0)
-            .variance,
-        theory::qjl_error(theory::SketchRows::orthogonal, answers.setting.dimension, answers.setting.dimension, 0.0)
-            .mean_factor);
+        answers.sketch(theory::SketchRows::gaussian).variance, orthogonal.variance, orthogonal.mean_factor);
 }
 
 int run(const Arguments& arguments) {

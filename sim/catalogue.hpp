@@ -12,4 +12,12 @@ struct CatalogueLine {
     std::string source;
 };
 
+/// The lines of a table whose rows carry one each.
+template <class Kinds>
+[[nodiscard]] std::vector<CatalogueLine> catalogue_of(const Kinds& kinds) {
+    std::vector<CatalogueLine> lines;
+    for (const auto& kind : kinds) lines.push_back(kind.line);
+    return lines;
+}
+
 }  // namespace spiked::sim

@@ -181,11 +181,7 @@ void fill_entries(const EntryLaw& law, const stream::Stream& stream, std::span<d
 }
 
 const std::vector<CatalogueLine>& entry_laws() {
-    static const std::vector<CatalogueLine> lines = [] {
-        std::vector<CatalogueLine> all;
-        for (const auto& kind : kinds()) all.push_back(kind.line);
-        return all;
-    }();
+    static const std::vector<CatalogueLine> lines = catalogue_of(kinds());
     return lines;
 }
 

@@ -307,11 +307,7 @@ SignalVectors parse_signal_vectors(std::string_view text) {
 }
 
 const std::vector<CatalogueLine>& vector_laws() {
-    static const std::vector<CatalogueLine> lines = [] {
-        std::vector<CatalogueLine> all;
-        for (const auto& kind : kinds()) all.push_back(kind.line);
-        return all;
-    }();
+    static const std::vector<CatalogueLine> lines = catalogue_of(kinds());
     return lines;
 }
 

@@ -1,14 +1,13 @@
 #include "validation/claims.hpp"
 
 #include <cmath>
-#include <numbers>
 
 #include "theory/lloyd_max.hpp"
+#include "theory/rate_distortion.hpp"
+#include "theory/tracy_widom.hpp"
 
 namespace spiked::validation {
 namespace {
-
-constexpr double tracy_widom_mean = -1.2065335745820;  // research note theory.md 1.5
 
 bool everywhere(const ClaimPoint&) { return true; }
 bool above_threshold(const ClaimPoint& at) { return at.strength.value > at.law->detection_threshold().value; }
@@ -46,7 +45,7 @@ const std::vector<Claim>& claims() {
          below_threshold,
          [](const ClaimPoint& at) {
              return at.law->bulk_edge().value +
-                    tracy_widom_mean /
+                    theory::tracy_widom_mean /
                         (at.law->tracy_widom_scale() * std::pow(static_cast<double>(at.columns), 2.0 / 3.0));
          },
          [](const ClaimPoint& at) { return at.law->spike({1.5 * at.law->detection_threshold().value}).outlier.value; }},
@@ -57,7 +56,7 @@ const std::vector<Claim>& claims() {
          "the upper bound sqrt(3) pi / 2 4^-B taken for the value", "distortion", "codec", "tq-mse", false, everywhere,
          distortion,
          [](const ClaimPoint& at) {
-             return std::numbers::sqrt3 * std::numbers::pi / 2.0 * std::pow(4.0, -static_cast<double>(at.bits));
+             return theory::panter_dite_constant * std::pow(4.0, -static_cast<double>(at.bits));
          }},
         {"turboquant.linear-bias", "paper, Proposition on the residual, part 3 (corrected form)",
          "the decoded row keeps the share 1 - D_B(d) of every inner product with it: the bias is linear, not "

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <chrono>
 #include <mutex>
 
 #include "theory/base/error.hpp"
+#include "theory/base/names.hpp"
 #include "validation/parallel.hpp"
 #include "validation/stopping.hpp"
 
@@ -75,14 +75,14 @@ Batch run_batch(const Experiment& experiment, const BatchJob& job) {
 }
 
 Shard Shard::parse(std::string_view text) {
-    const auto number = [](std::string_view digits) -> std::size_t {
-        std::size_t value = 0;
-        const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-        return problem == std::errc{} && end == digits.data() + digits.size() ? value : 0;
-    };
     const std::size_t slash = text.find('/');
     Shard shard{0, 0};
-    if (slash != std::string_view::npos) shard = {number(text.substr(0, slash)), number(text.substr(slash + 1))};
+    if (slash != std::string_view::npos) {
+        const auto index = to_integer(text.substr(0, slash));
+        const auto of = to_integer(text.substr(slash + 1));
+        if (index.value_or(0) > 0 && of.value_or(0) > 0)
+            shard = {static_cast<std::size_t>(*index), static_cast<std::size_t>(*of)};
+    }
     if (shard.index == 0 || shard.index > shard.of)
         throw usage_error("shard \"{}\" is not possible: write i/k with i from 1 to k, for example 2/16", text);
     return shard;
