@@ -121,5 +121,27 @@ TEST(LevelPeers, SignalsDoNotBiasTheQuantile) {
     EXPECT_NEAR(white_noise_level(s, {100, 100}, NoiseLevelRule::quantile) * 10.0, 1.0, 0.05);
 }
 
+TEST(EOptShrinkPeers, MoreSignalsThanThePilotAreSaidAloud) {
+    // A rank rule bounded by k = 11 that finds next to nothing in a block with 16 huge signals, without a word.
+    for (const std::size_t signals : {std::size_t{12}, std::size_t{16}, std::size_t{22}, std::size_t{30}}) {
+        std::vector<double> strengths;
+        for (std::size_t i = 0; i < signals; ++i)
+            strengths.push_back(8.0 - 5.0 * static_cast<double>(i) / static_cast<double>(signals));
+        const auto s = singular_values(spiked_block(128, 128, strengths, 8));
+        const Shrinkage found = spectral_estimator("eoptshrink").estimate(s, {128, 128});
+        EXPECT_LE(found.rank, 11U);
+        EXPECT_NE(found.note, "") << signals;
+        if (signals <= 22) {
+            const Shrinkage fit = spectral_estimator("eoptshrink:edgefit").estimate(s, {128, 128});
+            EXPECT_EQ(fit.rank, signals);
+            EXPECT_EQ(fit.note, "");
+        }
+    }
+    for (const std::size_t signals : {std::size_t{0}, std::size_t{1}, std::size_t{8}}) {
+        const auto s = singular_values(spiked_block(128, 128, std::vector<double>(signals, 5.0), 8));
+        EXPECT_EQ(spectral_estimator("eoptshrink").estimate(s, {128, 128}).note, "") << signals;
+    }
+}
+
 }  // namespace
 }  // namespace spiked::estimators

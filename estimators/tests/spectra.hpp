@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "estimators/decomposition.hpp"
+#include "sim/stream/haar.hpp"
 #include "sim/stream/normal.hpp"
 
 namespace spiked::estimators {
@@ -27,12 +28,17 @@ inline arma::mat white_block(std::size_t rows, std::size_t columns, std::uint64_
     return block / std::sqrt(static_cast<double>(columns));
 }
 
-/// White noise plus spikes on the first coordinates.
+/// White noise plus spikes of these strengths on Haar vectors.
 inline arma::mat spiked_block(std::size_t rows, std::size_t columns, const std::vector<double>& strengths,
                               std::uint64_t replicate) {
     arma::mat block = white_block(rows, columns, replicate);
-    for (std::size_t i = 0; i < strengths.size(); ++i) block(i, i) += strengths[i];
-    return block;
+    if (strengths.empty()) return block;
+    const stream::StudySeed seed = stream::StudySeed::parse("0x5eed0000000000000000000000000031");
+    const arma::mat left =
+        stream::haar_frame({seed, "spikes", stream::Role::left_vectors, replicate}, rows, strengths.size());
+    const arma::mat right =
+        stream::haar_frame({seed, "spikes", stream::Role::right_vectors, replicate}, columns, strengths.size());
+    return block + left * arma::diagmat(arma::vec(strengths)) * right.t();
 }
 
 }  // namespace spiked::estimators
