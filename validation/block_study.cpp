@@ -106,6 +106,10 @@ std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
         const auto [shrinkage, signal] =
             cell.truth ? estimator.apply(block) : estimators::SpectralMethod::Applied{estimator.estimate(block), {}};
         add(method, "rank", 0, static_cast<double>(shrinkage.rank));
+        if (cell.truth) {
+            add(method, "rank_over", 0, shrinkage.rank > cell.spikes ? 1.0 : 0.0);
+            add(method, "rank_right", 0, shrinkage.rank == cell.spikes ? 1.0 : 0.0);
+        }
         add(method, "bulk_edge", 0, shrinkage.bulk_edge ? shrinkage.bulk_edge->value : nan);
         const std::size_t shown = cell.truth ? spikes : shrinkage.rank;
         for (std::size_t i = 0; i < shown; ++i) {

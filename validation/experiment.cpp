@@ -16,6 +16,8 @@ const std::vector<Metric>& metrics() {
             {"overlap.left", "share", "higher", "squared inner product of the k-th true and observed left vector"},
             {"overlap.right", "share", "higher", "squared inner product of the k-th true and observed right vector"},
             {"rank", "components", "none", "components a method keeps"},
+            {"rank_over", "share", "lower", "1 where a method keeps more components than there are signals, else 0"},
+            {"rank_right", "share", "higher", "1 where it keeps as many"},
             {"bulk_edge", "eigenvalue", "target", "estimated upper edge of the noise"},
             {"strength", "singular value", "target", "estimated strength of component k"},
             {"shrunk", "singular value", "target", "what replaces the k-th singular value"},

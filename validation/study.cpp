@@ -286,9 +286,11 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
                                        {"batch", experiment.batch},
                                        {"raw", static_cast<std::int64_t>(experiment.raw_per_cell)}});
     Json methods = Json::array();
-    for (const auto& e : estimators)
-        methods.push(
-            Json::object({{"estimator", e.method.name}, {"loss", theory::name_of(e.loss)}, {"as", e.label}}));
+    for (const auto& e : estimators) {
+        Json method = Json::object({{"estimator", e.method.name}, {"loss", theory::name_of(e.loss)}, {"as", e.label}});
+        if (e.told_law) method.set("law", "known");
+        methods.push(std::move(method));
+    }
     for (const auto& c : codecs) {
         Json bits = Json::array();
         for (const unsigned b : c.bits) bits.push(static_cast<std::int64_t>(b));

@@ -101,7 +101,7 @@ class EveryMethod : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Names, EveryMethod,
                          testing::Values("eoptshrink", "eoptshrink:paper", "eoptshrink:author", "eoptshrink:edgefit",
                                          "optshrink:2", "svd:2", "gd-hard", "gd-shrink:quantile", "screenot:4",
-                                         "tw-test", "whiten+gd-shrink", "whiten:full+eoptshrink", "dyson+gd-shrink",
+                                         "tw-test", "whiten+gd-shrink", "whiten:full+eoptshrink", "dyson+gd-hard",
                                          "whiten+dyson+optshrink:2"),
                          [](const testing::TestParamInfo<const char*>& method) {
                              std::string name = method.param;
