@@ -27,6 +27,8 @@ std::vector<Line> estimator_lines() {
     std::vector<Line> lines;
     for (const auto& entry : estimators::spectral_estimators())
         lines.push_back({entry.name, entry.summary, entry.options, entry.source});
+    for (const auto& entry : estimators::transforms())
+        lines.push_back({entry.name + "+NAME", entry.summary, entry.options, entry.source});
     return lines;
 }
 

@@ -9,6 +9,8 @@ arma::mat in_place(const arma::mat& vectors, const arma::uvec& kept, std::size_t
     return full;
 }
 
+arma::uvec all_of(arma::uword count) { return count == 0 ? arma::uvec() : arma::regspace<arma::uvec>(0, 1, count - 1); }
+
 }  // namespace
 
 AnalysedBlock::AnalysedBlock(arma::mat block, EmptyLines empty_lines) : block_(std::move(block)) {
@@ -16,8 +18,8 @@ AnalysedBlock::AnalysedBlock(arma::mat block, EmptyLines empty_lines) : block_(s
         rows_ = arma::find(arma::any(block_, 1));
         columns_ = arma::find(arma::any(block_, 0));
     } else {
-        rows_ = arma::regspace<arma::uvec>(0, 1, static_cast<arma::uword>(block_.n_rows) - 1);
-        columns_ = arma::regspace<arma::uvec>(0, 1, static_cast<arma::uword>(block_.n_cols) - 1);
+        rows_ = all_of(block_.n_rows);
+        columns_ = all_of(block_.n_cols);
     }
 }
 
@@ -31,19 +33,32 @@ const std::vector<double>& AnalysedBlock::singular_values() {
 SingularVectors AnalysedBlock::vectors(std::size_t count) {
     if (count == 0) return {arma::mat(block_.n_rows, 0), arma::mat(block_.n_cols, 0)};
     if (vectors_.left.n_cols < count) {
-        vectors_ = leading_vectors(core(), count);
-        if (!complete())
-            vectors_ = {in_place(vectors_.left, rows_, block_.n_rows),
-                        in_place(vectors_.right, columns_, block_.n_cols)};
+        vectors_ = at_full_length(leading_vectors(core(), count));
     }
     return {vectors_.left.head_cols(count), vectors_.right.head_cols(count)};
 }
 
-arma::mat AnalysedBlock::denoised(const Shrinkage& shrinkage) {
-    const SingularVectors leading = vectors(shrinkage.rank);
-    arma::mat scaled = leading.left;
-    for (arma::uword i = 0; i < scaled.n_cols; ++i) scaled.col(i) *= shrinkage.shrunk[i];
-    return scaled * leading.right.t();
+SingularVectors AnalysedBlock::at_full_length(SingularVectors of_core) const {
+    if (complete()) return of_core;
+    return {in_place(of_core.left, rows_, block_.n_rows), in_place(of_core.right, columns_, block_.n_cols)};
 }
+
+arma::mat AnalysedBlock::denoised(const Shrinkage& shrinkage) {
+    const std::vector<double>& observed = singular_values();
+    const SingularVectors leading = vectors(shrinkage.rank);
+    arma::vec share(shrinkage.rank);
+    for (std::size_t i = 0; i < shrinkage.rank; ++i)
+        share(i) = observed[i] > 0.0 ? shrinkage.shrunk[i] / observed[i] : 0.0;
+    if (block_.n_rows >= block_.n_cols) {
+        arma::mat scores = block_ * leading.right;
+        scores.each_row() %= share.t();
+        return scores * leading.right.t();
+    }
+    arma::mat scores = leading.left.t() * block_;
+    scores.each_col() %= share;
+    return leading.left * scores;
+}
+
+arma::mat AnalysedBlock::residual(const Shrinkage& shrinkage) { return block_ - denoised(shrinkage); }
 
 }  // namespace spiked::estimators

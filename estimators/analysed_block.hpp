@@ -19,15 +19,26 @@ public:
     [[nodiscard]] const arma::mat& block() const { return block_; }
     /// Shape of what was decomposed.
     [[nodiscard]] Shape shape() const { return {rows_.n_elem, columns_.n_elem}; }
+    /// What was decomposed: the block without stripped lines.
+    [[nodiscard]] arma::mat core() const;
+    [[nodiscard]] const arma::uvec& kept_rows() const { return rows_; }
+    [[nodiscard]] const arma::uvec& kept_columns() const { return columns_; }
+
     [[nodiscard]] const std::vector<double>& singular_values();
     /// The first `count` left and right vectors, with zeros where lines were stripped.
     [[nodiscard]] SingularVectors vectors(std::size_t count);
-    /// The estimate of the signal: sum of shrunk value times left times right vector, in the shape of the whole block.
+    /// Vectors of the core, with zeros where lines were stripped.
+    [[nodiscard]] SingularVectors at_full_length(SingularVectors of_core) const;
+
+    /// The estimate of the signal, in the shape of the whole block: Y V diag(shrunk / observed) V^T, or the same from
+    /// the left where rows are fewer. Only the short side's vectors enter, and what is kept of a component is a share
+    /// of the data itself, so it is as accurate at the smallest singular values.
     [[nodiscard]] arma::mat denoised(const Shrinkage& shrinkage);
+    /// The block without it.
+    [[nodiscard]] arma::mat residual(const Shrinkage& shrinkage);
 
 private:
     [[nodiscard]] bool complete() const { return rows_.n_elem == block_.n_rows && columns_.n_elem == block_.n_cols; }
-    [[nodiscard]] arma::mat core() const;
 
     arma::mat block_;
     arma::uvec rows_;  ///< kept

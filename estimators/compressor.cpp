@@ -59,19 +59,17 @@ Method parse_method(std::string_view text) {
     const std::string resolved = alias == method_aliases().end() ? method.text : alias->second;
     const std::size_t plus = resolved.rfind('+');
     method.quantizer = plus == std::string::npos ? resolved : resolved.substr(plus + 1);
-    if (plus != std::string::npos) method.spectral = spectral_estimator(resolved.substr(0, plus));
+    if (plus != std::string::npos) method.spectral = spectral_method(resolved.substr(0, plus));
 
     std::vector<std::string> legal;
     for (const auto& entry : row_quantizers()) legal.push_back(entry.name);
     if (std::find(legal.begin(), legal.end(), parse_name(method.quantizer).name) == legal.end()) {
         for (const auto& [name, meaning] : method_aliases()) legal.push_back(name);
-        if (plus == std::string::npos)
-            for (const auto& entry : spectral_estimators()) {
-                if (parse_name(method.quantizer).name == entry.name)
-                    throw usage_error("\"{}\" only estimates (a method must also quantize): write {}+tq-mse", text,
-                                      text);
-                legal.push_back(entry.name + "+tq-mse");
-            }
+        for (const auto& entry : spectral_estimators()) {
+            if (parse_name(method.quantizer).name == entry.name)
+                throw usage_error("\"{}\" only estimates (a method must also quantize): write {}+tq-mse", text, text);
+            if (plus == std::string::npos) legal.push_back(entry.name + "+tq-mse");
+        }
         throw usage_error("unknown method \"{}\"{}", text, suggestion(method.quantizer, legal));
     }
     return method;
@@ -89,23 +87,23 @@ Compressor::Result Compressor::encode(AnalysedBlock& analysed) const {
     const arma::mat& block = analysed.block();
     if (!spectral_) return {quantizer_.encode(block), 0};
 
-    const Shrinkage shrinkage = spectral_->estimate(analysed.singular_values(), analysed.shape());
-    const SingularVectors vectors = analysed.vectors(shrinkage.rank);
+    const LowRank signal = spectral_->factors(analysed).signal;
+    const std::size_t rank = signal.values.n_elem;
     BitWriter writer;
-    writer.write(Item::ranks, shrinkage.rank, rank_bits);
-    if (shrinkage.rank > 0) refuse_underflow(shrinkage.shrunk.front(), options_.norm, "largest singular value");
-    for (std::size_t i = 0; i < shrinkage.rank; ++i) {
-        writer.write(Item::singular_values, encode_number(shrinkage.shrunk[i], options_.norm, "singular value"),
+    writer.write(Item::ranks, rank, rank_bits);
+    if (rank > 0) refuse_underflow(signal.values.front(), options_.norm, "largest singular value");
+    for (std::size_t i = 0; i < rank; ++i) {
+        writer.write(Item::singular_values, encode_number(signal.values(i), options_.norm, "singular value"),
                      bits_of(options_.norm));
-        write_vector(writer, vectors.left.col(i), factor_codebook_);
-        write_vector(writer, vectors.right.col(i), factor_codebook_);
+        write_vector(writer, signal.left.col(i), factor_codebook_);
+        write_vector(writer, signal.right.col(i), factor_codebook_);
     }
     writer.align();
     const LowRankPart stored =
         decode_factors(writer.bytes(), block.n_rows, block.n_cols, options_.norm, factor_codebook_);
 
     const Encoded residual = quantizer_.encode(block - stored.matrix);
-    Result result{{{}, writer.ledger()}, shrinkage.rank};
+    Result result{{{}, writer.ledger()}, rank};
     result.encoded.bytes = writer.take_bytes();
     result.encoded.bytes.insert(result.encoded.bytes.end(), residual.bytes.begin(), residual.bytes.end());
     result.encoded.ledger += residual.ledger;

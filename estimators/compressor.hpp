@@ -4,15 +4,16 @@
 
 #include "estimators/analysed_block.hpp"
 #include "estimators/row_quantizer.hpp"
-#include "estimators/spectral_estimator.hpp"
+#include "estimators/spectral_method.hpp"
 #include "theory/lloyd_max.hpp"
 
 namespace spiked::estimators {
 
-/// A method as users type it: a row quantizer, alone or behind a spectral estimator, `eoptshrink+tq-mse`.
+/// A method as users type it: a row quantizer, alone or behind a spectral method, `eoptshrink+tq-mse`,
+/// `whiten+gd-shrink+tq-mse`.
 struct Method {
     std::string text;  ///< as typed
-    std::optional<SpectralEstimator> spectral;
+    std::optional<SpectralMethod> spectral;
     std::string quantizer;
 };
 
@@ -43,7 +44,7 @@ public:
     [[nodiscard]] double paper_bits(std::size_t rank, std::size_t rows) const;
 
 private:
-    std::optional<SpectralEstimator> spectral_;
+    std::optional<SpectralMethod> spectral_;
     RowQuantizer quantizer_;
     std::size_t dimension_;
     unsigned bits_;

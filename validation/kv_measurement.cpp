@@ -70,9 +70,8 @@ std::vector<NamedArray> picture(const DumpStudy& study, const Head& at) {
         const auto& spectral = study.codecs[m].first.spectral;
         if (!spectral) continue;
         estimators::AnalysedBlock data(read_block(study, at, 0));
-        const auto shrinkage = spectral->estimate(data.singular_values(), data.shape());
+        const auto [shrinkage, signal] = spectral->apply(data);
         if (!shrinkage.bulk_edge || shrinkage.noise_eigenvalues.empty()) continue;
-        const arma::mat signal = data.denoised(shrinkage);
         arrays.push_back({0, "block", data.block()});
         arrays.push_back({0, "singular_values", arma::vec(data.singular_values())});
         arrays.push_back({m + 1, "signal", signal});

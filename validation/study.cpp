@@ -24,13 +24,18 @@ std::vector<NamedEstimator> read_estimators(Section& root, Mistakes& mistakes) {
         const std::string name = section.text("name", "eoptshrink");
         const std::string loss = section.choice("loss", "frobenius", {"frobenius", "operator", "nuclear"});
         const std::string label = section.text("as", name);
+        const bool told = section.choice("law", "unknown", {"unknown", "known"}) == "known";
         section.no_other_keys();
         guarded(table, mistakes, [&] {
             const auto parsed = theory::loss_from(loss).value_or(theory::Loss::frobenius);
             for (const auto& other : estimators)
                 if (other.label == label)
                     mistakes.add(table, fmt::format("\"{}\" stands here twice: give one another name with as", label));
-            estimators.push_back({label, estimators::spectral_estimator(name, parsed), parsed});
+            estimators.push_back({label, estimators::spectral_method(name, parsed), parsed, told});
+            if (told && !estimators.back().method.transforms.empty())
+                mistakes.add(
+                    table,
+                    fmt::format("\"{}\" cannot be told the law (a transform estimates it): leave law out", name));
         });
     });
     return estimators;
@@ -281,9 +286,11 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
                                        {"batch", experiment.batch},
                                        {"raw", static_cast<std::int64_t>(experiment.raw_per_cell)}});
     Json methods = Json::array();
-    for (const auto& e : estimators)
-        methods.push(
-            Json::object({{"estimator", e.estimator.name}, {"loss", theory::name_of(e.loss)}, {"as", e.label}}));
+    for (const auto& e : estimators) {
+        Json method = Json::object({{"estimator", e.method.name}, {"loss", theory::name_of(e.loss)}, {"as", e.label}});
+        if (e.told_law) method.set("law", "known");
+        methods.push(std::move(method));
+    }
     for (const auto& c : codecs) {
         Json bits = Json::array();
         for (const unsigned b : c.bits) bits.push(static_cast<std::int64_t>(b));
