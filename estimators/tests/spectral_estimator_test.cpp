@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "estimators/analysed_block.hpp"
 #include "estimators/tests/spectra.hpp"
@@ -66,6 +68,28 @@ TEST(SpectralEstimator, TheNearestNameAndOptionAreSuggested) {
             EXPECT_NE(std::string(error.what()).find(std::string("did you mean ") + nearest), std::string::npos)
                 << error.what();
         }
+}
+
+TEST(EstimatorsRoom, TheReadmeNamesEveryFile) {
+    const std::filesystem::path room = std::filesystem::path(SPIKED_SOURCE_DIR) / "estimators";
+    std::ifstream file(room / "README.md");
+    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    std::size_t files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(room))
+        if (entry.path().extension() == ".hpp" || entry.path().extension() == ".cpp") {
+            ++files;
+            EXPECT_NE(text.find("`" + entry.path().stem().string() + "`"), std::string::npos) << entry.path();
+        }
+    EXPECT_GT(files, 40U);
+}
+
+TEST(SpectralEstimator, TheListNamesEveryFamilyWithItsOptions) {
+    for (const auto& entry : spectral_estimators()) {
+        EXPECT_NE(entry.summary, "");
+        EXPECT_NE(entry.source, "");
+        EXPECT_FALSE(entry.options.empty()) << entry.name;
+    }
+    EXPECT_EQ(spectral_estimators().size(), 7U);
 }
 
 TEST(TruncatedSvd, KeepsTheFirstValuesAndClaimsNothingElse) {
