@@ -13,6 +13,7 @@ template <class Pack>
 struct Reflectors {
     using Real = typename Pack::Real;
     using Vector = typename Pack::Vector;
+    using Four = typename Pack::Four;
     static constexpr std::size_t width = Pack::width;
     static constexpr std::size_t group = reflector_group;
     static constexpr std::size_t tile = Pack::many_registers ? 4 : 2;
@@ -21,6 +22,7 @@ struct Reflectors {
     struct Group {
         const Real* y[group];
         Real triangle[group][group];  ///< T
+        Four column[group];           ///< of T
         std::size_t first, end;
     };
 
@@ -30,9 +32,9 @@ struct Reflectors {
         return Pack::sum(sum);
     }
 
-    SPIKED_KERNEL static Group gather(const Real* reflectors, std::size_t stride, const Real* scales, std::size_t start,
-                                      std::size_t count, std::size_t length) {
-        Group those{};
+    SPIKED_KERNEL static void gather(const Real* reflectors, std::size_t stride, const Real* scales, std::size_t start,
+                                     std::size_t count, std::size_t length, Group& those) {
+        those = {};
         those.first = start / width * width;
         those.end = length;
         for (std::size_t j = 0; j < group; ++j) {
@@ -47,8 +49,25 @@ struct Reflectors {
                 those.triangle[i][j] = -scale * sum;
             }
             those.triangle[j][j] = scale;
+            those.column[j] =
+                Four{those.triangle[0][j], those.triangle[1][j], those.triangle[2][j], those.triangle[3][j]};
         }
-        return those;
+    }
+
+    /// T times the products of the reflectors with the columns.
+    SPIKED_KERNEL static inline __attribute__((always_inline)) void weigh(const Group& those,
+                                                                          const Vector (&sum)[group][tile],
+                                                                          Real (&weight)[group][tile]) {
+        static_assert(group == 4);
+        Four of_column[tile];  // entry j: reflector j
+        for (std::size_t c = 0; c < tile; ++c) {
+            Real overlap[group];
+            Pack::sums(sum[0][c], sum[1][c], sum[2][c], sum[3][c], overlap);
+            of_column[c] = overlap[0] * those.column[0];
+            for (std::size_t l = 1; l < group; ++l) of_column[c] += overlap[l] * those.column[l];
+        }
+        for (std::size_t j = 0; j < group; ++j)
+            for (std::size_t c = 0; c < tile; ++c) weight[j][c] = of_column[c][j];
     }
 
     SPIKED_KERNEL static void apply(const Group& those, Real* x, std::size_t stride) {
@@ -63,22 +82,17 @@ struct Reflectors {
                 for (std::size_t c = 0; c < tile; ++c) sum[j][c] = Pack::fma(y, column[c], sum[j][c]);
             }
         }
-        Real overlap[group][tile];
+        Real weight[group][tile];
+        weigh(those, sum, weight);
+        Vector by[group][tile];
         for (std::size_t j = 0; j < group; ++j)
-            for (std::size_t c = 0; c < tile; ++c) overlap[j][c] = Pack::sum(sum[j][c]);
-        Vector weight[group][tile];
-        for (std::size_t j = 0; j < group; ++j)
-            for (std::size_t c = 0; c < tile; ++c) {
-                Real w = 0;
-                for (std::size_t l = j; l < group; ++l) w += those.triangle[j][l] * overlap[l][c];
-                weight[j][c] = Pack::set(w);
-            }
+            for (std::size_t c = 0; c < tile; ++c) by[j][c] = Pack::set(weight[j][c]);
         for (std::size_t i = those.first; i < those.end; i += width) {
             Vector column[tile];
             for (std::size_t c = 0; c < tile; ++c) column[c] = Pack::load(x + c * stride + i);
             for (std::size_t j = 0; j < group; ++j) {
                 const Vector y = Pack::load(those.y[j] + i);
-                for (std::size_t c = 0; c < tile; ++c) column[c] = Pack::fnma(y, weight[j][c], column[c]);
+                for (std::size_t c = 0; c < tile; ++c) column[c] = Pack::fnma(y, by[j][c], column[c]);
             }
             for (std::size_t c = 0; c < tile; ++c) Pack::store(x + c * stride + i, column[c]);
         }
@@ -88,7 +102,8 @@ struct Reflectors {
                                         std::size_t count, std::size_t length, const Columns<Real>& columns) {
         for (std::size_t start = (count + group - 1) / group * group; start > 0;) {
             start -= group;
-            const Group those = gather(reflectors, stride, scales, start, count, length);
+            Group those;
+            gather(reflectors, stride, scales, start, count, length, those);
             for (std::size_t c = 0; c < columns.count; c += tile)
                 apply(those, columns.entries + c * columns.stride, columns.stride);
         }
