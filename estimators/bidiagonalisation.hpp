@@ -23,6 +23,7 @@ struct Bidiagonalisation {
     using Four = typename Pack::Four;
     static constexpr std::size_t width = Pack::width;
     static constexpr std::size_t panel = reduction_panel;
+    static constexpr std::size_t most_column_bytes = 512;
 
     /// Squares below this, beside a largest entry of about 1, are as good as zero.
     static constexpr Real nothing = sizeof(Real) == 8 ? Real(1e-280) : Real(1e-32);
@@ -42,9 +43,17 @@ struct Bidiagonalisation {
                 static_cast<Real>(1.0 / (square + __builtin_fabs(alpha) * norm))};
     }
 
-    /// What the entries before a reflector's head are, from the start of its group of reflectors on.
-    SPIKED_KERNEL static void clear(Real* w, std::size_t k, std::size_t head) {
-        for (std::size_t i = floor(k / reflector_group * reflector_group); i < head; ++i) w[i] = 0;
+    /// Takes beta off the head of column or row k, and zero for what is before it in its group of reflectors.
+    SPIKED_KERNEL static void form(Real* w, std::size_t k, std::size_t head, Real beta) {
+        std::size_t i = floor(k / reflector_group * reflector_group);
+        for (; i + width <= head; i += width) Pack::store(w + i, Pack::set(0));
+        const Vector betas = Pack::set(beta);
+        const Vector at_head = Pack::from(betas, head - i) - Pack::from(betas, head + 1 - i);
+        Pack::store(w + i, Pack::from(Pack::load(w + i), head - i) - at_head);
+    }
+
+    SPIKED_KERNEL static inline __attribute__((always_inline)) Real total(const Four& parts) {
+        return (parts[0] + parts[2]) + (parts[1] + parts[3]);
     }
 
     SPIKED_KERNEL static Real tail_square(const Real* w, std::size_t from, std::size_t end) {
@@ -99,43 +108,60 @@ struct Bidiagonalisation {
     }
 
     /// q <- q + a r.
+    template <std::size_t wide>
     SPIKED_KERNEL static void accumulate(const Step& step, const Real* a, std::size_t stride, std::size_t j) {
-        Vector by[panel];
-        for (std::size_t c = 0; c < panel; ++c) by[c] = Pack::set(step.r[j + c]);
+        Vector by[wide];
+        for (std::size_t c = 0; c < wide; ++c) by[c] = Pack::set(step.r[j + c]);
         for (std::size_t i = step.first; i < step.end; i += width) {
             Vector sum = Pack::load(step.q + i);
-            for (std::size_t c = 0; c < panel; ++c) sum = Pack::fma(Pack::load(a + c * stride + i), by[c], sum);
+            for (std::size_t c = 0; c < wide; ++c) sum = Pack::fma(Pack::load(a + c * stride + i), by[c], sum);
             Pack::store(step.q + i, sum);
         }
     }
 
-    /// Of the row r that the right reflector is made of, its head left out of the square.
+    /// Of the row r that the right reflector is made of: its square without its head, its product with y.
     struct Row {
-        Real tail_square, overlap;  ///< overlap with y
+        Four squares{}, overlaps{};
     };
 
+    /// A panel's part of y and r.
     template <bool pending>
-    SPIKED_KERNEL static Row pass(const Reduction<Real>& block, const Step& step) {
+    SPIKED_KERNEL static inline __attribute__((always_inline)) void project(const Step& step, Real* a,
+                                                                            std::size_t stride, std::size_t j,
+                                                                            Row& found) {
+        Four x;
+        update_and_project<pending>(step, a, stride, j, reinterpret_cast<Real*>(&x));
+        const Four y = step.scale * x;
+        const Real* const row = a + step.row;
+        Four r = Four{row[0], row[stride], row[2 * stride], row[3 * stride]} - step.w[step.row] * y;
+        __builtin_memcpy(step.y + j, &y, sizeof y);
+        __builtin_memcpy(step.r + j, &r, sizeof r);
+        found.overlaps += y * r;
+        if (j == step.row + 1) r[0] = 0;
+        found.squares += r * r;
+    }
+
+    /// Two panels at a time where both stay in the first cache; their sums are awaited while the next are updated.
+    template <bool pending>
+    SPIKED_KERNEL static void pass(const Reduction<Real>& block, const Step& step, Row& found) {
         const std::size_t stride = block.left_stride;
-        Four squares{};
-        Four overlaps{};
         for (std::size_t i = step.first; i < step.end; i += width) Pack::store(step.q + i, Pack::set(0));
-        for (std::size_t j = step.row + 1; j < block.columns; j += panel) {
-            Real* const a = block.left + j * stride;
-            Four x;
-            update_and_project<pending>(step, a, stride, j, reinterpret_cast<Real*>(&x));
-            const Four y = step.scale * x;
-            const Real* const row = a + step.row;
-            Four r = Four{row[0], row[stride], row[2 * stride], row[3 * stride]} - step.w[step.row] * y;
-            __builtin_memcpy(step.y + j, &y, sizeof y);
-            __builtin_memcpy(step.r + j, &r, sizeof r);
-            accumulate(step, a, stride, j);
-            overlaps += y * r;
-            if (j == step.row + 1) r[0] = 0;
-            squares += r * r;
+        Real* const left = block.left;
+        std::size_t j = step.row + 1;
+        if (block.rows * sizeof(Real) <= most_column_bytes) {
+            std::size_t waiting = 0;
+            for (; j + panel < block.columns; j += 2 * panel) {
+                project<pending>(step, left + j * stride, stride, j, found);
+                project<pending>(step, left + (j + panel) * stride, stride, j + panel, found);
+                if (waiting > 0) accumulate<2 * panel>(step, left + waiting * stride, stride, waiting);
+                waiting = j;
+            }
+            if (waiting > 0) accumulate<2 * panel>(step, left + waiting * stride, stride, waiting);
         }
-        return {(squares[0] + squares[2]) + (squares[1] + squares[3]),
-                (overlaps[0] + overlaps[2]) + (overlaps[1] + overlaps[3])};
+        for (; j < block.columns; j += panel) {
+            project<pending>(step, left + j * stride, stride, j, found);
+            accumulate<panel>(step, left + j * stride, stride, j);
+        }
     }
 
     /// z = scale (q - beta a - overlap w) from entry `from` on (0 before), then a <- a - w y - z head. Returns the
@@ -173,8 +199,7 @@ struct Bidiagonalisation {
         for (std::size_t k = 0; k < n; ++k) {
             Real* const column = block.left + k * block.left_stride;
             const Reflector left = reflector(column[k], left_square);
-            column[k] -= left.beta;
-            clear(column, k, k);
+            form(column, k, k, left.beta);
             block.diagonal[k] = left.beta;
             block.left_scale[k] = left.scale;
             if (k + 1 == n) break;
@@ -183,15 +208,18 @@ struct Bidiagonalisation {
             const Step step{
                 k, floor(k), block.rows, column - block.left_stride, z, row - block.right_stride, column, left.scale,
                 y, row,      q};
-            const Row found = k == 0 ? pass<false>(block, step) : pass<true>(block, step);
+            Row found;
+            if (k == 0)
+                pass<false>(block, step, found);
+            else
+                pass<true>(block, step, found);
 
-            const Reflector right = reflector(row[k + 1], found.tail_square);
-            row[k + 1] -= right.beta;
-            clear(row, k, k + 1);
+            const Reflector right = reflector(row[k + 1], total(found.squares));
+            form(row, k, k + 1, right.beta);
             block.off_diagonal[k] = right.beta;
             block.right_scale[k] = right.scale;
             left_square = finish(step, z, column + block.left_stride, right.scale, right.beta,
-                                 found.overlap - right.beta * y[k + 1], row[k + 1], y[k + 1], k + 1);
+                                 total(found.overlaps) - right.beta * y[k + 1], row[k + 1], y[k + 1], k + 1);
         }
     }
 };

@@ -21,53 +21,57 @@ struct Reflectors {
 
     struct Group {
         const Real* y[group];
-        Real triangle[group][group];  ///< T
-        Four column[group];           ///< of T
+        Four column[group];  ///< of T
         std::size_t first, end;
     };
 
-    SPIKED_KERNEL static Real product(const Real* a, const Real* b, std::size_t first, std::size_t end) {
-        Vector sum = Pack::set(0);
-        for (std::size_t i = first; i < end; i += width) sum = Pack::fma(Pack::load(a + i), Pack::load(b + i), sum);
-        return Pack::sum(sum);
-    }
-
     SPIKED_KERNEL static void gather(const Real* reflectors, std::size_t stride, const Real* scales, std::size_t start,
                                      std::size_t count, std::size_t length, Group& those) {
-        those = {};
+        static_assert(group == 4);
         those.first = start / width * width;
         those.end = length;
+        Real scale[group];
         for (std::size_t j = 0; j < group; ++j) {
             const bool there = start + j < count;
             those.y[j] = reflectors + (there ? start + j : start) * stride;
-            const Real scale = there ? scales[start + j] : 0;
-            Real overlaps[group] = {};
-            for (std::size_t i = 0; i < j; ++i) overlaps[i] = product(those.y[i], those.y[j], those.first, length);
-            for (std::size_t i = 0; i < j; ++i) {
-                Real sum = 0;
-                for (std::size_t l = i; l < j; ++l) sum += those.triangle[i][l] * overlaps[l];
-                those.triangle[i][j] = -scale * sum;
-            }
-            those.triangle[j][j] = scale;
-            those.column[j] =
-                Four{those.triangle[0][j], those.triangle[1][j], those.triangle[2][j], those.triangle[3][j]};
+            scale[j] = there ? scales[start + j] : 0;
         }
+        Vector sum[6];
+        for (Vector& some : sum) some = Pack::set(0);
+        for (std::size_t i = those.first; i < length; i += width) {
+            Vector y[group];
+            for (std::size_t j = 0; j < group; ++j) y[j] = Pack::load(those.y[j] + i);
+            for (std::size_t j = 1, at = 0; j < group; ++j)
+                for (std::size_t l = 0; l < j; ++l, ++at) sum[at] = Pack::fma(y[l], y[j], sum[at]);
+        }
+        Real overlap[8];
+        Pack::sums(sum[0], sum[1], sum[2], sum[3], overlap);
+        Pack::sums(sum[4], sum[5], sum[5], sum[5], overlap + 4);
+        Real triangle[group][group] = {};
+        for (std::size_t j = 0, at = 0; j < group; at += j, ++j) {
+            for (std::size_t i = 0; i < j; ++i) {
+                Real product = 0;
+                for (std::size_t l = i; l < j; ++l) product += triangle[i][l] * overlap[at + l];
+                triangle[i][j] = -scale[j] * product;
+            }
+            triangle[j][j] = scale[j];
+        }
+        for (std::size_t j = 0; j < group; ++j)
+            those.column[j] = Four{triangle[0][j], triangle[1][j], triangle[2][j], triangle[3][j]};
     }
 
     /// T times the products of the reflectors with the columns.
     SPIKED_KERNEL static inline __attribute__((always_inline)) void weigh(const Group& those,
                                                                           const Vector (&sum)[group][tile],
-                                                                          Real (&weight)[group][tile]) {
+                                                                          Real (&weight)[tile][group]) {
         static_assert(group == 4);
-        Four of_column[tile];  // entry j: reflector j
         for (std::size_t c = 0; c < tile; ++c) {
             Real overlap[group];
             Pack::sums(sum[0][c], sum[1][c], sum[2][c], sum[3][c], overlap);
-            of_column[c] = overlap[0] * those.column[0];
-            for (std::size_t l = 1; l < group; ++l) of_column[c] += overlap[l] * those.column[l];
+            Four of_column = overlap[0] * those.column[0];
+            for (std::size_t l = 1; l < group; ++l) of_column += overlap[l] * those.column[l];
+            __builtin_memcpy(weight[c], &of_column, sizeof of_column);
         }
-        for (std::size_t j = 0; j < group; ++j)
-            for (std::size_t c = 0; c < tile; ++c) weight[j][c] = of_column[c][j];
     }
 
     SPIKED_KERNEL static void apply(const Group& those, Real* x, std::size_t stride) {
@@ -82,11 +86,11 @@ struct Reflectors {
                 for (std::size_t c = 0; c < tile; ++c) sum[j][c] = Pack::fma(y, column[c], sum[j][c]);
             }
         }
-        Real weight[group][tile];
+        Real weight[tile][group];
         weigh(those, sum, weight);
         Vector by[group][tile];
         for (std::size_t j = 0; j < group; ++j)
-            for (std::size_t c = 0; c < tile; ++c) by[j][c] = Pack::set(weight[j][c]);
+            for (std::size_t c = 0; c < tile; ++c) by[j][c] = Pack::set(weight[c][j]);
         for (std::size_t i = those.first; i < those.end; i += width) {
             Vector column[tile];
             for (std::size_t c = 0; c < tile; ++c) column[c] = Pack::load(x + c * stride + i);
