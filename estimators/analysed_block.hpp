@@ -1,6 +1,8 @@
 #pragma once
 #include <armadillo>
+#include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "estimators/decomposition.hpp"
@@ -8,13 +10,26 @@
 
 namespace spiked::estimators {
 
+/// What blocks are decomposed in. Singular values come in double either way.
+enum class Precision { float32, float64 };
+[[nodiscard]] std::string_view name_of(Precision precision);  ///< float, double
+
 /// A block with what several methods need of it, computed once and only when asked: singular values, leading vectors.
 /// Exactly zero rows and columns are left out of the spectrum, because they would change the shape it is judged by.
+///
+/// Decomposed by BatchDecomposition up to a short side of 1024, beyond it by LAPACK in double. Objects that were made
+/// together share one workspace: they are for one thread.
 class AnalysedBlock {
 public:
     enum class EmptyLines { strip, keep };
 
-    explicit AnalysedBlock(arma::mat block, EmptyLines empty_lines = EmptyLines::strip);
+    explicit AnalysedBlock(arma::mat block, EmptyLines empty_lines = EmptyLines::strip,
+                           Precision precision = Precision::float64);
+    /// The same blocks, the same numbers, found faster: those of one shape are decomposed at once, when the first of
+    /// them is asked.
+    [[nodiscard]] static std::vector<AnalysedBlock> together(std::vector<arma::mat> blocks,
+                                                             EmptyLines empty_lines = EmptyLines::strip,
+                                                             Precision precision = Precision::float64);
 
     [[nodiscard]] const arma::mat& block() const { return block_; }
     /// Shape of what was decomposed.
@@ -40,9 +55,19 @@ public:
 private:
     [[nodiscard]] bool complete() const { return rows_.n_elem == block_.n_rows && columns_.n_elem == block_.n_cols; }
 
+    class Decomposition;
+    struct Place {
+        std::shared_ptr<Decomposition> in;
+        std::size_t at = 0;
+    };
+    struct Unplaced {};
+    AnalysedBlock(Unplaced, arma::mat block, EmptyLines empty_lines);
+    static void decompose_together(std::vector<AnalysedBlock*> blocks, Precision precision);
+
     arma::mat block_;
     arma::uvec rows_;  ///< kept
     arma::uvec columns_;
+    Place place_;
     std::optional<std::vector<double>> values_;
     SingularVectors vectors_;
 };

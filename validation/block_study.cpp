@@ -11,6 +11,7 @@
 #include "theory/base/error.hpp"
 #include "validation/claims.hpp"
 #include "validation/codec_measurement.hpp"
+#include "validation/prepared_blocks.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -67,6 +68,7 @@ struct CellSetup {
 
 struct StudySetup {
     stream::StudySeed seed;
+    estimators::Precision precision;
     std::vector<std::pair<estimators::Method, unsigned>> codecs;
     std::vector<CellSetup> cells;
     RecentDraws draws;
@@ -111,9 +113,8 @@ std::vector<estimators::SpectralMethod> methods_for(const std::vector<NamedEstim
 }
 
 std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell, const sim::SpikedSample& sample,
-                                 std::uint64_t replicate) {
+                                 estimators::AnalysedBlock& block, std::uint64_t replicate) {
     const std::size_t spikes = std::min<std::size_t>(cell.spikes, sample.left.n_cols);
-    estimators::AnalysedBlock block(sample.observed);
     const auto& s = block.singular_values();
     const auto vectors = block.vectors(spikes);
     std::vector<Observation> found;
@@ -195,11 +196,12 @@ void add_predictions(ExperimentCell& cell, const Experiment& experiment, const t
 
 void make_block_experiment(Experiment& experiment, const std::string& kind, std::vector<StudyPoint> points,
                            const std::vector<NamedEstimator>& estimators, const std::vector<NamedCodec>& codecs,
-                           Replicates replicates) {
+                           Replicates replicates, estimators::Precision precision) {
     experiment.kind = kind;
     experiment.methods.push_back({"sample", "sample", "sample", std::nullopt, Json::object()});
     auto study = std::make_shared<StudySetup>();
     study->seed = experiment.seed;
+    study->precision = precision;
     for (const auto& named : estimators)
         experiment.methods.push_back({named.label, "estimator", named.method.name, std::nullopt, params_of(named)});
     for (const auto& codec : codecs)
@@ -229,9 +231,15 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
         experiment.cells.push_back(std::move(cell));
     }
     experiment.science.set("cells", std::move(cells));
-    experiment.worker = [study](std::size_t cell) -> Experiment::Worker {
-        return [study, cell, draw = study->draw(cell)](std::uint64_t replicate) {
-            return measure(*study, study->cells[cell], (*draw)(replicate), replicate);
+    experiment.worker = [study](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
+        const auto draw = study->draw(cell);
+        const CellSetup& at = study->cells[cell];
+        auto samples = std::make_shared<PreparedBlocks<sim::SpikedSample>>(
+            range, study->precision, [draw](std::uint64_t replicate) { return (*draw)(replicate); },
+            [](const sim::SpikedSample& sample) { return sample.observed; });
+        return [study, &at, samples](std::uint64_t replicate) {
+            const auto [sample, block] = samples->get(replicate);
+            return measure(*study, at, *sample, *block, replicate);
         };
     };
     experiment.block = [study](std::size_t cell, std::uint64_t replicate) {

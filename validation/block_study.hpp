@@ -39,6 +39,6 @@ struct Replicates {
 /// Every method sees the same blocks.
 void make_block_experiment(Experiment& experiment, const std::string& kind, std::vector<StudyPoint> points,
                            const std::vector<NamedEstimator>& estimators, const std::vector<NamedCodec>& codecs,
-                           Replicates replicates);
+                           Replicates replicates, estimators::Precision precision);
 
 }  // namespace spiked::validation

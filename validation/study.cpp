@@ -223,7 +223,8 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
                      "run.reps: min and max differ but nothing says when to stop: add for example "
                      "until = [{ metric = \"outlier\", mcse_rel = 0.01 }] to [run]");
     run.refuse("max_time", "give --max-time to spiked run, or stop with Ctrl-C; the same command goes on");
-    run.choice("precision", "double", {"double"});
+    const std::string precision_name = run.choice("precision", "double", {"double", "float"});
+    const auto precision = precision_name == "float" ? estimators::Precision::float32 : estimators::Precision::float64;
     experiment.failure_budget = run.number("failure_budget", 0.01, 0.0, 1.0);
     run.no_other_keys();
 
@@ -284,6 +285,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
                                        {"name", experiment.name},
                                        {"replicates", replicates.most},
                                        {"batch", experiment.batch},
+                                       {"precision", precision_name},
                                        {"raw", static_cast<std::int64_t>(experiment.raw_per_cell)}});
     Json methods = Json::array();
     for (const auto& e : estimators) {
@@ -305,9 +307,10 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     experiment.science.set("false_alarm", experiment.false_alarm);
     if (kind == "kv_dump") {
         plan.quantizer.seed = experiment.seed;
+        plan.precision = precision;
         make_dump_experiment(experiment, plan, codecs);
     } else {
-        make_block_experiment(experiment, kind, std::move(points), estimators, codecs, replicates);
+        make_block_experiment(experiment, kind, std::move(points), estimators, codecs, replicates, precision);
     }
 
     for (std::size_t i = 0; i < experiment.until.size(); ++i) {

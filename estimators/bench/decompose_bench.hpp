@@ -12,7 +12,7 @@ struct DecompositionTimings {
     std::vector<Timing> rows;
     std::string best_route;  ///< through LAPACK
     Json numpy;              ///< what NumPy ran on
-    /// Of each program on the same block: largest relative error of the leading values against LAPACK in double.
+    /// Of each program on the same block: largest error of a leading value against LAPACK in double, over the largest.
     std::vector<Json> errors;
 };
 
