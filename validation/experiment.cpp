@@ -23,7 +23,9 @@ const std::vector<Metric>& metrics() {
             {"shrunk", "singular value", "target", "what replaces the k-th singular value"},
             {"relative_error", "share", "lower", "||S^ - S||_F^2 / ||S||_F^2"},
             {"loss_ratio", "ratio", "lower",
-             "||S^ - S||_F^2 over that of the best values for the observed vectors of the true components"},
+             "||S^ - S||_F^2 over that of the best values for the observed vectors of the true components; other "
+             "vectors, as "
+             "behind a transform, can go below 1"},
             {"relative_l2", "share", "lower", "||X - X^||_F / ||X||_F"},
             {"distortion", "share", "target", "||X - X^||_F^2 / ||X||_F^2"},
             {"linear_gain", "share", "target", "sum of <x_t, x^_t> over sum of |x_t|^2"},
