@@ -76,7 +76,8 @@ std::vector<Line> vector_lines() { return sim::vector_laws(); }
 std::vector<Line> metric_lines() {
     std::vector<Line> lines;
     for (const auto& metric : validation::metrics())
-        lines.push_back({metric.name, metric.definition, {metric.unit, "better: " + metric.better}, ""});
+        lines.push_back(
+            {metric.name, metric.definition, {metric.unit, "better: " + metric.better, "of: " + metric.of}, ""});
     return lines;
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "app/command.hpp"
+#include "app/rehearsal.hpp"
 #include "app/study_run.hpp"
 #include "app/study_texts.hpp"
 #include "reports/export.hpp"
@@ -33,15 +34,6 @@ validation::StudyOverrides read_overrides(const Arguments& arguments) {
             overrides.set.emplace_back(assignment.substr(0, equals), assignment.substr(equals + 1));
         }
     return overrides;
-}
-
-std::string plan_line(const validation::Experiment& experiment, std::size_t threads) {
-    return fmt::format(
-        "plan: {} cells, {} replicates, {} methods, {} checks; seed {} ({}); {} threads; false-alarm rate for "
-        "the whole run {:g}",
-        experiment.cells.size(), experiment.replicates(), experiment.methods.size() - 1, experiment.checks.size(),
-        experiment.seed.text(), experiment.seed_source, threads == 0 ? std::string("all") : std::to_string(threads),
-        experiment.false_alarm);
 }
 
 Json run_json(validation::Database& store, const std::string& path) {
@@ -148,22 +140,7 @@ int run(const Arguments& arguments) {
     }
     check_figures(study.experiment);
     if (arguments.has("--threads")) study.threads = arguments.count("--threads");
-    if (arguments.has("--dry-run")) {
-        const auto& plan = study.experiment;
-        if (arguments.json())
-            print_json(Json::object({{"schema", "spiked.plan/1"},
-                                     {"name", plan.name},
-                                     {"cells", plan.cells.size()},
-                                     {"replicates", plan.replicates()},
-                                     {"methods", plan.methods.size() - 1},
-                                     {"checks", plan.checks.size()},
-                                     {"seed", plan.seed.text()},
-                                     {"science_hash", plan.science_hash()},
-                                     {"store", study.store_path}}));
-        else
-            print_text(plan_line(plan, study.threads) + fmt::format("\nstore {}\nnothing was run\n", study.store_path));
-        return 0;
-    }
+    if (arguments.has("--dry-run")) return rehearse_study(arguments, study);
     return run_into_store(arguments, study);
 }
 
@@ -281,7 +258,7 @@ Command run_command() {
              {"--threads", "N", "0: all of the machine; never changes a number", "", false},
              {"--seed", "HEX|fresh", "instead of the file's", "", false},
              {"--set", "KEY=VALUE", "instead of what the file says, by dotted key", "", true},
-             {"-n,--dry-run", "", "check the file, say what would be run, run nothing", "", false},
+             {"-n,--dry-run", "", "check the file; say what it would take and what its checks could tell", "", false},
              {"--shard", "I/K", "run part I of K into a store of its own; spiked merge joins them", "", false},
              {"--max-time", "TIME", "stop after 90s, 10m, 4h; the same command again goes on", "", false},
              {"--device", "auto|cpu", "where to compute; this version knows no GPU", "auto", false},

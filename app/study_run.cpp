@@ -124,11 +124,15 @@ void remember_command_line(int argc, char** argv) {
 
 const std::string& command_line() { return words_of_process(); }
 
+std::size_t thread_count(std::size_t asked) {
+    return asked == 0 ? std::max(1U, std::thread::hardware_concurrency()) : asked;
+}
+
 int run_study(const Arguments& arguments, const validation::Experiment& experiment, const StudyRun& run,
               const std::function<void(validation::Database&)>& finished) {
     for (const auto& output : {run.report_path, run.junit_path}) keep_apart(output, run.store_path);
     make_folder(run.store_path);
-    const std::size_t threads = run.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : run.threads;
+    const std::size_t threads = thread_count(run.threads);
     validation::Store store(run.store_path, experiment, command_line(), threads, build_json());
     if (store.resumed()) {
         const std::int64_t kept = store.database().integer("SELECT count(*) FROM batch");

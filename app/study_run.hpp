@@ -18,6 +18,9 @@ struct StudyRun {
     validation::BatchExecutor executor = {};  ///< threads when there is none
 };
 
+/// 0: all of the machine.
+[[nodiscard]] std::size_t thread_count(std::size_t asked);
+
 /// Makes or resumes the store, runs, judges, writes the report. SIGINT, SIGTERM and SIGUSR1 finish the batches in
 /// flight and leave a store that the same command takes up again. `finished` is called with the open store before it is
 /// closed. Returns the exit code of the study.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -35,8 +36,30 @@ private:
     BlockDraw draw_;
 };
 
+/// The draws asked for last: a study of many cells holds the bases of a few.
+class RecentDraws {
+public:
+    template <class Make>
+    [[nodiscard]] std::shared_ptr<LazyDraw> get(std::size_t cell, const Make& make) {
+        const std::lock_guard lock(guard_);
+        auto found = std::find_if(kept_.begin(), kept_.end(), [&](const auto& one) { return one.first == cell; });
+        if (found == kept_.end()) {
+            if (kept_.size() == most) kept_.pop_back();
+            found = kept_.emplace(kept_.begin(), cell, make());
+        }
+        std::rotate(kept_.begin(), found, found + 1);
+        return kept_.front().second;
+    }
+
+private:
+    static constexpr std::size_t most = 16;
+    std::mutex guard_;
+    std::vector<std::pair<std::size_t, std::shared_ptr<LazyDraw>>> kept_;
+};
+
 struct CellSetup {
-    std::unique_ptr<LazyDraw> draw;
+    decltype(BlockSource::prepare) prepare;
+    std::string hash;
     std::size_t spikes;
     bool truth;
     std::vector<estimators::SpectralMethod> methods;  ///< of the study's estimators, told the law where they are
@@ -46,6 +69,11 @@ struct StudySetup {
     stream::StudySeed seed;
     std::vector<std::pair<estimators::Method, unsigned>> codecs;
     std::vector<CellSetup> cells;
+    RecentDraws draws;
+
+    [[nodiscard]] std::shared_ptr<LazyDraw> draw(std::size_t cell) {
+        return draws.get(cell, [&] { return std::make_shared<LazyDraw>(cells[cell].prepare, seed, cells[cell].hash); });
+    }
 };
 
 /// By how much the best values for the observed vectors of the true components reduce the squared error.
@@ -82,8 +110,8 @@ std::vector<estimators::SpectralMethod> methods_for(const std::vector<NamedEstim
     return methods;
 }
 
-std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell, std::uint64_t replicate) {
-    const sim::SpikedSample sample = (*cell.draw)(replicate);
+std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell, const sim::SpikedSample& sample,
+                                 std::uint64_t replicate) {
     const std::size_t spikes = std::min<std::size_t>(cell.spikes, sample.left.n_cols);
     estimators::AnalysedBlock block(sample.observed);
     const auto& s = block.singular_values();
@@ -196,16 +224,18 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
             add_predictions(cell, experiment, *source.law, source.strengths);
         }
         cells.push(cell.params);
-        study->cells.push_back({std::make_unique<LazyDraw>(source.prepare, experiment.seed, cell.hash()), source.spikes,
-                                source.truth, methods_for(estimators, source)});
+        study->cells.push_back(
+            {source.prepare, cell.hash(), source.spikes, source.truth, methods_for(estimators, source)});
         experiment.cells.push_back(std::move(cell));
     }
     experiment.science.set("cells", std::move(cells));
     experiment.worker = [study](std::size_t cell) -> Experiment::Worker {
-        return [study, cell](std::uint64_t replicate) { return measure(*study, study->cells[cell], replicate); };
+        return [study, cell, draw = study->draw(cell)](std::uint64_t replicate) {
+            return measure(*study, study->cells[cell], (*draw)(replicate), replicate);
+        };
     };
     experiment.block = [study](std::size_t cell, std::uint64_t replicate) {
-        return (*study->cells[cell].draw)(replicate).observed;
+        return (*study->draw(cell))(replicate).observed;
     };
 }
 

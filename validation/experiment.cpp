@@ -12,35 +12,42 @@ namespace spiked::validation {
 const std::vector<Metric>& metrics() {
     static const std::vector<Metric> table = [] {
         std::vector<Metric> all = {
-            {"outlier", "eigenvalue", "none", "k-th largest eigenvalue of S~ S~^T"},
-            {"overlap.left", "share", "higher", "squared inner product of the k-th true and observed left vector"},
-            {"overlap.right", "share", "higher", "squared inner product of the k-th true and observed right vector"},
-            {"rank", "components", "none", "components a method keeps"},
-            {"rank_over", "share", "lower", "1 where a method keeps more components than there are signals, else 0"},
-            {"rank_right", "share", "higher", "1 where it keeps as many"},
-            {"bulk_edge", "eigenvalue", "target", "estimated upper edge of the noise"},
-            {"strength", "singular value", "target", "estimated strength of component k"},
-            {"shrunk", "singular value", "target", "what replaces the k-th singular value"},
-            {"relative_error", "share", "lower", "||S^ - S||_F^2 / ||S||_F^2"},
+            {"outlier", "eigenvalue", "none", "k-th largest eigenvalue of S~ S~^T", "sample"},
+            {"overlap.left", "share", "higher", "squared inner product of the k-th true and observed left vector",
+             "sample"},
+            {"overlap.right", "share", "higher", "squared inner product of the k-th true and observed right vector",
+             "sample"},
+            {"rank", "components", "none", "components a method keeps", "estimator codec"},
+            {"rank_over", "share", "lower", "1 where a method keeps more components than there are signals, else 0",
+             "estimator"},
+            {"rank_right", "share", "higher", "1 where it keeps as many", "estimator"},
+            {"bulk_edge", "eigenvalue", "target", "estimated upper edge of the noise", "estimator"},
+            {"strength", "singular value", "target", "estimated strength of component k", "estimator"},
+            {"shrunk", "singular value", "target", "what replaces the k-th singular value", "estimator"},
+            {"relative_error", "share", "lower", "||S^ - S||_F^2 / ||S||_F^2", "estimator"},
             {"loss_ratio", "ratio", "lower",
-             "||S^ - S||_F^2 over that of the best values for the observed vectors of the true components; other "
-             "vectors, as "
-             "behind a transform, can go below 1"},
-            {"relative_l2", "share", "lower", "||X - X^||_F / ||X||_F"},
-            {"distortion", "share", "target", "||X - X^||_F^2 / ||X||_F^2"},
-            {"linear_gain", "share", "target", "sum of <x_t, x^_t> over sum of |x_t|^2"},
+             "||S^ - S||_F^2 over that of the best values for the observed vectors of the true components; with "
+             "vectors "
+             "of its own, as behind a transform, a method can go below 1",
+             "estimator"},
+            {"relative_l2", "share", "lower", "||X - X^||_F / ||X||_F", "codec"},
+            {"distortion", "share", "target", "||X - X^||_F^2 / ||X||_F^2", "codec"},
+            {"linear_gain", "share", "target", "sum of <x_t, x^_t> over sum of |x_t|^2", "codec"},
             {"ip_bias", "cosine", "target",
-             "mean over pairs of rows of cos(x_j, x^_t) - cos(x_j, x_t), decoded rows renormalised as in the paper"},
-            {"ip_std", "cosine", "lower", "standard deviation of that over the pairs of a block"},
-            {"ip_bias_plain", "cosine", "target", "mean over pairs of rows of <x_j, x^_t - x_t> / (|x_j| |x_t|)"},
-            {"ip_std_plain", "cosine", "lower", "standard deviation of that over the pairs of a block"},
+             "mean over pairs of rows of cos(x_j, x^_t) - cos(x_j, x_t), decoded rows renormalised as in the paper",
+             "codec"},
+            {"ip_std", "cosine", "lower", "standard deviation of that over the pairs of a block", "codec"},
+            {"ip_bias_plain", "cosine", "target", "mean over pairs of rows of <x_j, x^_t - x_t> / (|x_j| |x_t|)",
+             "codec"},
+            {"ip_std_plain", "cosine", "lower", "standard deviation of that over the pairs of a block", "codec"},
             {"paper_bits", "bits an entry", "lower",
-             "b + r (n + d) b_s / (n d): norms, singular values and codebooks left out"},
-            {"bits_per_entry", "bits an entry", "lower", "all stored bits over all entries, counted from the bytes"},
+             "b + r (n + d) b_s / (n d): norms, singular values and codebooks left out", "codec"},
+            {"bits_per_entry", "bits an entry", "lower", "all stored bits over all entries, counted from the bytes",
+             "codec"},
         };
         for (const auto item : estimators::item_names)
             all.push_back({"bits." + std::string(item), "bits an entry", "none",
-                           "stored bits of the item: " + std::string(item)});
+                           "stored bits of the item: " + std::string(item), "codec"});
         return all;
     }();
     return table;

@@ -17,6 +17,7 @@ struct Metric {
     std::string unit;
     std::string better;  ///< lower | higher | target | none
     std::string definition;
+    std::string of;  ///< kinds of methods that yield it: sample, estimator, codec
 };
 [[nodiscard]] const std::vector<Metric>& metrics();
 /// Position in metrics(). Throws bug.

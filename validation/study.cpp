@@ -173,7 +173,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     }
     apply_overrides(file, overrides);
 
-    Mistakes mistakes(name);
+    Mistakes mistakes(name, overrides.set.empty() ? "" : " (as changed by --set)");
     Study study;
     Experiment& experiment = study.experiment;
     experiment.config_source = text;
@@ -308,6 +308,21 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
         make_dump_experiment(experiment, plan, codecs);
     } else {
         make_block_experiment(experiment, kind, std::move(points), estimators, codecs, replicates);
+    }
+
+    for (std::size_t i = 0; i < experiment.until.size(); ++i) {
+        const Metric& metric = metrics()[experiment.until[i].metric];
+        // What is a sample's needs a known signal.
+        const bool measured =
+            std::any_of(experiment.methods.begin(), experiment.methods.end(), [&](const ExperimentMethod& method) {
+                return metric.of.find(method.kind) != std::string::npos &&
+                       (method.kind != "sample" || (kind != "matrix" && kind != "kv_dump"));
+            });
+        if (!measured)
+            mistakes.add(*file.at_path(fmt::format("run.until[{}]", i)).node(),
+                         fmt::format("nothing in this study measures \"{}\" (it is a metric of: {}): name another "
+                                     "metric, or add such a method",
+                                     metric.name, metric.of));
     }
 
     std::set<std::string> hashes;

@@ -327,7 +327,7 @@ std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const
         }
         if (std::any_of(skip.begin(), skip.end(), [&](const SkipRule& rule) { return rule.matches(factors); }))
             continue;
-        Mistakes here("");
+        Mistakes here("", "");
         auto source = read(at, here);
         StudyPoint point{source.value_or(BlockSource{}), std::move(factors), ""};
         complete(point);

@@ -16,11 +16,13 @@ namespace spiked::validation {
 /// Collects mistakes with their place in the file.
 class Mistakes {
 public:
-    explicit Mistakes(std::string file) : file_(std::move(file)) {}
+    /// `unplaced` stands for what no line of the file holds.
+    Mistakes(std::string file, std::string unplaced) : file_(std::move(file)), unplaced_(std::move(unplaced)) {}
 
     void add(const toml::node& at, const std::string& problem) { add(at.source(), problem); }
     void add(const toml::source_region& at, const std::string& problem) {
-        order_.push_back(fmt::format("{}:{}:{}: {}", file_, at.begin.line, at.begin.column, problem));
+        order_.push_back(at.begin ? fmt::format("{}:{}:{}: {}", file_, at.begin.line, at.begin.column, problem)
+                                  : fmt::format("{}{}: {}", file_, unplaced_, problem));
         if (first_.empty()) first_ = problem;
     }
     void throw_if_any() const {
@@ -37,6 +39,7 @@ public:
 
 private:
     std::string file_;
+    std::string unplaced_;
     std::string first_;
     std::vector<std::string> order_;
 };

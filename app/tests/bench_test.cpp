@@ -2,14 +2,16 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "app/tests/process.hpp"
 #include "estimators/analysed_block.hpp"
+#include "estimators/bench/lapack_routes.hpp"
 #include "estimators/eoptshrink.hpp"
 #include "estimators/scalar_quantizer.hpp"
-#include "validation/bench/numpy_peer.hpp"
 #include "validation/bench/trial.hpp"
+#include "validation/bench/trial_in_numpy.hpp"
 
 namespace spiked::app {
 namespace {
@@ -52,6 +54,58 @@ TEST(BenchCommand, TrialTimesEveryProgramAndSaysWhatItRanOn) {
     const Outcome text = spiked("bench trial --seconds 0.1");
     EXPECT_NE(text.out.find("times as fast as numpy"), std::string::npos) << text.out << text.err;
     EXPECT_NE(text.out.find("OpenBLAS"), std::string::npos);
+}
+
+TEST(BenchCommand, DecomposeTimesEqualWork) {
+    for (const char* precision : {"float", "double"}) {
+        const Outcome found = spiked(std::string("bench decompose --json --seconds 0.1 --rows 40 --cols 64 --vectors 5 "
+                                                 "--precision ") +
+                                     precision);
+        ASSERT_EQ(found.code, 0) << found.err;
+        const Json json = found.json();
+        EXPECT_EQ(*json.find("schema")->string(), "spiked.bench/1");
+        std::map<std::string, double> p10;
+        for (const Json& row : *json.find("rows")->items()) p10[*row.find("what")->string()] = number(row, "p10");
+        for (const char* name :
+             {"spiked", "estimate", "armadillo", "lapack-gesdd", "lapack-best", "numpy", "gemm", "gemm-floor"})
+            EXPECT_GT(p10[name], 0.0) << name;
+        const double n = 40.0;
+        const double m = 64.0;
+        const double products = (4 * m * n * n - 4 * n * n * n / 3 + 2 * (m + n) * n * 5) / (2 * n * n * n);
+        EXPECT_NEAR(p10["gemm-floor"] / p10["gemm"], products, 1e-9);
+        EXPECT_EQ(json.find("errors")->items()->size(), 7U);
+    }
+    EXPECT_EQ(spiked("bench decompose --precision half").code, 2);
+    EXPECT_EQ(spiked("bench decompose --rows 1").code, 2);
+    const Outcome text = spiked("bench decompose --seconds 0.1 --rows 16 --cols 16");
+    EXPECT_NE(text.out.find("times the gemm-floor"), std::string::npos) << text.out << text.err;
+}
+
+template <class Real>
+void expect_routes_decompose(estimators::Shape shape, std::size_t wanted, double accuracy) {
+    arma::arma_rng::set_seed(7);
+    const arma::Mat<Real> block(shape.rows, shape.columns, arma::fill::randn);
+    const arma::Mat<Real> tall = shape.rows >= shape.columns ? block : arma::Mat<Real>(block.t());
+    const arma::vec expected = arma::svd(arma::conv_to<arma::mat>::from(block));
+    for (const auto& name : estimators::lapack_routes()) {
+        const auto route = estimators::lapack_route<Real>(name, shape, wanted);
+        for (int twice = 0; twice < 2; ++twice) route->run(block.memptr());
+        const arma::Mat<Real> u(route->long_vectors().data(), tall.n_rows, wanted);
+        const arma::Mat<Real> v(route->short_vectors().data(), tall.n_cols, wanted);
+        const arma::Col<Real> s(route->values());
+        EXPECT_LT(std::abs(static_cast<double>(s(0)) - expected(0)), accuracy * expected(0)) << name;
+        EXPECT_LT(arma::norm(tall * v - u * arma::diagmat(s.head(wanted)), "fro"), accuracy * expected(0)) << name;
+        const arma::Mat<Real> one(wanted, wanted, arma::fill::eye);
+        EXPECT_LT(arma::norm(u.t() * u - one, "fro"), accuracy) << name;
+        EXPECT_LT(arma::norm(v.t() * v - one, "fro"), accuracy) << name;
+    }
+}
+
+TEST(LapackRoutes, AllDecompose) {
+    for (const auto& shape : {estimators::Shape{64, 64}, {96, 40}, {30, 77}}) {
+        expect_routes_decompose<double>(shape, 6, 1e-11);
+        expect_routes_decompose<float>(shape, 6, 2e-3);
+    }
 }
 
 TEST(BenchCommand, TheReferenceBlasIsNoPeer) {
@@ -128,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(Colourings, TrialReference, testing::Values(Colouring::
 TEST(TrialReference, TheNumPyProgramFindsTheSameInTheSameDraws) {
     const auto setup = validation::trial_setup();
     Trial trial(setup, Colouring::dense);
-    validation::NumpyPeer numpy(setup);
+    validation::TrialInNumpy numpy(setup);
     for (const char* decomposition : {"svd", "eigh"})
         for (std::uint64_t replicate = 0; replicate < 5; ++replicate) {
             const TrialOutcome ours = trial.run(replicate);

@@ -134,7 +134,33 @@ TEST(RunCommand, DuplicatesAndWrongFiguresAreMistakesOfTheFile) {
     says("[[figure]]\nkind = \"estimate-vs-theroy\"\n", "", "", "did you mean \"estimate-vs-theory\"");
     says("[[figure]]\nkind = \"estimate-vs-theory\"\nx = \"signal.strngth\"\n", "", "",
          "did you mean \"signal.strength\"");
-    EXPECT_EQ(*spiked("run study.toml --dry-run --json", in(folder)).json().find("schema")->string(), "spiked.plan/1");
+}
+
+TEST(RunCommand, DryRunSaysWhatAStudyTakesAndKeepsNothing) {
+    const std::string folder = study_folder("dry-run");
+    const Outcome json = spiked("run study.toml --dry-run --json", in(folder));
+    ASSERT_EQ(json.code, 0) << json.err;
+    const Json plan = json.json();
+    EXPECT_EQ(*plan.find("schema")->string(), "spiked.plan/1");
+    for (const char* key : {"seconds", "least_seconds", "memory_bytes", "store_bytes"})
+        EXPECT_GT(number(*plan.find(key)), 0.0) << key;
+    ASSERT_FALSE(plan.find("reach")->items()->empty());
+    EXPECT_NE(spiked("run study.toml --dry-run", in(folder)).out.find("nothing was kept"), std::string::npos);
+    EXPECT_FALSE(fs::exists(folder + "/small.spiked"));
+    EXPECT_FALSE(fs::exists(folder + "/small.html"));
+}
+
+TEST(RunCommand, RefusesAStopRuleAboutWhatNothingMeasures) {
+    const std::string folder = study_folder("silent-rule");
+    std::string text = contents(folder + "/study.toml");
+    const std::string estimator = "[[estimator]]\nname = \"eoptshrink\"\n";
+    text.erase(text.find(estimator), estimator.size());
+    std::ofstream(folder + "/codecs.toml") << text;
+    const Outcome found =
+        spiked("run codecs.toml --dry-run --set 'run.until=[{metric=\"bulk_edge\",mcse_abs=1.0}]'", in(folder));
+    EXPECT_EQ(found.code, 2);
+    EXPECT_NE(found.err.find("nothing in this study measures \"bulk_edge\""), std::string::npos) << found.err;
+    EXPECT_EQ(found.err.find(":0:0"), std::string::npos) << found.err;
 }
 
 TEST(RunCommand, TellsAChangedStudyApart) {

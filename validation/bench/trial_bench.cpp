@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "theory/base/error.hpp"
-#include "validation/bench/numpy_peer.hpp"
+#include "validation/bench/trial_in_numpy.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -26,7 +26,7 @@ TrialTimings time_trials(double seconds) {
     const TrialSetup setup = trial_setup();
     Trial dense(setup, sim::Colouring::dense);
     Trial eigenbasis(setup, sim::Colouring::eigenbasis);
-    NumpyPeer numpy(setup);
+    TrialInNumpy numpy(setup);
 
     TrialTimings result;
     result.numpy = numpy.description();

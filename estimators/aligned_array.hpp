@@ -1,0 +1,31 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <new>
+
+namespace spiked::estimators {
+
+/// Numbers that start at a cache line; zero at first.
+template <class Real>
+class AlignedArray {
+public:
+    static constexpr std::size_t alignment = 64;
+
+    AlignedArray() = default;
+    explicit AlignedArray(std::size_t size) : entries_(new (std::align_val_t{alignment}) Real[size]()), size_(size) {}
+
+    [[nodiscard]] Real* data() { return entries_.get(); }
+    [[nodiscard]] const Real* data() const { return entries_.get(); }
+    [[nodiscard]] std::size_t size() const { return size_; }
+    [[nodiscard]] Real& operator[](std::size_t i) { return entries_[i]; }
+    [[nodiscard]] const Real& operator[](std::size_t i) const { return entries_[i]; }
+
+private:
+    struct Free {
+        void operator()(Real* entries) const { operator delete[](entries, std::align_val_t{alignment}); }
+    };
+    std::unique_ptr<Real[], Free> entries_;
+    std::size_t size_ = 0;
+};
+
+}  // namespace spiked::estimators
