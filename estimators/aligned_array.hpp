@@ -3,6 +3,10 @@
 #include <memory>
 #include <new>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 namespace spiked::estimators {
 
 /// Numbers that start at a cache line; zero at first.
@@ -22,9 +26,12 @@ public:
 
 private:
     struct Free {
-        void operator()(Real* entries) const { operator delete[](entries, std::align_val_t{alignment}); }
+        std::size_t start;
+        void operator()(Real* entries) const { operator delete (entries, std::align_val_t{start}); }
     };
-    std::unique_ptr<Real[], Free> entries_;
+    static constexpr std::size_t large_page = std::size_t{1} << 21;
+
+    std::unique_ptr<Real[], Free> entries_{nullptr, Free{alignment}};
     std::size_t size_ = 0;
 };
 

@@ -75,7 +75,9 @@ public:
           short_side_(shape.short_side()),
           path_(path<Real>(instructions)),
           left_stride_(padded<Real>(long_side_)),
-          right_stride_(padded<Real>(short_side_)),
+          right_stride_(padded<Real>(short_side_ + kernels::reduction_panel - 1)),
+          left_size_(left_stride_ * (short_side_ + kernels::reduction_panel - 1)),
+          right_size_(right_stride_ * short_side_),
           row_work_(2 * left_stride_),
           column_work_(right_stride_),
           bidiagonal_(*path_.kernels, short_side_) {
@@ -115,12 +117,11 @@ public:
         if (shape_.rows < shape_.columns) std::swap(left, right);
         bidiagonal_.vectors(bidiagonal(block), {scaled_values_.data() + block * short_side_, short_side_}, wanted);
         if (left != nullptr)
-            transform_back(bidiagonal_.left(), wanted, left_.data() + block * left_stride_ * short_side_, left_stride_,
+            transform_back(bidiagonal_.left(), wanted, left_.data() + block * left_size_, left_stride_,
                            left_scale_.data() + block * short_side_, short_side_, long_side_, *left);
         if (right != nullptr)
-            transform_back(bidiagonal_.right(), wanted, right_.data() + block * right_stride_ * short_side_,
-                           right_stride_, right_scale_.data() + block * short_side_, short_side_ - 1, short_side_,
-                           *right);
+            transform_back(bidiagonal_.right(), wanted, right_.data() + block * right_size_, right_stride_,
+                           right_scale_.data() + block * short_side_, short_side_ - 1, short_side_, *right);
     }
 
     void check(std::size_t block) const {
@@ -136,8 +137,8 @@ public:
 private:
     void reserve(std::size_t count) {
         if (count <= room_) return;
-        left_ = AlignedArray<Real>(count * left_stride_ * short_side_);
-        right_ = AlignedArray<Real>(count * right_stride_ * short_side_);
+        left_ = AlignedArray<Real>(count * left_size_);
+        right_ = AlignedArray<Real>(count * right_size_);
         left_scale_ = AlignedArray<Real>(count * short_side_);
         right_scale_ = AlignedArray<Real>(count * short_side_);
         diagonal_.resize(count * short_side_);
@@ -155,16 +156,16 @@ private:
                 "block {} of a batch holds NaN or infinity (no decomposition exists): clean the data first", block);
         exponents_[block] = exponent_of<Real>(largest);
         const auto factor = static_cast<Real>(std::ldexp(1.0, exponents_[block]));
-        Real* const left = left_.data() + block * left_stride_ * short_side_;
+        Real* const left = left_.data() + block * left_size_;
         if (shape_.rows < shape_.columns)
             copy_transposed(entries, shape_.rows, shape_.columns, factor, left, left_stride_);
         else
             copy_scaled(entries, shape_.rows, shape_.columns, factor, left, left_stride_);
-        path_.kernels->bidiagonalise(
-            {long_side_, short_side_, left, left_stride_, right_.data() + block * right_stride_ * short_side_,
-             right_stride_, left_scale_.data() + block * short_side_, right_scale_.data() + block * short_side_,
-             diagonal_.data() + block * short_side_, off_diagonal_.data() + block * short_side_, row_work_.data(),
-             column_work_.data()});
+        path_.kernels->bidiagonalise({long_side_, short_side_, left, left_stride_, right_.data() + block * right_size_,
+                                      right_stride_, left_scale_.data() + block * short_side_,
+                                      right_scale_.data() + block * short_side_, diagonal_.data() + block * short_side_,
+                                      off_diagonal_.data() + block * short_side_, row_work_.data(),
+                                      column_work_.data()});
     }
 
     [[nodiscard]] Bidiagonal bidiagonal(std::size_t block) const {
@@ -176,7 +177,7 @@ private:
     void transform_back(const double* vectors, std::size_t wanted, const Real* reflectors, std::size_t stride,
                         const Real* scales, std::size_t count, std::size_t length, arma::Mat<Real>& to) {
         const std::size_t columns = (wanted + kernels::column_tile - 1) / kernels::column_tile * kernels::column_tile;
-        if (vectors_.size() < columns * left_stride_) vectors_ = AlignedArray<Real>(columns * left_stride_);
+        if (vectors_.size() < columns * stride) vectors_ = AlignedArray<Real>(columns * stride);
         for (std::size_t j = 0; j < columns; ++j) {
             Real* const column = vectors_.data() + j * stride;
             const std::size_t filled = j < wanted ? short_side_ : 0;
@@ -192,6 +193,7 @@ private:
     std::size_t long_side_, short_side_;
     Path<Real> path_;
     std::size_t left_stride_, right_stride_;
+    std::size_t left_size_, right_size_;  ///< numbers a block
     std::size_t room_ = 0;
     std::size_t count_ = 0;
     AlignedArray<Real> left_, right_;  ///< reflectors, block after block

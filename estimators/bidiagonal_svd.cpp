@@ -21,10 +21,18 @@ constexpr double epsilon = 0x1p-53;
 constexpr double too_small_for_squares = 1e-3;
 
 /// Vectors of values closer than this share of the largest one are made orthogonal; the others are by themselves.
-constexpr double close = 1e-3;
+constexpr double close = 1e-2;
 
 /// The eigenvectors of plus and minus a value are told apart down to here.
 constexpr double smallest_for_twisted = 1e-9;
+
+/// What may be missed of value times vector, as a share of the largest value, before another round.
+template <class Real>
+constexpr double good_residual = sizeof(Real) == 8 ? 16.0 * epsilon : 1e-10;
+
+/// Smaller entries of a vector would become denormal on the way back, which is slow.
+constexpr double smallest_entry = 1e-30;
+double flushed(double entry) { return std::abs(entry) < smallest_entry ? 0.0 : entry; }
 
 /// Beyond this LAPACK is faster.
 std::size_t most_for_twisted(std::size_t size) { return std::max<std::size_t>(32, size / 4); }
@@ -152,12 +160,13 @@ bool BidiagonalSvd<Real>::twisted(const Bidiagonal& matrix, std::span<const doub
                            left_.data() + first * stride_))
             return false;
     }
-    std::size_t cluster = 0;
+    std::size_t first_close = 0;
     for (std::size_t i = 1; i < wanted; ++i) {
-        if (values[i - 1] - values[i] > close * values[0]) cluster = i;
-        if (cluster == i) continue;
+        while (values[first_close] - values[i] > close * values[0]) ++first_close;
+        if (first_close == i) continue;
         for (AlignedArray<double>* side : {&right_, &left_})
-            if (kernels_.orthogonalise(side->data() + cluster * stride_, stride_, stride_, i + 1 - cluster) < 0.5)
+            if (kernels_.orthogonalise(side->data() + first_close * stride_, stride_, stride_, i + 1 - first_close) <
+                0.5)
                 return false;
     }
     return true;
@@ -179,7 +188,7 @@ bool BidiagonalSvd<Real>::twisted_group(std::span<const double> values, double l
             const double square = right_square[lane] + left_square[lane];
             const double residual = std::abs(miss[lane]) / std::sqrt(square);
             if (!(residual < 1e-13 * largest) && round == 3) return false;
-            if (residual < 8.0 * epsilon * largest) continue;
+            if (residual < good_residual<Real> * largest) continue;
             again = true;
             eigenvalues[lane] += miss[lane] / square;  // Rayleigh's quotient
         }
@@ -192,8 +201,8 @@ bool BidiagonalSvd<Real>::twisted_group(std::span<const double> values, double l
         const double left_scale = 1.0 / std::sqrt(left_square[lane]);
         const double* const entries = vector_work_.data() + lane;
         for (std::size_t i = 0; i < size_; ++i) {
-            right[lane * stride_ + i] = right_scale * entries[2 * i * lanes];
-            left[lane * stride_ + i] = left_scale * entries[(2 * i + 1) * lanes];
+            right[lane * stride_ + i] = flushed(right_scale * entries[2 * i * lanes]);
+            left[lane * stride_ + i] = flushed(left_scale * entries[(2 * i + 1) * lanes]);
         }
     }
     return true;

@@ -14,12 +14,15 @@ inline constexpr std::size_t value_lanes = 16;
 inline constexpr std::size_t vector_lanes = 8;
 /// Reflectors applied together.
 inline constexpr std::size_t reflector_group = 4;
+/// Columns that the reduction takes together: as many zero columns less one follow the block, and as many zero entries
+/// less one follow those of each right reflector.
+inline constexpr std::size_t reduction_panel = 4;
 /// Columns of what reflectors are applied to come in multiples of this.
 inline constexpr std::size_t column_tile = 4;
 
 /// A = H_0 H_1 .. B (G_0 G_1 ..)^T with B upper bidiagonal, rows >= columns, H = I - scale u u^T, G = I - scale v v^T.
-/// `left` holds A, then u_k in column k: its entry k is 1 and those before it 0 from the start of the group of
-/// reflectors on. `right` gets v_k in column k with entry k + 1 equal to 1.
+/// `left` holds A, then u_k in column k, which has zeros before entry k from the start of the group of reflectors on;
+/// `right` gets v_k in column k, which begins at entry k + 1 in the same way.
 template <class Real>
 struct Reduction {
     std::size_t rows, columns;

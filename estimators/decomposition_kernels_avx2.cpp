@@ -15,6 +15,7 @@ namespace {
 struct Avx2Double {
     using Real = double;
     using Vector = __m256d;
+    using Four = __m256d;
     static constexpr std::size_t width = 4;
     static constexpr bool many_registers = false;
 
@@ -37,6 +38,11 @@ struct Avx2Double {
         const __m128d half = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
         return _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)));
     }
+    SPIKED_INLINE void sums(Vector a, Vector b, Vector c, Vector d, Real* to) {
+        const __m256d ab = _mm256_hadd_pd(a, b);
+        const __m256d cd = _mm256_hadd_pd(c, d);
+        _mm256_storeu_pd(to, _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20), _mm256_permute2f128_pd(ab, cd, 0x31)));
+    }
     SPIKED_INLINE Vector from(Vector x, std::size_t count) {
         const __m256i first = _mm256_set1_epi64x(static_cast<long long>(count));
         const __m256i kept = _mm256_cmpgt_epi64(first, _mm256_setr_epi64x(0, 1, 2, 3));
@@ -47,6 +53,7 @@ struct Avx2Double {
 struct Avx2Float {
     using Real = float;
     using Vector = __m256;
+    using Four = __m128;
     static constexpr std::size_t width = 8;
     static constexpr bool many_registers = false;
 
@@ -63,6 +70,10 @@ struct Avx2Float {
         __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
         half = _mm_add_ps(half, _mm_movehl_ps(half, half));
         return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
+    }
+    SPIKED_INLINE void sums(Vector a, Vector b, Vector c, Vector d, Real* to) {
+        const __m256 abcd = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+        _mm_storeu_ps(to, _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1)));
     }
     SPIKED_INLINE Vector from(Vector x, std::size_t count) {
         const __m256i first = _mm256_set1_epi32(static_cast<int>(count));

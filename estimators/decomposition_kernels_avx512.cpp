@@ -15,6 +15,7 @@ namespace {
 struct Avx512Double {
     using Real = double;
     using Vector = __m512d;
+    using Four = __m256d;
     static constexpr std::size_t width = 8;
     static constexpr bool many_registers = true;
 
@@ -39,6 +40,14 @@ struct Avx512Double {
         const __m128d half = _mm_add_pd(_mm256_castpd256_pd128(quarter), _mm256_extractf128_pd(quarter, 1));
         return _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)));
     }
+    SPIKED_INLINE __m256d halved(Vector x) {
+        return _mm256_add_pd(_mm512_maskz_extractf64x4_pd(0xF, x, 0), _mm512_maskz_extractf64x4_pd(0xF, x, 1));
+    }
+    SPIKED_INLINE void sums(Vector a, Vector b, Vector c, Vector d, Real* to) {
+        const __m256d ab = _mm256_hadd_pd(halved(a), halved(b));
+        const __m256d cd = _mm256_hadd_pd(halved(c), halved(d));
+        _mm256_storeu_pd(to, _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20), _mm256_permute2f128_pd(ab, cd, 0x31)));
+    }
     SPIKED_INLINE Vector from(Vector x, std::size_t count) {
         return _mm512_maskz_mov_pd(static_cast<__mmask8>(0xFFU << count), x);
     }
@@ -47,6 +56,7 @@ struct Avx512Double {
 struct Avx512Float {
     using Real = float;
     using Vector = __m512;
+    using Four = __m128;
     static constexpr std::size_t width = 16;
     static constexpr bool many_registers = true;
 
@@ -65,6 +75,13 @@ struct Avx512Float {
         __m128 half = _mm_add_ps(_mm256_castps256_ps128(quarter), _mm256_extractf128_ps(quarter, 1));
         half = _mm_add_ps(half, _mm_movehl_ps(half, half));
         return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
+    }
+    SPIKED_INLINE __m256 halved(Vector x) {
+        return _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xFF, x, 0), _mm512_maskz_extractf32x8_ps(0xFF, x, 1));
+    }
+    SPIKED_INLINE void sums(Vector a, Vector b, Vector c, Vector d, Real* to) {
+        const __m256 abcd = _mm256_hadd_ps(_mm256_hadd_ps(halved(a), halved(b)), _mm256_hadd_ps(halved(c), halved(d)));
+        _mm_storeu_ps(to, _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1)));
     }
     SPIKED_INLINE Vector from(Vector x, std::size_t count) {
         return _mm512_maskz_mov_ps(static_cast<__mmask16>(0xFFFFU << count), x);

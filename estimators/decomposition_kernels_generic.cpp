@@ -10,6 +10,7 @@ template <class Number, class Bits>
 struct Plain {
     using Real = Number;
     using Vector [[gnu::vector_size(16)]] = Number;
+    using Four [[gnu::vector_size(4 * sizeof(Number))]] = Number;
     using Mask [[gnu::vector_size(16)]] = Bits;
     static constexpr std::size_t width = 16 / sizeof(Real);
     static constexpr bool many_registers = false;
@@ -43,6 +44,9 @@ struct Plain {
         Real total = x[0];
         for (std::size_t i = 1; i < width; ++i) total += x[i];
         return total;
+    }
+    SPIKED_INLINE void sums(Vector a, Vector b, Vector c, Vector d, Real* to) {
+        to[0] = sum(a), to[1] = sum(b), to[2] = sum(c), to[3] = sum(d);
     }
     /// x with zeros for the first `count` entries.
     SPIKED_INLINE Vector from(Vector x, std::size_t count) {
