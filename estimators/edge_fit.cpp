@@ -8,10 +8,11 @@
 
 namespace spiked::estimators {
 
-EdgeFit fit_edge(std::span<const double> eigenvalues, std::size_t k, double margin, std::size_t most) {
-    const std::size_t window = 2 * k;
-    if (k == 0 || eigenvalues.size() < window + 1) return {};
-    std::vector<double> weight(window);  // the intercept of least squares is a weighted sum
+namespace {
+
+/// The intercept of least squares through values y_0..y_(2k-1) over (j + 1/2)^(2/3), as a weighted sum of them.
+std::vector<double> intercept_weights(std::size_t window) {
+    std::vector<double> weight(window);
     double x_sum = 0.0;
     double x_square_sum = 0.0;
     for (std::size_t j = 0; j < window; ++j) {
@@ -21,16 +22,33 @@ EdgeFit fit_edge(std::span<const double> eigenvalues, std::size_t k, double marg
     }
     const double count = static_cast<double>(window);
     for (double& x : weight) x = (x_square_sum - x_sum * x) / (count * x_square_sum - x_sum * x_sum);
-    const auto edge_behind = [&](std::size_t rank) {
-        double sum = 0.0;
-        for (std::size_t j = 0; j < window; ++j) sum += weight[j] * eigenvalues[rank + j];
-        return sum;
-    };
+    return weight;
+}
+
+double weighted_sum(const std::vector<double>& weight, std::span<const double> values) {
+    double sum = 0.0;
+    for (std::size_t j = 0; j < weight.size(); ++j) sum += weight[j] * values[j];
+    return sum;
+}
+
+}  // namespace
+
+EdgeFit fit_edge(std::span<const double> eigenvalues, std::size_t k, double margin, std::size_t most) {
+    const std::size_t window = 2 * k;
+    if (k == 0 || eigenvalues.size() < window + 1) return {};
+    const std::vector<double> weight = intercept_weights(window);
     for (std::size_t rank = std::min(most, eigenvalues.size() - window); rank > 0; --rank) {
-        const double edge = edge_behind(rank);
+        const double edge = weighted_sum(weight, eigenvalues.subspan(rank));
         if (eigenvalues[rank - 1] > (1.0 + margin) * edge) return {rank, edge};
     }
-    return {0, edge_behind(0)};
+    return {0, weighted_sum(weight, eigenvalues)};
+}
+
+EdgeFit edge_behind(std::span<const double> eigenvalues, std::size_t k, std::size_t rank) {
+    const std::size_t window = 2 * k;
+    if (k == 0 || eigenvalues.size() < window + 1) return {};
+    rank = std::min(rank, eigenvalues.size() - window);
+    return {rank, weighted_sum(intercept_weights(window), eigenvalues.subspan(rank))};
 }
 
 std::string more_than_bound(std::span<const double> eigenvalues, std::size_t k, double margin, std::size_t bound) {

@@ -20,6 +20,9 @@ struct EdgeFit {
 /// Cost O(k most).
 [[nodiscard]] EdgeFit fit_edge(std::span<const double> eigenvalues, std::size_t k, double margin, std::size_t most);
 
+/// The same line behind a rank that is told, at most what leaves 2k eigenvalues.
+[[nodiscard]] EdgeFit edge_behind(std::span<const double> eigenvalues, std::size_t k, std::size_t rank);
+
 /// A sentence when more components stand out of these eigenvalues than a rule with bound `bound` can see (it then takes
 /// signals for noise and may find none at all); empty otherwise. k and margin as in fit_edge.
 [[nodiscard]] std::string more_than_bound(std::span<const double> eigenvalues, std::size_t k, double margin,

@@ -152,7 +152,8 @@ Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const
     double edge = 0.0;
     std::size_t rank = 0;
     if (options.edge == EdgeRule::fit) {
-        const EdgeFit fit = fit_edge(lambda, k, margin, options.cap.value_or(2 * k));
+        EdgeFit fit = fit_edge(lambda, k, margin, options.cap.value_or(2 * k));
+        if (options.rank) fit = edge_behind(lambda, k, *options.rank);
         rank = fit.rank;
         edge = fit.edge;
     } else {

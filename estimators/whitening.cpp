@@ -69,20 +69,31 @@ WhiteCoordinates whiten_known(AnalysedBlock& block, const KnownNoise& known) {
 
 WhiteCoordinates whiten_estimated(AnalysedBlock& block, bool full) {
     const arma::mat core = block.core();
-    AnalysedBlock inner(core, AnalysedBlock::EmptyLines::keep);
-    const std::vector<double>& s = inner.singular_values();
-    const double unit = s.empty() || s.front() == 0.0 ? 1.0 : s.front();
-    const Shrinkage signal = eoptshrink(s, inner.shape(), EOptShrinkOptions::edge_fit());
-    const arma::mat noise = inner.residual(signal) / unit;
-    const double floor = static_cast<double>(inner.shape().long_side()) * 1e-16;
-    if (noise.is_empty() || arma::abs(noise).max() <= floor)
-        return {core, identity(core.n_rows), identity(core.n_cols), 1.0, "no noise to whiten by"};
+    const auto unchanged = [&] {
+        return WhiteCoordinates{core, identity(core.n_rows), identity(core.n_cols), 1.0, "no noise to whiten by"};
+    };
+    const double unit = core.is_empty() ? 0.0 : arma::abs(core).max();
+    if (!core.is_finite())
+        throw input_error("a block holds NaN or infinity (no variances exist): clean the data first");
+    if (unit == 0.0) return unchanged();
     const double columns = static_cast<double>(core.n_cols);
-    if (!full) {
+    const auto by_variances = [&](const arma::mat& noise) {
         Variances found = diagonal_variances(noise);
         return in_white(core, NoiseCovariance::diagonal(std::move(found.rows)),
                         NoiseCovariance::diagonal(found.columns * columns), unit);
+    };
+    // Uneven noise hides its own signals, so they are looked for where it is even, by the variances found so far.
+    arma::mat noise = core / unit;
+    const double floor = static_cast<double>(block.shape().long_side()) * 1e-15;
+    for (int round = 0; round < 3; ++round) {
+        WhiteCoordinates white = by_variances(noise);
+        AnalysedBlock inner(std::move(white.block), AnalysedBlock::EmptyLines::keep);
+        const Shrinkage signal = eoptshrink(inner.singular_values(), inner.shape(), EOptShrinkOptions::edge_fit());
+        const arma::mat half = white.left.root_times(inner.residual(signal));
+        noise = white.right.root_times(half.t()).t();
+        if (arma::abs(noise).max() <= floor) return unchanged();
     }
+    if (!full) return by_variances(noise);
     NoiseCovariance right = identity(core.n_cols);
     NoiseCovariance left = identity(core.n_rows);
     for (int round = 0; round < 2; ++round) {

@@ -612,9 +612,9 @@ TEST(BadInput, UnwritableOutputIsExitSix) {
         EXPECT_EQ(found.code, 6) << words << ": " << found.err;
         EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), 1) << found.err;
     }
-    const std::string line = "'" SPIKED_BINARY "' list >/dev/full 2>'" + scratch("full") + "'";
+    const std::string line = "'" SPIKED_BINARY "' list >/dev/full 2>'" + scratch("full.err") + "'";
     EXPECT_EQ(WEXITSTATUS(std::system(line.c_str())), 6);
-    EXPECT_NE(contents(scratch("full")).find("standard output"), std::string::npos);
+    EXPECT_NE(contents(scratch("full.err")).find("standard output"), std::string::npos);
 }
 
 TEST(BadInput, RunningOutOfMemoryIsExitSeven) {
