@@ -200,17 +200,22 @@ bool BidiagonalSvd<Real>::twisted_group(std::span<const double> values, double l
         }
         if (!again || round == 3) break;
     }
+    double right_scale[lanes];
+    double left_scale[lanes];
     for (std::size_t lane = 0; lane < values.size(); ++lane) {
         // They are equal unless the vectors of plus and minus the value are mixed.
         if (!(std::abs(right_square[lane] - left_square[lane]) < 1e-3 * right_square[lane])) return false;
-        const double right_scale = 1.0 / std::sqrt(right_square[lane]);
-        const double left_scale = 1.0 / std::sqrt(left_square[lane]);
-        const double* const entries = vector_work_.data() + lane;
-        for (std::size_t i = 0; i < size_; ++i) {
-            right[lane * stride_ + i] = flushed(right_scale * entries[2 * i * lanes]);
-            left[lane * stride_ + i] = flushed(left_scale * entries[(2 * i + 1) * lanes]);
-        }
+        right_scale[lane] = 1.0 / std::sqrt(right_square[lane]);
+        left_scale[lane] = 1.0 / std::sqrt(left_square[lane]);
     }
+    constexpr std::size_t strip = 8;  // rows whose lines stay in cache while lanes take turns
+    for (std::size_t first = 0; first < size_; first += strip)
+        for (std::size_t lane = 0; lane < values.size(); ++lane)
+            for (std::size_t i = first; i < std::min(size_, first + strip); ++i) {
+                const double* const entries = vector_work_.data() + 2 * i * lanes + lane;
+                right[lane * stride_ + i] = flushed(right_scale[lane] * entries[0]);
+                left[lane * stride_ + i] = flushed(left_scale[lane] * entries[lanes]);
+            }
     return true;
 }
 

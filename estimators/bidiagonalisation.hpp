@@ -121,7 +121,7 @@ struct Bidiagonalisation {
     }
 
     /// Of the row r that the right reflector is made of: its square without its head, its product with y. In double,
-    /// because a reflector is as orthogonal as the square of its vector is right.
+    /// because the rounding of many equal terms adds up, and a reflector is as orthogonal as the square is right.
     struct Row {
         FourDoubles squares{}, overlaps{};
     };

@@ -170,7 +170,7 @@ Errors vector_errors(const arma::mat& block, std::span<const double> values, con
 /// The bounds of batch_decomposition.hpp.
 template <class Real>
 Errors bounds(Shape shape) {
-    if (sizeof(Real) == 4) return {1e-6 + 2e-9 * static_cast<double>(shape.long_side()), 1e-6, 5e-6, 5e-6};
+    if (sizeof(Real) == 4) return {1e-6 + 4e-9 * static_cast<double>(shape.long_side()), 1e-6, 5e-6, 5e-6};
     return {1e-12 * static_cast<double>(shape.short_side()), 1e-12, 1e-12, 1e-12};
 }
 
