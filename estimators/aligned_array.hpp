@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -9,14 +10,23 @@
 
 namespace spiked::estimators {
 
-/// Numbers that start at a cache line; zero at first.
+/// Numbers that start at a cache line, many of them in large pages; zero at first.
 template <class Real>
 class AlignedArray {
 public:
     static constexpr std::size_t alignment = 64;
 
     AlignedArray() = default;
-    explicit AlignedArray(std::size_t size) : entries_(new (std::align_val_t{alignment}) Real[size]()), size_(size) {}
+    explicit AlignedArray(std::size_t size) : size_(size) {
+        const std::size_t bytes = size * sizeof(Real);
+        const std::size_t start = bytes < large_page ? alignment : large_page;
+        void* const memory = operator new (bytes, std::align_val_t{start});
+#if defined(__linux__)
+        if (bytes >= large_page) madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+        entries_ = std::unique_ptr<Real[], Free>(static_cast<Real*>(memory), Free{start});
+        std::fill_n(entries_.get(), size, Real(0));
+    }
 
     [[nodiscard]] Real* data() { return entries_.get(); }
     [[nodiscard]] const Real* data() const { return entries_.get(); }

@@ -28,7 +28,12 @@ constexpr double smallest_for_twisted = 1e-9;
 
 /// What may be missed of value times vector, as a share of the largest value, before another round.
 template <class Real>
-constexpr double good_residual = sizeof(Real) == 8 ? 16.0 * epsilon : 1e-10;
+constexpr double good_residual = sizeof(Real) == 8 ? 16.0 * epsilon : 1e-9;
+
+/// The square of an off-diagonal entry that QL drops, as a share of the product of its neighbours: it moves no value by
+/// more than the root of this share.
+template <class Real>
+constexpr double negligible_link = sizeof(Real) == 8 ? epsilon* epsilon : 1e-18;
 
 /// Smaller entries of a vector would become denormal on the way back, which is slow.
 constexpr double smallest_entry = 1e-30;
@@ -53,7 +58,8 @@ BidiagonalSvd<Real>::BidiagonalSvd(const kernels::Kernels<Real>& kernels, std::s
 template <class Real>
 void BidiagonalSvd<Real>::values(std::span<const Bidiagonal> matrices, bool exact_small, double* values) {
     constexpr std::size_t lanes = kernels::value_lanes;
-    kernels::TridiagonalBatch batch{size_, diagonals_.data(), off_diagonals_.data(), eigenvalues_.data(), {}, {}};
+    kernels::TridiagonalBatch batch{
+        size_, negligible_link<Real>, diagonals_.data(), off_diagonals_.data(), eigenvalues_.data(), {}, {}};
     for (std::size_t lane = 0; lane < lanes; ++lane) {
         batch.present[lane] = lane < matrices.size();
         for (std::size_t i = 0; i < size_; ++i) {
@@ -194,17 +200,22 @@ bool BidiagonalSvd<Real>::twisted_group(std::span<const double> values, double l
         }
         if (!again || round == 3) break;
     }
+    double right_scale[lanes];
+    double left_scale[lanes];
     for (std::size_t lane = 0; lane < values.size(); ++lane) {
         // They are equal unless the vectors of plus and minus the value are mixed.
         if (!(std::abs(right_square[lane] - left_square[lane]) < 1e-3 * right_square[lane])) return false;
-        const double right_scale = 1.0 / std::sqrt(right_square[lane]);
-        const double left_scale = 1.0 / std::sqrt(left_square[lane]);
-        const double* const entries = vector_work_.data() + lane;
-        for (std::size_t i = 0; i < size_; ++i) {
-            right[lane * stride_ + i] = flushed(right_scale * entries[2 * i * lanes]);
-            left[lane * stride_ + i] = flushed(left_scale * entries[(2 * i + 1) * lanes]);
-        }
+        right_scale[lane] = 1.0 / std::sqrt(right_square[lane]);
+        left_scale[lane] = 1.0 / std::sqrt(left_square[lane]);
     }
+    constexpr std::size_t strip = 8;  // rows whose lines stay in cache while lanes take turns
+    for (std::size_t first = 0; first < size_; first += strip)
+        for (std::size_t lane = 0; lane < values.size(); ++lane)
+            for (std::size_t i = first; i < std::min(size_, first + strip); ++i) {
+                const double* const entries = vector_work_.data() + 2 * i * lanes + lane;
+                right[lane * stride_ + i] = flushed(right_scale[lane] * entries[0]);
+                left[lane * stride_ + i] = flushed(left_scale[lane] * entries[lanes]);
+            }
     return true;
 }
 

@@ -19,7 +19,6 @@ struct RootFreeQl {
     static constexpr std::size_t width = Pack::width;
     static constexpr std::size_t lanes = value_lanes;
     static constexpr std::size_t vectors = lanes / width;
-    static constexpr double epsilon = 0x1p-53;
     static constexpr double smallest_gamma = 0x1p-230;  ///< its fourth power is still a number
     static constexpr double smallest_square = 0x1p-700;
     static constexpr std::size_t most_sweeps = 12;  ///< a row, on average
@@ -39,7 +38,7 @@ struct RootFreeQl {
             const double here = diagonal[end * lanes];
             if (end + 1 < batch.size) {
                 const double product = __builtin_fabs(here * diagonal[(end + 1) * lanes]);
-                if (off[end * lanes] > epsilon * epsilon * product + state.floor[lane]) break;
+                if (off[end * lanes] > batch.tolerance * product + state.floor[lane]) break;
                 off[end * lanes] = 0.0;
             }
             batch.eigenvalues[lane * batch.size + end] = here;

@@ -21,12 +21,13 @@ struct Bidiagonalisation {
     using Real = typename Pack::Real;
     using Vector = typename Pack::Vector;
     using Four = typename Pack::Four;
+    using FourDoubles [[gnu::vector_size(32)]] = double;
     static constexpr std::size_t width = Pack::width;
     static constexpr std::size_t panel = reduction_panel;
     static constexpr std::size_t most_column_bytes = 512;
 
     /// Squares below this, beside a largest entry of about 1, are as good as zero.
-    static constexpr Real nothing = sizeof(Real) == 8 ? Real(1e-280) : Real(1e-32);
+    static constexpr double nothing = sizeof(Real) == 8 ? 1e-280 : 1e-32;
 
     SPIKED_KERNEL static std::size_t floor(std::size_t i) { return i / width * width; }
 
@@ -34,10 +35,10 @@ struct Bidiagonalisation {
     struct Reflector {
         Real beta, scale;
     };
-    SPIKED_KERNEL static Reflector reflector(Real head, Real tail_square) {
+    SPIKED_KERNEL static Reflector reflector(Real head, double tail_square) {
         if (!(tail_square > nothing)) return {head, 0};
         const double alpha = head;
-        const double square = alpha * alpha + static_cast<double>(tail_square);
+        const double square = alpha * alpha + tail_square;
         const double norm = __builtin_sqrt(square);
         return {static_cast<Real>(alpha >= 0.0 ? -norm : norm),
                 static_cast<Real>(1.0 / (square + __builtin_fabs(alpha) * norm))};
@@ -52,18 +53,18 @@ struct Bidiagonalisation {
         Pack::store(w + i, Pack::from(Pack::load(w + i), head - i) - at_head);
     }
 
-    SPIKED_KERNEL static inline __attribute__((always_inline)) Real total(const Four& parts) {
+    SPIKED_KERNEL static inline __attribute__((always_inline)) double total(const FourDoubles& parts) {
         return (parts[0] + parts[2]) + (parts[1] + parts[3]);
     }
 
-    SPIKED_KERNEL static Real tail_square(const Real* w, std::size_t from, std::size_t end) {
-        Vector sum = Pack::set(0);
+    SPIKED_KERNEL static double tail_square(const Real* w, std::size_t from, std::size_t end) {
+        typename Pack::Squares sum = Pack::no_squares();
         for (std::size_t i = floor(from); i < end; i += width) {
             Vector x = Pack::load(w + i);
             if (i < from) x = Pack::from(x, from - i);
-            sum = Pack::fma(x, x, sum);
+            Pack::add_square(sum, x);
         }
-        return Pack::sum(sum);
+        return Pack::total(sum);
     }
 
     struct Step {
@@ -119,9 +120,10 @@ struct Bidiagonalisation {
         }
     }
 
-    /// Of the row r that the right reflector is made of: its square without its head, its product with y.
+    /// Of the row r that the right reflector is made of: its square without its head, its product with y. In double,
+    /// because the rounding of many equal terms adds up, and a reflector is as orthogonal as the square is right.
     struct Row {
-        Four squares{}, overlaps{};
+        FourDoubles squares{}, overlaps{};
     };
 
     /// A panel's part of y and r.
@@ -133,12 +135,13 @@ struct Bidiagonalisation {
         update_and_project<pending>(step, a, stride, j, reinterpret_cast<Real*>(&x));
         const Four y = step.scale * x;
         const Real* const row = a + step.row;
-        Four r = Four{row[0], row[stride], row[2 * stride], row[3 * stride]} - step.w[step.row] * y;
+        const Four r = Four{row[0], row[stride], row[2 * stride], row[3 * stride]} - step.w[step.row] * y;
         __builtin_memcpy(step.y + j, &y, sizeof y);
         __builtin_memcpy(step.r + j, &r, sizeof r);
-        found.overlaps += y * r;
-        if (j == step.row + 1) r[0] = 0;
-        found.squares += r * r;
+        FourDoubles exact = __builtin_convertvector(r, FourDoubles);
+        found.overlaps += __builtin_convertvector(y, FourDoubles) * exact;
+        if (j == step.row + 1) exact[0] = 0;
+        found.squares += exact * exact;
     }
 
     /// Two panels at a time where both stay in the first cache; their sums are awaited while the next are updated.
@@ -166,14 +169,14 @@ struct Bidiagonalisation {
 
     /// z = scale (q - beta a - overlap w) from entry `from` on (0 before), then a <- a - w y - z head. Returns the
     /// square of what is left of a after entry `from`.
-    SPIKED_KERNEL static Real finish(const Step& step, Real* z, Real* a, Real scale, Real beta, Real overlap, Real head,
-                                     Real y, std::size_t from) {
+    SPIKED_KERNEL static double finish(const Step& step, Real* z, Real* a, Real scale, Real beta, Real overlap,
+                                       Real head, Real y, std::size_t from) {
         const Vector by_q = Pack::set(scale);
         const Vector by_a = Pack::set(scale * beta);
         const Vector by_w = Pack::set(scale * overlap);
         const Vector times_y = Pack::set(y);
         const Vector times_head = Pack::set(head);
-        Vector sum = Pack::set(0);
+        typename Pack::Squares sum = Pack::no_squares();
         for (std::size_t i = floor(from); i < step.end; i += width) {
             const Vector column = Pack::load(a + i);
             const Vector along = Pack::load(step.w + i);
@@ -184,9 +187,9 @@ struct Bidiagonalisation {
             Vector left = Pack::fnma(right, times_head, Pack::fnma(along, times_y, column));
             Pack::store(a + i, left);
             if (i <= from) left = Pack::from(left, from + 1 - i);
-            sum = Pack::fma(left, left, sum);
+            Pack::add_square(sum, left);
         }
-        return Pack::sum(sum);
+        return Pack::total(sum);
     }
 
     SPIKED_KERNEL static void reduce(const Reduction<Real>& block) {
@@ -195,7 +198,7 @@ struct Bidiagonalisation {
         Real* const z = block.row_work;
         Real* const q = block.row_work + block.left_stride;
         for (std::size_t j = 0; j < block.right_stride; ++j) y[j] = 0;
-        Real left_square = tail_square(block.left, 1, block.rows);
+        double left_square = tail_square(block.left, 1, block.rows);
         for (std::size_t k = 0; k < n; ++k) {
             Real* const column = block.left + k * block.left_stride;
             const Reflector left = reflector(column[k], left_square);
@@ -218,8 +221,9 @@ struct Bidiagonalisation {
             form(row, k, k + 1, right.beta);
             block.off_diagonal[k] = right.beta;
             block.right_scale[k] = right.scale;
-            left_square = finish(step, z, column + block.left_stride, right.scale, right.beta,
-                                 total(found.overlaps) - right.beta * y[k + 1], row[k + 1], y[k + 1], k + 1);
+            left_square =
+                finish(step, z, column + block.left_stride, right.scale, right.beta,
+                       static_cast<Real>(total(found.overlaps)) - right.beta * y[k + 1], row[k + 1], y[k + 1], k + 1);
         }
     }
 };

@@ -11,7 +11,7 @@ inline constexpr std::size_t alignment = 64;
 /// Blocks whose singular values are found together, one a lane.
 inline constexpr std::size_t value_lanes = 16;
 /// Singular values whose vectors are found together.
-inline constexpr std::size_t vector_lanes = 8;
+inline constexpr std::size_t vector_lanes = 16;
 /// Reflectors applied together.
 inline constexpr std::size_t reflector_group = 4;
 /// Columns that the reduction takes together: as many zero columns less one follow the block, and as many zero entries
@@ -41,7 +41,9 @@ struct Reduction {
 /// `value_lanes` symmetric tridiagonal matrices side by side: entry i of matrix `lane` at i * value_lanes + lane.
 struct TridiagonalBatch {
     std::size_t size;
-    double* diagonal;              ///< destroyed
+    double tolerance;  ///< square of an off-diagonal entry that counts as zero, as a share of the product of its
+                       ///< neighbours
+    double* diagonal;  ///< destroyed
     double* off_diagonal_squared;  ///< destroyed; the last row is zero
     double* eigenvalues;           ///< out: matrix after matrix, `size` each, in no order
     bool converged[value_lanes];   ///< in: false for matrices that are not there; out

@@ -43,6 +43,10 @@ struct Avx2Double {
         const __m256d cd = _mm256_hadd_pd(c, d);
         _mm256_storeu_pd(to, _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20), _mm256_permute2f128_pd(ab, cd, 0x31)));
     }
+    using Squares = Vector;
+    SPIKED_INLINE Squares no_squares() { return set(0.0); }
+    SPIKED_INLINE void add_square(Squares& to, Vector x) { to = fma(x, x, to); }
+    SPIKED_INLINE double total(const Squares& of) { return sum(of); }
     SPIKED_INLINE Vector from(Vector x, std::size_t count) {
         const __m256i first = _mm256_set1_epi64x(static_cast<long long>(count));
         const __m256i kept = _mm256_cmpgt_epi64(first, _mm256_setr_epi64x(0, 1, 2, 3));
@@ -75,6 +79,16 @@ struct Avx2Float {
         const __m256 abcd = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
         _mm_storeu_ps(to, _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1)));
     }
+    struct Squares {
+        Avx2Double::Vector low, high;
+    };
+    SPIKED_INLINE Squares no_squares() { return {Avx2Double::set(0.0), Avx2Double::set(0.0)}; }
+    SPIKED_INLINE void add_square(Squares& to, Vector x) {
+        const auto low = _mm256_cvtps_pd(_mm256_castps256_ps128(x));
+        const auto high = _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
+        to = {Avx2Double::fma(low, low, to.low), Avx2Double::fma(high, high, to.high)};
+    }
+    SPIKED_INLINE double total(const Squares& of) { return Avx2Double::sum(of.low + of.high); }
     SPIKED_INLINE Vector from(Vector x, std::size_t count) {
         const __m256i first = _mm256_set1_epi32(static_cast<int>(count));
         const __m256i kept = _mm256_cmpgt_epi32(first, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));

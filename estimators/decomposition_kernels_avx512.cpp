@@ -48,6 +48,10 @@ struct Avx512Double {
         const __m256d cd = _mm256_hadd_pd(halved(c), halved(d));
         _mm256_storeu_pd(to, _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20), _mm256_permute2f128_pd(ab, cd, 0x31)));
     }
+    using Squares = Vector;
+    SPIKED_INLINE Squares no_squares() { return set(0.0); }
+    SPIKED_INLINE void add_square(Squares& to, Vector x) { to = fma(x, x, to); }
+    SPIKED_INLINE double total(const Squares& of) { return sum(of); }
     SPIKED_INLINE Vector from(Vector x, std::size_t count) {
         return _mm512_maskz_mov_pd(static_cast<__mmask8>(0xFFU << count), x);
     }
@@ -83,6 +87,16 @@ struct Avx512Float {
         const __m256 abcd = _mm256_hadd_ps(_mm256_hadd_ps(halved(a), halved(b)), _mm256_hadd_ps(halved(c), halved(d)));
         _mm_storeu_ps(to, _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1)));
     }
+    struct Squares {
+        Avx512Double::Vector low, high;
+    };
+    SPIKED_INLINE Squares no_squares() { return {Avx512Double::set(0.0), Avx512Double::set(0.0)}; }
+    SPIKED_INLINE void add_square(Squares& to, Vector x) {
+        const auto low = _mm512_maskz_cvtps_pd(0xFF, _mm512_maskz_extractf32x8_ps(0xFF, x, 0));
+        const auto high = _mm512_maskz_cvtps_pd(0xFF, _mm512_maskz_extractf32x8_ps(0xFF, x, 1));
+        to = {Avx512Double::fma(low, low, to.low), Avx512Double::fma(high, high, to.high)};
+    }
+    SPIKED_INLINE double total(const Squares& of) { return Avx512Double::sum(of.low + of.high); }
     SPIKED_INLINE Vector from(Vector x, std::size_t count) {
         return _mm512_maskz_mov_ps(static_cast<__mmask16>(0xFFFFU << count), x);
     }

@@ -48,6 +48,13 @@ struct Plain {
     SPIKED_INLINE void sums(Vector a, Vector b, Vector c, Vector d, Real* to) {
         to[0] = sum(a), to[1] = sum(b), to[2] = sum(c), to[3] = sum(d);
     }
+    /// A sum of squares in double.
+    using Squares = double;
+    SPIKED_INLINE Squares no_squares() { return 0.0; }
+    SPIKED_INLINE void add_square(Squares& sum, Vector x) {
+        for (std::size_t i = 0; i < width; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    }
+    SPIKED_INLINE double total(const Squares& sum) { return sum; }
     /// x with zeros for the first `count` entries.
     SPIKED_INLINE Vector from(Vector x, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) x[i] = 0;
