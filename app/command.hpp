@@ -81,6 +81,7 @@ void remark(const Arguments& arguments, std::string_view text);
 [[nodiscard]] Command spectrum_command();
 [[nodiscard]] Command quantize_command();
 [[nodiscard]] Command kv_inspect_command();
+[[nodiscard]] Command kv_generate_command();
 [[nodiscard]] Command kv_run_command();
 [[nodiscard]] Command demo_command();
 [[nodiscard]] Command init_command();

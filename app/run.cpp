@@ -26,6 +26,9 @@ namespace fs = std::filesystem;
 validation::StudyOverrides read_overrides(const Arguments& arguments) {
     validation::StudyOverrides overrides;
     overrides.seed = arguments.text("--seed");
+    // Figures are drawn in another room than the study is read in.
+    for (const auto& kind : reports::figure_kinds())
+        overrides.figures.push_back({kind.name, kind.keys, kind.of_dumps, kind.of_blocks});
     if (arguments.has("--set"))
         for (const auto& assignment : arguments.given.at("--set")) {
             const std::size_t equals = assignment.find('=');
@@ -103,29 +106,6 @@ int run_into_store(const Arguments& arguments, const validation::Study& study) {
     });
 }
 
-/// Figures are drawn in another room than the study is read in, so their words are checked where both are known.
-void check_figures(const validation::Experiment& experiment) {
-    std::vector<std::string> kinds;
-    for (const auto& kind : reports::figure_kinds()) kinds.push_back(kind.name);
-    std::vector<std::string> factors;
-    for (const auto& factor : experiment.cells.front().factors) factors.push_back(factor.name);
-    std::vector<std::string> metrics;
-    for (const auto& metric : validation::metrics()) metrics.push_back(metric.name);
-    const auto check = [](const std::string& what, const Json* value, const std::vector<std::string>& legal) {
-        if (value == nullptr) return;
-        const std::vector<Json> all = value->items() != nullptr ? *value->items() : std::vector<Json>{*value};
-        for (const auto& one : all)
-            if (one.string() == nullptr || std::find(legal.begin(), legal.end(), *one.string()) == legal.end())
-                throw usage_error("[[figure]]: {} {} is not possible{}", what, one.text(),
-                                  suggestion(one.string() == nullptr ? "" : *one.string(), legal));
-    };
-    for (const auto& figure : experiment.figures) {
-        check("kind", figure.find("kind"), kinds);
-        check("x", figure.find("x"), factors);
-        check("y", figure.find("y"), metrics);
-    }
-}
-
 int run(const Arguments& arguments) {
     validation::StudyOverrides overrides = read_overrides(arguments);
     validation::Study study = read_study(arguments.positionals.front(), overrides);
@@ -138,7 +118,6 @@ int run(const Arguments& arguments) {
         study.store_path = path;
         study.experiment.seed_source = "generated";
     }
-    check_figures(study.experiment);
     if (arguments.has("--threads")) study.threads = arguments.count("--threads");
     if (arguments.has("--dry-run")) return rehearse_study(arguments, study);
     return run_into_store(arguments, study);

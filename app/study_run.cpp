@@ -112,6 +112,10 @@ void take_stop_requests() {
     for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM}) std::signal(signal, ask_to_stop);
 }
 
+void leave_stop_requests() {
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM}) std::signal(signal, SIG_DFL);
+}
+
 void remember_command_line(int argc, char** argv) {
     std::string& words = words_of_process();
     words = "spiked";

@@ -36,6 +36,8 @@ void run_batches_with(StudyExecutor executor);
 
 /// From now on SIGINT, SIGTERM and SIGUSR1 ask the run to stop instead of ending the process; a second one ends it.
 void take_stop_requests();
+/// From now on they end it.
+void leave_stop_requests();
 
 /// The words of this process, for the store.
 void remember_command_line(int argc, char** argv);

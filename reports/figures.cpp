@@ -16,12 +16,26 @@ using validation::Statement;
 
 const std::vector<FigureKind>& figure_kinds() {
     static const std::vector<FigureKind> kinds = {
-        {"estimate-vs-theory", "metrics y against a factor x with standard errors, and what theory says",
+        {"estimate-vs-theory",
+         "metrics y against a factor x with standard errors, and what theory says",
+         {"x", "y"},
+         false,
+         true,
          estimate_against_theory},
-        {"distortion", "distortion of codecs against their bits, and what theory says", distortion_by_bits},
-        {"frontier", "relative L2 error against stored bits an entry, one line a method", frontier},
-        {"rank-map", "mean rank by layer and head (dump studies)", rank_map},
-        {"head-picture", "singular values, noise law and parts of a block (dump studies)", head_pictures},
+        {"distortion",
+         "distortion of codecs against their bits, and what theory says",
+         {"y"},
+         true,
+         true,
+         distortion_by_bits},
+        {"frontier", "relative L2 error against stored bits an entry, one line a method", {}, true, true, frontier},
+        {"rank-map", "mean rank by layer and head (dump studies)", {"method"}, true, false, rank_map},
+        {"head-picture",
+         "singular values, noise law and parts of a block (dump studies)",
+         {"method", "file", "model", "side", "layer", "head"},
+         true,
+         false,
+         head_pictures},
     };
     return kinds;
 }

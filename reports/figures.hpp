@@ -42,6 +42,9 @@ struct Figure {
 struct FigureKind {
     const char* name;
     const char* summary;
+    std::vector<std::string> keys;  ///< beside kind and title
+    bool of_dumps;
+    bool of_blocks;
     std::vector<Figure> (*make)(validation::Database& store, const Json& spec);
 };
 [[nodiscard]] const std::vector<FigureKind>& figure_kinds();

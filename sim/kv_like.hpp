@@ -216,7 +216,7 @@ struct KvLikeCache {
 
 /// A dump in safetensors with the names and metadata of interface.md section 5: layers.{layer}.key|value|query,
 /// [head, token, dim], model "kv-like", keys post-rope (none without an embedding), attention causal. Query head q
-/// reads key and value head floor(q / queries.heads). Head h of layer l is KvLikeHead(options, seed, "CELL layer l",
+/// reads key and value head floor(q / number of query heads of each). Head h of layer l is KvLikeHead(options, seed, "CELL layer l",
 /// h). Whole or not at all; memory of one layer. Throws usage_error like require_possible and for a type that holds no
 /// blocks, write_error like write_safetensors.
 void write_kv_like(const std::string& path, const KvLikeOptions& options, const KvLikeCache& cache);

@@ -1,9 +1,11 @@
 #include "validation/block_metrics.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "theory/base/error.hpp"
+#include "validation/moments.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -23,16 +25,26 @@ struct Spread {
     double deviation;
 };
 
-/// Mean and standard deviation of the off-diagonal entries in the given rows and columns.
-Spread off_diagonal(const arma::mat& errors) {
-    const double count = static_cast<double>(errors.n_rows) * static_cast<double>(errors.n_rows - 1);
-    if (errors.n_rows < 2) return {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
-    const double mean = (arma::accu(errors) - arma::trace(errors)) / count;
-    double sum = 0.0;
-    for (arma::uword t = 0; t < errors.n_cols; ++t)
-        for (arma::uword j = 0; j < errors.n_rows; ++j)
-            if (j != t) sum += (errors(j, t) - mean) * (errors(j, t) - mean);
-    return {mean, std::sqrt(sum / count)};
+/// Mean and standard deviation of the entries (j, t), j != t, of an n x n matrix that is asked for in columns: of a
+/// long block it would not fit the memory.
+template <class Columns>
+Spread off_diagonal(std::size_t n, const Columns& columns) {
+    constexpr std::size_t at_once = 512;
+    if (n < 2) return {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
+    Moments all;
+    for (std::size_t first = 0; first < n; first += at_once) {
+        const std::size_t last = std::min(n, first + at_once) - 1;
+        const arma::mat errors = columns(first, last);
+        const double count = static_cast<double>(errors.n_cols) * static_cast<double>(n - 1);
+        double sum = arma::accu(errors);
+        for (arma::uword t = 0; t < errors.n_cols; ++t) sum -= errors(first + t, t);
+        Moments part{.count = static_cast<std::uint64_t>(count), .mean = sum / count};
+        for (arma::uword t = 0; t < errors.n_cols; ++t)
+            for (arma::uword j = 0; j < n; ++j)
+                if (j != first + t) part.m2 += (errors(j, t) - part.mean) * (errors(j, t) - part.mean);
+        all.merge(part);
+    }
+    return {all.mean, std::sqrt(all.m2 / static_cast<double>(all.count))};
 }
 
 }  // namespace
@@ -47,11 +59,15 @@ BlockMetrics measure_block(const arma::mat& block, const arma::mat& decoded) {
 
     const arma::uvec rows = arma::find(arma::any(block, 1));
     const arma::mat units = unit_rows(block.rows(rows));
-    const arma::mat gram = units.t() * units;
-    const Spread renormalised = off_diagonal(units.t() * unit_rows(decoded.rows(rows)) - gram);
+    const arma::mat decoded_units = unit_rows(decoded.rows(rows));
+    const Spread renormalised = off_diagonal(units.n_cols, [&](std::size_t first, std::size_t last) -> arma::mat {
+        return units.t() * decoded_units.cols(first, last) - units.t() * units.cols(first, last);
+    });
     arma::mat scaled_error = error.rows(rows).t();
     for (arma::uword t = 0; t < scaled_error.n_cols; ++t) scaled_error.col(t) /= arma::norm(block.row(rows(t)));
-    const Spread plain = off_diagonal(units.t() * scaled_error);
+    const Spread plain = off_diagonal(units.n_cols, [&](std::size_t first, std::size_t last) -> arma::mat {
+        return units.t() * scaled_error.cols(first, last);
+    });
     metrics.ip_bias = renormalised.mean;
     metrics.ip_std = renormalised.deviation;
     metrics.ip_bias_plain = plain.mean;

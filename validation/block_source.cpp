@@ -1,5 +1,6 @@
 #include "validation/block_source.hpp"
 
+#include <algorithm>
 #include <memory>
 
 #include "sim/matrix_file.hpp"
@@ -65,6 +66,19 @@ BlockSource spiked_source(const SpikedPoint& point) {
             "colouring = \"eigenbasis\" needs Gaussian entries (only their law is the same in any basis), "
             "not {}: use dense",
             point.entries);
+    const auto diagonal = [](const sim::CovarianceSpec& spec) {
+        if (!spec.basis.empty()) return spec.basis == "identity" || spec.kind == "identity";
+        for (const auto& kind : sim::covariance_kinds())
+            if (kind.name == spec.kind) return kind.default_basis == "identity";
+        return false;
+    };
+    const bool eigenbasis = point.colouring == sim::Colouring::eigenbasis;
+    source.own_rows = !eigenbasis || diagonal(point.row);
+    source.own_columns = !eigenbasis || diagonal(point.column);
+    if (!std::is_sorted(point.strengths.rbegin(), point.strengths.rend()))
+        throw usage_error(
+            "strengths must not increase (component k is compared with the k-th largest singular value): write them "
+            "largest first");
     source.prepare = [point, entries, left, right, strengths = source.strengths](const stream::StudySeed& seed,
                                                                                  const std::string& cell) {
         const auto model = std::make_shared<const sim::SpikedModel>(

@@ -24,6 +24,9 @@ struct BlockSource {
     std::size_t columns = 0;
     std::size_t spikes = 0;  ///< true components that are measured
     bool truth = true;       ///< whether the clean signal is known
+    /// Whether rows (columns) are those of the model, not coordinates in the eigenbasis of a covariance.
+    bool own_rows = true;
+    bool own_columns = true;
     std::optional<theory::SeparableLaw> law;
     std::vector<SignalStrength> strengths;  ///< absolute; of the law's predictions
     /// The expensive part (bases, projections), made when the first replicate is asked for.

@@ -116,21 +116,23 @@ std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
                                  estimators::AnalysedBlock& block, std::uint64_t replicate) {
     const std::size_t spikes = std::min<std::size_t>(cell.spikes, sample.left.n_cols);
     const auto& s = block.singular_values();
-    const auto vectors = block.vectors(spikes);
+    // A block may have fewer: an all-zero one has none.
+    const std::size_t seen = std::min(spikes, s.size());
+    const auto vectors = block.vectors(seen);
     std::vector<Observation> found;
     const auto add = [&](std::size_t method, std::string_view metric, std::size_t k, double value) {
         found.push_back({method, metric_index(metric), static_cast<int>(k), value});
     };
     for (std::size_t i = 0; i < spikes; ++i) {
-        const double left = arma::dot(vectors.left.col(i), sample.left.col(i));
-        const double right = arma::dot(vectors.right.col(i), sample.right.col(i));
-        add(0, "outlier", i + 1, s[i] * s[i]);
+        const double left = i < seen ? arma::dot(vectors.left.col(i), sample.left.col(i)) : nan;
+        const double right = i < seen ? arma::dot(vectors.right.col(i), sample.right.col(i)) : nan;
+        add(0, "outlier", i + 1, i < seen ? s[i] * s[i] : nan);
         add(0, "overlap.left", i + 1, left * left);
         add(0, "overlap.right", i + 1, right * right);
     }
     std::size_t method = 1;
     const double energy = cell.truth ? arma::accu(arma::square(sample.signal)) : 0.0;
-    const double oracle = energy - oracle_gain(sample, vectors, spikes);
+    const double oracle = energy - oracle_gain(sample, vectors, seen);
     for (const auto& estimator : cell.methods) {
         const auto [shrinkage, signal] =
             cell.truth ? estimator.apply(block) : estimators::SpectralMethod::Applied{estimator.estimate(block), {}};
@@ -162,10 +164,26 @@ std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
     return found;
 }
 
+/// Codecs act on tokens, and some on channels: in the eigenbasis of a covariance there are none.
+void require_own_lines(const BlockSource& source, const NamedCodec& codec) {
+    const bool by_channel = codec.method.quantizer.starts_with("kivi");
+    if (source.own_rows && (source.own_columns || !by_channel)) return;
+    throw usage_error(
+        "colouring = \"eigenbasis\" mixes the {} of a block, on which codec \"{}\" acts: use colouring = \"dense\"",
+        source.own_rows ? "columns" : "rows", codec.label);
+}
+
+/// Whether components of equal strength share what the theory says of one: then it says nothing about each.
+bool tied(const std::vector<SignalStrength>& strengths, std::size_t i) {
+    const auto same = [&](std::size_t j) { return j < strengths.size() && strengths[j].value == strengths[i].value; };
+    return same(i + 1) || (i > 0 && same(i - 1));
+}
+
 void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const std::vector<SignalStrength>& strengths) {
     cell.limits.push_back({"bulk_edge", 0, law.bulk_edge().value});
     for (std::size_t i = 0; i < strengths.size(); ++i) {
         const theory::SpikePrediction spike = law.spike(strengths[i]);
+        if (spike.detectable && tied(strengths, i)) continue;
         const int k = static_cast<int>(i) + 1;
         cell.limits.push_back({"outlier", k, spike.outlier.value});
         cell.limits.push_back({"overlap.left", k, spike.overlap_left.value});
@@ -185,7 +203,8 @@ void add_predictions(ExperimentCell& cell, const Experiment& experiment, const t
             for (std::size_t i = 0; i < count; ++i) {
                 const ClaimPoint at{&law, cell.rows, cell.columns, claim.per_spike ? strengths[i] : SignalStrength{},
                                     method.bits.value_or(0)};
-                if (!claim.applies(at)) continue;
+                if (!claim.applies(at) || (claim.per_spike && law.spike(strengths[i]).detectable && tied(strengths, i)))
+                    continue;
                 cell.predictions.push_back({claim.id, claim.metric, m, claim.per_spike ? static_cast<int>(i) + 1 : 0,
                                             claim.predicted(at), claim.with_fault(at)});
             }
@@ -213,6 +232,7 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
 
     Json cells = Json::array();
     for (auto& [source, factors, label] : points) {
+        for (const auto& codec : codecs) require_own_lines(source, codec);
         ExperimentCell cell;
         cell.label = std::move(label);
         cell.rows = source.rows;

@@ -1,5 +1,7 @@
 #include "validation/codec_measurement.hpp"
 
+#include <limits>
+
 #include "validation/block_metrics.hpp"
 
 namespace spiked::validation {
@@ -22,8 +24,10 @@ void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBloc
     for (std::size_t item = 0; item < estimators::item_count; ++item)
         add("bits." + std::string(estimators::item_names[item]),
             static_cast<double>(encoded.ledger.bits(static_cast<estimators::Item>(item))) / entries);
-    add("relative_l2", found.relative_l2);
-    add("distortion", found.relative_l2 * found.relative_l2);
+    // Of a block of zeros no share can be lost.
+    const double relative_l2 = energy > 0.0 ? found.relative_l2 : std::numeric_limits<double>::quiet_NaN();
+    add("relative_l2", relative_l2);
+    add("distortion", relative_l2 * relative_l2);
     add("linear_gain", arma::dot(original, decoded) / energy);
     add("ip_bias", found.ip_bias);
     add("ip_std", found.ip_std);

@@ -77,6 +77,7 @@ bool holds(double value, std::string_view comparison, double number) {
 bool Check::applies_to(const ExperimentCell& cell) const {
     return std::all_of(where.begin(), where.end(), [&](const Condition& condition) {
         const Factor* factor = cell.factor(condition.factor);
+        if (factor != nullptr && condition.comparison == "is") return factor->text == condition.text;
         if (factor == nullptr || !factor->number) return false;
         return holds(*factor->number, condition.comparison, condition.number);
     });

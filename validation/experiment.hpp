@@ -102,11 +102,12 @@ struct Observation {
 struct Check {
     std::string name;
     std::string claim;
-    /// Factor, comparison (ge, le, gt, lt, eq) and number; all must hold.
+    /// Factor, comparison (ge, le, gt, lt, eq) and number, or `is` and a text; all must hold.
     struct Condition {
         std::string factor;
         std::string comparison;
         double number = 0.0;
+        std::string text = {};
     };
     std::vector<Condition> where;
     double margin_absolute = 0.0;

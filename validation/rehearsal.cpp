@@ -6,15 +6,16 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <chrono>
 #include <cmath>
-#include <limits>
+#include <mutex>
+#include <numeric>
 
 #include "validation/engine.hpp"
+#include "validation/parallel.hpp"
 
 namespace spiked::validation {
 namespace {
 
-constexpr std::size_t rehearsed_replicates = 8;
-constexpr std::size_t rehearsed_batch = 4;  // the first makes the cell ready, the second shows what a replicate costs
+constexpr std::uint64_t rehearsed_replicates = 8;
 
 // Measured on stores of 10^3 .. 10^6 rows; what SQLite takes for a row of these tables hardly depends on the study.
 constexpr double bytes_of_value = 22.0;
@@ -27,16 +28,11 @@ std::uint64_t peak_memory() {
     return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-Experiment shortened(Experiment experiment) {
-    experiment.batch = rehearsed_batch;
-    experiment.until.clear();
-    experiment.raw_per_cell = 0;
-    experiment.failure_budget = 1.0;
-    for (auto& cell : experiment.cells) {
-        cell.replicates = std::min(cell.replicates, rehearsed_replicates);
-        cell.least_replicates = 0;
-    }
-    return experiment;
+/// A replicate costs about this often the same.
+double operations(const ExperimentCell& cell) {
+    const double n = static_cast<double>(cell.rows);
+    const double d = static_cast<double>(cell.columns);
+    return n * d * std::min(n, d);
 }
 
 /// Of a mean over `count` values with that standard deviation.
@@ -62,30 +58,94 @@ std::uint64_t replicates_for(double room, double deviation, double alpha) {
     return static_cast<std::uint64_t>(high);
 }
 
-void forecast_time(Forecast& forecast, const Experiment& experiment, Database& store, std::size_t threads) {
-    Statement cost(store,
-                   "SELECT cell_id, sum(reps), sum(CASE batch WHEN 0 THEN wall_s END), sum(CASE batch WHEN 0 THEN reps "
-                   "END), sum(CASE WHEN batch > 0 THEN wall_s END), sum(CASE WHEN batch > 0 THEN reps END) FROM batch "
-                   "GROUP BY cell_id");
-    while (cost.step()) {
-        const auto& cell = experiment.cells[static_cast<std::size_t>(cost.integer(0)) - 1];
+/// What was seen of a cell, if anything.
+struct Tried {
+    double first = 0.0;  ///< seconds of its first replicate, what it needs before included
+    double each = 0.0;   ///< of one of the others
+    std::uint64_t replicates = 0;
+};
+
+/// The cells in order of size, first one replicate of each, then the others of each; no cell is begun that would take
+/// longer than is left, as the largest before it goes.
+std::vector<Tried> try_cells(const Experiment& experiment, Store& store, std::size_t threads, double seconds) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto left = [&] {
+        return seconds - std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    std::vector<std::size_t> order(experiment.cells.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return operations(experiment.cells[a]) < operations(experiment.cells[b]);
+    });
+    std::vector<Tried> tried(experiment.cells.size());
+    std::mutex guard;
+    double rate = 0.0;  // seconds an operation
+    const auto run = [&](std::size_t c, std::uint64_t first, std::uint64_t count) {
+        {
+            const std::lock_guard lock(guard);
+            const double expected = rate * operations(experiment.cells[c]) * static_cast<double>(count);
+            const bool nothing_yet = rate == 0.0;
+            if (!nothing_yet && (left() <= 0.0 || expected > left())) return;
+        }
+        const Batch batch = run_batch(experiment, {c, static_cast<std::size_t>(first == 0 ? 0 : 1), first, count});
+        const std::lock_guard lock(guard);
+        store.commit(batch);
+        const double each = batch.seconds / static_cast<double>(count);
+        (first == 0 ? tried[c].first : tried[c].each) = each;
+        tried[c].replicates += count;
+        // Small blocks cost more than their operations.
+        rate = each / operations(experiment.cells[c]);
+    };
+    for_each_parallel(order.size(), threads, [&](std::size_t i) { run(order[i], 0, 1); });
+    for_each_parallel(order.size(), threads, [&](std::size_t i) {
+        const std::size_t c = order[i];
+        const std::uint64_t more = std::min<std::uint64_t>(experiment.cells[c].replicates, rehearsed_replicates);
+        if (tried[c].replicates == 1 && more > 1) run(c, 1, more - 1);
+    });
+    return tried;
+}
+
+void forecast_time(Forecast& forecast, const Experiment& experiment, const std::vector<Tried>& tried,
+                   std::size_t threads) {
+    const Tried* largest = nullptr;
+    double operations_of_largest = 0.0;
+    for (std::size_t c = 0; c < tried.size(); ++c) {
+        if (tried[c].replicates == 0) continue;
         ++forecast.cells_tried;
-        forecast.replicates_tried += static_cast<std::uint64_t>(cost.integer(1));
-        const double first = std::isnan(cost.real(2)) ? 0.0 : cost.real(2);
-        const double first_count = std::isnan(cost.real(3)) ? 0.0 : cost.real(3);
-        const double each = cost.is_null(5) ? first / first_count : cost.real(4) / cost.real(5);
+        forecast.replicates_tried += tried[c].replicates;
+        if (operations(experiment.cells[c]) >= operations_of_largest) {
+            largest = &tried[c];
+            operations_of_largest = operations(experiment.cells[c]);
+        }
+    }
+    if (largest == nullptr) return;
+    for (std::size_t c = 0; c < tried.size(); ++c) {
+        const auto& cell = experiment.cells[c];
+        const bool seen = tried[c].replicates > 0;
+        const Tried& like = seen ? tried[c] : *largest;
+        const double scale = seen ? 1.0 : operations(cell) / operations_of_largest;
+        const double each = like.replicates > 1 ? like.each : like.first;
         const auto seconds = [&](std::size_t replicates) {
-            const double all = static_cast<double>(replicates);
-            return std::min(first, first / first_count * all) + each * std::max(0.0, all - first_count);
+            return scale * (like.first + each * static_cast<double>(replicates - 1)) / static_cast<double>(threads);
         };
         forecast.least_seconds += seconds(cell.least());
         forecast.most_seconds += seconds(cell.replicates);
     }
-    if (forecast.cells_tried == 0) return;
-    const double scale = static_cast<double>(experiment.cells.size()) / static_cast<double>(forecast.cells_tried) /
-                         static_cast<double>(threads);
-    forecast.least_seconds *= scale;
-    forecast.most_seconds *= scale;
+}
+
+/// Copies of a block and of what is derived of it that a replicate holds at once; measured 7 to 12.
+constexpr double copies_of_a_block = 12.0;
+
+std::uint64_t forecast_memory(const Experiment& experiment, const std::vector<Tried>& tried, std::size_t threads) {
+    double seen = 0.0;
+    double all = 0.0;
+    for (std::size_t c = 0; c < tried.size(); ++c) {
+        const auto& cell = experiment.cells[c];
+        const double bytes = 8.0 * static_cast<double>(cell.rows) * static_cast<double>(cell.columns);
+        all = std::max(all, bytes);
+        if (tried[c].replicates > 0) seen = std::max(seen, bytes);
+    }
+    return peak_memory() + static_cast<std::uint64_t>(copies_of_a_block * static_cast<double>(threads) * (all - seen));
 }
 
 void forecast_store(Forecast& forecast, const Experiment& experiment, Database& store) {
@@ -146,21 +206,16 @@ void forecast_checks(Forecast& forecast, const Experiment& experiment, Database&
 }  // namespace
 
 Forecast rehearse(const Experiment& experiment, std::size_t threads, double seconds) {
-    const Experiment plan = shortened(experiment);
+    Experiment plan = experiment;
+    plan.until.clear();
+    plan.raw_per_cell = 0;
     Store store(":memory:", plan, "", threads, Json::object());
-    const auto start = std::chrono::steady_clock::now();
-    std::atomic<bool> stop{false};
-    const auto watch = [&](std::size_t, std::size_t) {
-        if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds) stop = true;
-    };
-    (void)run_experiment(plan, store, {.threads = threads, .stop = &stop, .progress = watch});
-
+    const std::vector<Tried> tried = try_cells(plan, store, threads, seconds);
     Forecast forecast;
-    Database& found = store.database();
-    forecast_time(forecast, experiment, found, threads);
-    forecast_store(forecast, experiment, found);
-    forecast_checks(forecast, experiment, found);
-    forecast.memory_bytes = peak_memory();
+    forecast_time(forecast, experiment, tried, threads);
+    forecast_store(forecast, experiment, store.database());
+    forecast_checks(forecast, experiment, store.database());
+    forecast.memory_bytes = forecast_memory(experiment, tried, threads);
     return forecast;
 }
 

@@ -33,9 +33,9 @@ struct Forecast {
     std::vector<CheckForecast> checks;
 };
 
-/// Runs the first replicates of every cell (at most 8) into a store in memory, on `threads` threads, and throws them
-/// away; no cell is begun after `seconds`. Cells that were not reached are taken to be like those that were. Errors of
-/// the blocks are those of a run.
+/// Runs the first replicates of every cell (at most 8, small cells first) into a store in memory, on `threads` threads,
+/// and throws them away; no cell is begun that would end after `seconds`. Cells that were not reached are taken to cost
+/// n d min(n, d) as much as the largest that was. Errors of the blocks are those of a run.
 [[nodiscard]] Forecast rehearse(const Experiment& experiment, std::size_t threads, double seconds);
 
 }  // namespace spiked::validation

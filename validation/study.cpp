@@ -106,14 +106,16 @@ std::vector<std::pair<Check, const toml::table*>> read_checks(Section& root, Mis
             for (const auto& [factor, condition] : *where) {
                 const toml::table* comparisons = condition.as_table();
                 if (comparisons == nullptr) {
-                    if (const auto number = condition.value<double>())
-                        check.where.push_back({std::string(factor.str()), "eq", *number});
+                    if (condition.is_number())
+                        check.where.push_back({std::string(factor.str()), "eq", *condition.value<double>(), ""});
+                    else if (const auto text = condition.value_exact<std::string>())
+                        check.where.push_back({std::string(factor.str()), "is", 0.0, *text});
                     else
-                        mistakes.add(condition, "a condition is a number or a table such as { ge = 1.2 }");
+                        mistakes.add(condition, "a condition is a number, a text or a table such as { ge = 1.2 }");
                     continue;
                 }
                 for (const auto& [comparison, number] : read_comparisons(*comparisons, mistakes))
-                    check.where.push_back({std::string(factor.str()), comparison, number});
+                    check.where.push_back({std::string(factor.str()), comparison, number, ""});
             }
         section.no_other_keys();
         checks.emplace_back(std::move(check), &table);
@@ -154,6 +156,59 @@ StopRule read_stop_rule(const toml::table& table, Mistakes& mistakes) {
     return rule;
 }
 
+std::string no_cell_message(const Check& check, const std::vector<Factor>& factors) {
+    std::vector<std::string> names;
+    for (const auto& factor : factors) names.push_back(factor.name);
+    for (const auto& condition : check.where)
+        if (std::find(names.begin(), names.end(), condition.factor) == names.end())
+            return fmt::format("check \"{}\": no cell has a factor \"{}\"{}", check.name, condition.factor,
+                               suggestion(condition.factor, names));
+    return fmt::format("check \"{}\" matches no cell: mend its \"where\"", check.name);
+}
+
+/// Words of figures; a list of them counts word by word.
+void check_words(const toml::node* node, const std::string& what, const std::vector<std::string>& legal,
+                 Mistakes& mistakes) {
+    const auto check = [&](const toml::node& one) {
+        const auto word = one.value_exact<std::string>();
+        if (!word || std::find(legal.begin(), legal.end(), *word) == legal.end())
+            mistakes.add(one, fmt::format("{} of a [[figure]] is not \"{}\"{}", what, word.value_or(""),
+                                          suggestion(word.value_or(""), legal)));
+    };
+    if (node == nullptr) return;
+    if (const toml::array* list = node->as_array())
+        for (const auto& one : *list) check(one);
+    else
+        check(*node);
+}
+
+void check_figures(const Experiment& experiment, const std::vector<const toml::table*>& tables,
+                   const std::vector<FigureWords>& kinds, Mistakes& mistakes) {
+    if (kinds.empty()) return;
+    std::vector<std::string> names;
+    for (const auto& kind : kinds)
+        if (experiment.kind == "kv_dump" ? kind.of_dumps : kind.of_blocks) names.push_back(kind.kind);
+    std::vector<std::string> factors;
+    for (const auto& factor : experiment.cells.front().factors) factors.push_back(factor.name);
+    std::vector<std::string> metric_names;
+    for (const auto& metric : metrics()) metric_names.push_back(metric.name);
+    for (const toml::table* table : tables) {
+        check_words(table->get("kind"), "kind", names, mistakes);
+        check_words(table->get("x"), "x", factors, mistakes);
+        check_words(table->get("y"), "y", metric_names, mistakes);
+        const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const FigureWords& kind) {
+            return (*table)["kind"].value<std::string>() == kind.kind;
+        });
+        if (found == kinds.end()) continue;
+        std::vector<std::string> keys = {"kind", "title"};
+        keys.insert(keys.end(), found->keys.begin(), found->keys.end());
+        for (const auto& [key, value] : *table)
+            if (std::find(keys.begin(), keys.end(), key.str()) == keys.end())
+                mistakes.add(key.source(), fmt::format("unknown key \"{}\" in a [[figure]] of kind {}{}", key.str(),
+                                                       found->kind, suggestion(key.str(), keys)));
+    }
+}
+
 stream::StudySeed fresh_seed() {
     std::random_device source;
     stream::StudySeed seed;
@@ -192,7 +247,8 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     experiment.name = about.text("name", "study");
     experiment.title = about.text("title", experiment.name);
     const std::string seed = about.text("seed", "");
-    guarded(file, mistakes, [&] {
+    const toml::node* seed_node = about.node("seed");
+    guarded(seed_node == nullptr ? file : *seed_node, mistakes, [&] {
         if (overrides.seed == "fresh" || (overrides.seed.empty() && seed.empty())) {
             experiment.seed = fresh_seed();
             experiment.seed_source = "generated";
@@ -208,7 +264,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     if (const toml::table* reps = run.table("reps")) {
         Section inside(*reps, "run.reps", mistakes);
         constexpr std::size_t most = 1000000000;
-        replicates.least = inside.count("min", 200, 1, most);
+        replicates.least = inside.count("min", std::min<std::size_t>(200, inside.count("max", 200, 1, most)), 1, most);
         replicates.most = inside.count("max", replicates.least, 1, most);
         if (replicates.most < replicates.least)
             mistakes.add(*reps->get("max"), fmt::format("max of reps is {}, below min, {}: swap or raise it",
@@ -235,7 +291,9 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
                    mistakes);
     experiment.false_alarm = budget.number("false_alarm", 1e-6, 1e-300, 0.5);
     budget.no_other_keys();
+    std::vector<const toml::table*> figure_tables;
     each_table(root, "figure", mistakes, [&](const toml::table& table) {
+        figure_tables.push_back(&table);
         Section section(table, "[[figure]]", mistakes);
         section.require("kind", "kind = \"estimate-vs-theory\"");
         if (section.text("kind", "").empty() && table.get("kind") != nullptr)
@@ -272,10 +330,19 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     if (kind == "kv_dump") {
         plan = read_dump_model(*model, mistakes);
         if (sweep != nullptr) mistakes.add(*sweep, "a dump study has no sweep: its cells are the heads");
-        if (codecs.empty()) mistakes.add(*model, "a dump study needs a [[codec]]");
+        if (root.raw().get("codec") == nullptr) mistakes.add(*model, "a dump study needs a [[codec]]");
+        for (const char* key : {"estimator", "check"})
+            if (const toml::node* asked = root.raw().get(key))
+                mistakes.add(*asked, fmt::format("a dump study takes no [[{}]] in this version: name codecs "
+                                                 "(spiked spectrum estimates blocks of a dump)",
+                                                 key));
+        for (const char* key : {"reps", "until"})
+            if (const toml::node* asked = run.raw().get(key))
+                mistakes.add(*asked, fmt::format("a dump study has no {}: its replicates are the blocks", key));
     } else {
         points = read_points(kind, *model, sweep, mistakes);
-        if (estimators.empty() && codecs.empty() && checks.empty())
+        if (root.raw().get("estimator") == nullptr && root.raw().get("codec") == nullptr &&
+            root.raw().get("check") == nullptr)
             mistakes.add(*model, "nothing is asked: add an [[estimator]], a [[codec]] or a [[check]]");
     }
     mistakes.throw_if_any();
@@ -306,12 +373,17 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     if (const toml::node* all = file.get("check")) experiment.science.set("check", json_of(*all));
     experiment.science.set("false_alarm", experiment.false_alarm);
     if (kind == "kv_dump") {
+        // Its errors name files, and are those of unusable input.
         plan.quantizer.seed = experiment.seed;
         plan.precision = precision;
         make_dump_experiment(experiment, plan, codecs);
     } else {
-        make_block_experiment(experiment, kind, std::move(points), estimators, codecs, replicates, precision);
+        guarded(*model, mistakes, [&] {
+            make_block_experiment(experiment, kind, std::move(points), estimators, codecs, replicates, precision);
+        });
+        mistakes.throw_if_any();
     }
+    check_figures(experiment, figure_tables, overrides.figures, mistakes);
 
     for (std::size_t i = 0; i < experiment.until.size(); ++i) {
         const Metric& metric = metrics()[experiment.until[i].metric];
@@ -333,11 +405,6 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
         if (!hashes.insert(cell.hash()).second)
             mistakes.add(sweep == nullptr ? *model : *sweep,
                          fmt::format("two cells are the same ({}): a value stands twice", cell.label));
-    if (kind == "kv_dump")
-        for (const auto& [check, table] : checks)
-            mistakes.add(
-                *table,
-                fmt::format("check \"{}\": claims are about synthetic studies in this version, not dumps", check.name));
     mistakes.throw_if_any();
     for (const auto& [check, table] : checks) {
         bool any = false;
@@ -349,10 +416,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
                 predicted = predicted || (applies && prediction.claim == check.claim);
         }
         if (!any)
-            mistakes.add(
-                *table,
-                fmt::format("check \"{}\" matches no cell: mend its \"where\" (factors are the sweep keys, n and d)",
-                            check.name));
+            mistakes.add(*table, no_cell_message(check, experiment.cells.front().factors));
         else if (!predicted)
             mistakes.add(
                 *table,

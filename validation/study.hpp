@@ -8,9 +8,18 @@
 
 namespace spiked::validation {
 
+/// What may stand in a [[figure]] of one kind.
+struct FigureWords {
+    std::string kind;
+    std::vector<std::string> keys;
+    bool of_dumps = true;   ///< drawn from dump studies
+    bool of_blocks = true;  ///< drawn from all others
+};
+
 struct StudyOverrides {
     std::vector<std::pair<std::string, std::string>> set = {};  ///< dotted key and a TOML value
     std::string seed = {};                                      ///< hex, `fresh`, or empty: the file's
+    std::vector<FigureWords> figures = {};                      ///< the kinds there are; empty: figures are not checked
 };
 
 /// A study file read and checked: what to run, and how, where the how never changes a number.

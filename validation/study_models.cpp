@@ -1,6 +1,7 @@
 #include "validation/study_models.hpp"
 
 #include <functional>
+#include <set>
 #include <sstream>
 
 #include "sim/covariance_spec.hpp"
@@ -111,7 +112,7 @@ std::optional<BlockSource> read_kv_like(const toml::table& model, Mistakes& mist
         noise.scale = inside.number("scale", noise.scale, 0.0, most);
         guarded(*table, mistakes, [&] { noise.entries = sim::EntryLaw::parse(inside.text("entries", "gaussian")); });
         noise.token_correlation = inside.number("token_correlation", noise.token_correlation, -1.0, 1.0);
-        noise.hidden_decay = inside.number("hidden_decay", noise.hidden_decay, -50.0, 50.0);
+        noise.hidden_decay = inside.number("hidden_decay", noise.hidden_decay, 0.0, 100.0);
         inside.no_other_keys();
     }
     if (const toml::table* table = section.table("outliers")) {
@@ -160,6 +161,7 @@ std::optional<BlockSource> read_kv_like(const toml::table& model, Mistakes& mist
 
 std::string node_text(const toml::node& node) {
     if (node.is_floating_point()) return fmt::format("{}", *node.value<double>());
+    if (const auto text = node.value_exact<std::string>()) return *text;
     std::ostringstream text;
     node.visit([&](const auto& concrete) { text << concrete; });
     return text.str();
@@ -304,25 +306,51 @@ std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const
         }
     }
     // The model as written first: copies of it, which the sweep changes, have lost their places in the file.
+    const std::size_t of_model = mistakes.problems().size();
     (void)read(model, mistakes);
+    const std::set<std::string> known(mistakes.problems().begin() + static_cast<std::ptrdiff_t>(of_model),
+                                      mistakes.problems().end());
     std::vector<SkipRule> skip;
     if (const toml::node* rules = sweep_table == nullptr ? nullptr : sweep_table->get("skip")) {
         std::vector<std::string> keys;
         for (const auto& one : sweeps) keys.push_back(one.key);
         skip = read_skip(*rules, keys, mistakes);
     }
+    // What is wrong with a model in which a sweep has put these values, beside what was wrong before.
+    const auto problems_with = [&](const std::vector<std::pair<const Sweep*, const toml::node*>>& values) {
+        toml::table at = model;
+        std::vector<std::string> problems;
+        for (const auto& [sweep, value] : values)
+            if (!put(at, sweep->key, *value)) problems.push_back("it does not lead to a key of [model]");
+        Mistakes here("", "");
+        (void)read(at, here);
+        for (const auto& problem : here.problems())
+            if (!known.contains(problem)) problems.push_back(problem);
+        return problems;
+    };
+    // A value that is wrong by itself is named where it stands.
+    std::set<std::string> told;
+    for (const auto& sweep : sweeps)
+        for (const auto& value : *sweep.values)
+            for (const auto& problem : problems_with({{&sweep, &value}}))
+                if (told.size() < 20 &&
+                    (sweeps.size() == 1 || problem.starts_with("unknown key") ||
+                     problem.starts_with("it does not lead")) &&
+                    told.insert(sweep.key + problem).second)
+                    mistakes.add(value, fmt::format("[sweep] {}: {}", sweep.key, problem));
     if (mistakes.count() > mistakes_before) return {};
     std::vector<StudyPoint> points;
     for (std::size_t c = 0; c < combinations; ++c) {
         toml::table at = model;
         std::vector<Factor> factors;
+        std::vector<std::pair<const Sweep*, const toml::node*>> values;
         std::size_t rest = c;
         for (const auto& sweep : sweeps) {
             const std::size_t index = zip ? c : rest % sweep.values->size();
             if (!zip) rest /= sweep.values->size();
             const toml::node& value = *sweep.values->get(index);
-            if (!put(at, sweep.key, value))
-                mistakes.add(*sweep.values, fmt::format("\"{}\" does not lead to a key of [model]", sweep.key));
+            (void)put(at, sweep.key, value);
+            values.emplace_back(&sweep, &value);
             factors.push_back(factor_of(sweep.key, value));
         }
         if (std::any_of(skip.begin(), skip.end(), [&](const SkipRule& rule) { return rule.matches(factors); }))
@@ -331,9 +359,17 @@ std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const
         auto source = read(at, here);
         StudyPoint point{source.value_or(BlockSource{}), std::move(factors), ""};
         complete(point);
-        if (here.count() > 0) mistakes.add(*sweep_table, fmt::format("[sweep] at {}: {}", point.label, here.first()));
+        if (here.count() > 0) {
+            // Of the values of this point the one that is wrong by itself, if there is one.
+            const toml::node* place = sweep_table;
+            for (const auto& value : values)
+                if (!problems_with({value}).empty()) place = value.second;
+            for (const auto& problem : here.problems())
+                if (told.insert(problem).second)
+                    mistakes.add(*place, fmt::format("[sweep] at {}: {}", point.label, problem));
+        }
         points.push_back(std::move(point));
-        if (mistakes.count() > mistakes_before) break;  // the others would only repeat it
+        if (told.size() >= 20) break;
     }
     if (points.empty() && mistakes.count() == mistakes_before)
         mistakes.add(*sweep_table, "the skip rules leave no cell");
@@ -356,7 +392,16 @@ std::vector<StudyPoint> read_points(const std::string& kind, const toml::table& 
 /// Puts a value at a dotted path of a copy of the model.
 bool put(toml::table& model, const std::string& path, const toml::node& value) {
     toml::table* at = &model;
-    const auto parts = split(path, '.');
+    // Quotes keep a dotted key of a sweep whole: sweep."signal.strength".
+    std::vector<std::string> parts{""};
+    bool quoted = false;
+    for (const char c : path)
+        if (c == '"')
+            quoted = !quoted;
+        else if (c == '.' && !quoted)
+            parts.emplace_back();
+        else
+            parts.back() += c;
     for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
         if (at->get(parts[i]) == nullptr) at->insert(parts[i], toml::table{});
         at = at->get(parts[i])->as_table();

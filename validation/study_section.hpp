@@ -23,7 +23,7 @@ public:
     void add(const toml::source_region& at, const std::string& problem) {
         order_.push_back(at.begin ? fmt::format("{}:{}:{}: {}", file_, at.begin.line, at.begin.column, problem)
                                   : fmt::format("{}{}: {}", file_, unplaced_, problem));
-        if (first_.empty()) first_ = problem;
+        problems_.push_back(problem);
     }
     void throw_if_any() const {
         if (order_.empty()) return;
@@ -34,13 +34,13 @@ public:
         throw Error(ExitCode::usage, text);
     }
     [[nodiscard]] std::size_t count() const { return order_.size(); }
-    /// The first problem, without its place.
-    [[nodiscard]] const std::string& first() const { return first_; }
+    /// The problems without their places.
+    [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
 
 private:
     std::string file_;
     std::string unplaced_;
-    std::string first_;
+    std::vector<std::string> problems_;
     std::vector<std::string> order_;
 };
 

@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+
+#include "app/command.hpp"
+#include "sim/kv_like.hpp"
+#include "theory/base/error.hpp"
+#include "theory/base/names.hpp"
+
+namespace spiked::app {
+namespace {
+
+sim::DType dtype_of(const std::string& name) {
+    const std::vector<std::pair<std::string, sim::DType>> types = {
+        {"f16", sim::DType::f16}, {"bf16", sim::DType::bf16}, {"f32", sim::DType::f32}, {"f64", sim::DType::f64}};
+    std::vector<std::string> names;
+    for (const auto& [known, type] : types) {
+        if (known == name) return type;
+        names.push_back(known);
+    }
+    throw usage_error("--dtype \"{}\" is not possible{}", name, suggestion(name, names));
+}
+
+int run(const Arguments& arguments) {
+    sim::KvLikeOptions options;
+    options.tokens = arguments.count("--tokens");
+    options.head_dim = arguments.count("--head-dim");
+    options.context.rank = arguments.count("--context-rank");
+    options.queries.heads = arguments.count("--query-heads");
+    if (arguments.has("--no-rotary"))
+        options.rotary.reset();
+    else
+        options.rotary->rope.base = arguments.number("--rotary-base");
+    if (arguments.has("--no-sink")) options.sink.reset();
+
+    sim::KvLikeCache cache;
+    cache.layers = arguments.count("--layers");
+    cache.heads = arguments.count("--heads");
+    cache.dtype = dtype_of(arguments.text("--dtype"));
+    cache.seed = stream::StudySeed::parse(arguments.text("--seed"));
+    cache.replicate = arguments.count("--prompt");
+    if (cache.layers == 0 || cache.heads == 0)
+        throw usage_error("a cache of {} layers and {} heads holds nothing: give 1 or more of each", cache.layers,
+                          cache.heads);
+    const std::string& path = arguments.text("--output");
+    sim::write_kv_like(path, options, cache);
+
+    if (arguments.json())
+        print_json(Json::object({{"schema", "spiked.generate/1"},
+                                 {"file", path},
+                                 {"layers", cache.layers},
+                                 {"heads", cache.heads},
+                                 {"query_heads", cache.heads * options.queries.heads},
+                                 {"tokens", options.tokens},
+                                 {"head_dim", options.head_dim},
+                                 {"seed", cache.seed.text()},
+                                 {"prompt", static_cast<std::int64_t>(cache.replicate)},
+                                 {"model", sim::describe(options)}}));
+    else
+        print_text(fmt::format("wrote {}\nnext: spiked kv inspect {}; spiked kv run {}\n", path, path, path));
+    return 0;
+}
+
+}  // namespace
+
+Command kv_generate_command() {
+    const sim::KvLikeOptions options;
+    const sim::KvLikeCache cache;
+    return {"kv generate",
+            "write an attention-like KV cache with known statistics as a dump",
+            {"spiked kv generate -o like.safetensors",
+             "spiked kv generate -o like.safetensors --tokens 4096 --head-dim 128 --layers 4 --heads 8 --prompt 3"},
+            "",
+            0,
+            0,
+            {{"-o,--output", "DUMP.safetensors", "where to write it", "kv-like.safetensors", false},
+             {"--tokens", "T", "of the sequence", std::to_string(options.tokens), false},
+             {"--head-dim", "D", "channels of a head", std::to_string(options.head_dim), false},
+             {"--layers", "L", "each a model of its own", std::to_string(cache.layers), false},
+             {"--heads", "H", "key and value heads of a layer", std::to_string(cache.heads), false},
+             {"--query-heads", "Q", "query heads of each of them", std::to_string(options.queries.heads), false},
+             {"--context-rank", "R", "directions that all tokens share", std::to_string(options.context.rank), false},
+             {"--rotary-base", "B", "of the rotary embedding of keys and queries", "10000", false},
+             {"--no-rotary", "", "leave the rotary embedding out", "", false},
+             {"--no-sink", "", "leave the attention sink out", "", false},
+             {"--dtype", "f16|bf16|f32|f64", "of the numbers in the file", "f16", false},
+             {"--prompt", "P", "another prompt of the same model", "0", false},
+             {"--seed", "HEX", "of the model and its prompts", "0x5eed", false}},
+            run};
+}
+
+}  // namespace spiked::app

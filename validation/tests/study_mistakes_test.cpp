@@ -1,0 +1,126 @@
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "validation/study.hpp"
+#include "validation/tests/fake_study.hpp"
+
+namespace spiked::validation {
+namespace {
+
+/// A whole study but for what stands after [model]'s sizes and at the end.
+std::string study_with(const std::string& model, const std::string& rest = "[[estimator]]\nname = \"eoptshrink\"\n") {
+    return "spiked = 1\n[study]\nname = \"x\"\nseed = \"0x1\"\n[model]\nkind = \"spiked\"\nn = 24\nd = 32\n" + model +
+           "\n" + rest;
+}
+
+std::string refusal(const std::string& text, const StudyOverrides& overrides = {}) {
+    return message_of([&] { (void)parse_study(text, "x.toml", overrides); }, ExitCode::usage);
+}
+
+void expect_part(const std::string& message, const std::string& part) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
+TEST(StudyMistakes, StrengthsComeLargestFirst) {
+    expect_part(refusal(study_with("signal = { strength = [1.8, 3.0] }")), "largest first");
+    EXPECT_NO_THROW((void)parse_study(study_with("signal = { strength = [3.0, 1.8] }"), "x"));
+}
+
+TEST(StudyMistakes, NothingIsClaimedOfComponentsOfOneStrength) {
+    const std::string check = "[[check]]\nclaim = \"overlap.left\"\nmargin = { abs = 0.1 }\n";
+    expect_part(refusal(study_with("signal = { strength = [3.0, 3.0] }", check)), "says nothing");
+    const Study mixed = parse_study(study_with("signal = { strength = [3.0, 3.0, 2.0] }", check), "x");
+    ASSERT_EQ(mixed.experiment.cells.size(), 1U);
+    std::set<int> predicted;
+    for (const auto& one : mixed.experiment.cells[0].predictions)
+        if (one.metric == "overlap.left") predicted.insert(one.k);
+    EXPECT_EQ(predicted, std::set<int>{3});
+}
+
+TEST(StudyMistakes, CodecsNeedRowsOfTheirOwn) {
+    const std::string codec = "[[codec]]\nname = \"tq-mse\"\nbits = [2]\n";
+    const auto noise = [](const std::string& row, const std::string& column) {
+        return "noise = { colouring = \"eigenbasis\", row_cov = { " + row + " }, col_cov = { " + column + " } }";
+    };
+    const std::string ar1 = "kind = \"ar1\", rho = 0.5";
+    const std::string identity = "kind = \"identity\"";
+    const std::string diagonal = "kind = \"exponential\", c = 1.0";
+    const std::string message = refusal(study_with(noise(ar1, identity), codec));
+    expect_part(message, "x.toml:5:1");
+    expect_part(message, "mixes the rows of a block, on which codec \"tq-mse\" acts");
+    for (const auto& [row, column] : {std::pair{identity, ar1}, {diagonal, ar1}, {diagonal, diagonal}})
+        EXPECT_NO_THROW((void)parse_study(study_with(noise(row, column), codec), "x")) << row;
+    EXPECT_NO_THROW((void)parse_study(study_with(noise(ar1, ar1)), "x")) << "estimators see the spectrum only";
+    refusal(study_with(noise("kind = \"exponential\", c = 1.0, basis = \"haar\"", identity), codec));
+}
+
+TEST(StudyMistakes, SweepsAreToldAtTheirValuesAllAtOnce) {
+    const std::string message =
+        refusal(study_with("signal = { strength = 2.0 }",
+                           "[sweep]\n\"signal.strenght\" = [1.0]\n\"noise.rowcov.rho\" = [0.2]\n"
+                           "[[estimator]]\nname = \"svd:1\"\n"));
+    expect_part(message, "x.toml:11:22: [sweep] signal.strenght: unknown key \"strenght\"");
+    expect_part(message, "x.toml:12:23: [sweep] noise.rowcov.rho: unknown key \"rowcov\"");
+    // One value among good ones, under two sweeps.
+    const std::string one = refusal(study_with(
+        "signal = { strength = 2.0 }", "[sweep]\nn = [24, 48]\nd = [32, 1]\n[[estimator]]\nname = \"svd:1\"\n"));
+    expect_part(one, "x.toml:12:10: [sweep] at d=1 n=24");
+}
+
+TEST(StudyMistakes, ASweepCanBeSetByItsQuotedKey) {
+    const Study study =
+        parse_study(study_with("signal = { strength = 2.0 }",
+                               "[sweep]\n\"signal.strength\" = [1.0, 2.0]\n[[estimator]]\nname = \"svd:1\"\n"),
+                    "x", {.set = {{"sweep.\"signal.strength\"", "[2.5, 3.0, 3.5]"}}});
+    EXPECT_EQ(study.experiment.cells.size(), 3U);
+}
+
+TEST(StudyMistakes, ChecksNameFactorsThatThereAre) {
+    const auto check = [](const std::string& where) {
+        return study_with("signal = { strength = 2.0 }",
+                          "[sweep]\n\"noise.entries\" = [\"gaussian\", \"uniform\"]\n"
+                          "[[check]]\nclaim = \"overlap.left\"\nmargin = { abs = 0.1 }\nwhere = { " +
+                              where + " }\n");
+    };
+    expect_part(refusal(check("\"noise.entrie\" = \"gaussian\"")), "did you mean \"noise.entries\"");
+    const Study study = parse_study(check("\"noise.entries\" = \"gaussian\""), "x");
+    EXPECT_TRUE(study.experiment.checks[0].applies_to(study.experiment.cells[0]));
+    EXPECT_FALSE(study.experiment.checks[0].applies_to(study.experiment.cells[1]));
+}
+
+TEST(StudyMistakes, FiguresAreToldWithTheirPlaceAllAtOnce) {
+    const StudyOverrides words{.figures = {{"line", {"x", "y"}, false, true}, {"map", {}, true, false}}};
+    const std::string estimator = "[[estimator]]\nname = \"svd:1\"\n";
+    const std::string message =
+        refusal(study_with("", estimator + "[[figure]]\nkind = \"lin\"\nx = \"m\"\n[[figure]]\nkind = \"line\"\n"
+                                           "y = [\"outlierr\"]\ncolour = 3\n"),
+                words);
+    expect_part(message, "x.toml:13:8: kind of a [[figure]] is not \"lin\"; did you mean \"line\"?");
+    expect_part(message, "x.toml:14:5: x of a [[figure]] is not \"m\"");
+    expect_part(message, "x.toml:17:6: y of a [[figure]] is not \"outlierr\"; did you mean \"outlier\"?");
+    expect_part(message, "x.toml:18:1: unknown key \"colour\"");
+    expect_part(refusal(study_with("", estimator + "[[figure]]\nkind = \"map\"\n"), words), "is not \"map\"");
+}
+
+TEST(StudyMistakes, AWrongNameIsNotAlsoNothing) {
+    const std::string message = refusal(study_with("", "[[estimator]]\nname = \"eoptshrnk\"\n"));
+    expect_part(message, "did you mean \"eoptshrink\"");
+    EXPECT_EQ(message.find("nothing is asked"), std::string::npos) << message;
+    EXPECT_EQ(parse_study(study_with("", "[[estimator]]\nname = \"svd:1\"\n[run]\nreps = { max = 50 }\n"), "x")
+                  .experiment.cells[0]
+                  .replicates,
+              50U);
+}
+
+TEST(StudyMistakes, ADumpStudyTakesCodecsOnly) {
+    const std::string message = refusal(
+        "spiked = 1\n[study]\nname = \"x\"\nseed = \"0x1\"\n[model]\nkind = \"kv_dump\"\nsource = [\"" SPIKED_SOURCE_DIR
+        "/sim/tests/data/rope-lm-cut.safetensors\"]\n[[codec]]\nname = \"tq-mse\"\nbits = [2]\n"
+        "[[estimator]]\nname = \"eoptshrink\"\n[run]\nreps = { min = 3 }\n");
+    expect_part(message, "takes no [[estimator]]");
+    expect_part(message, "has no reps");
+}
+
+}  // namespace
+}  // namespace spiked::validation
