@@ -1,0 +1,48 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "app/tests/process.hpp"
+
+namespace spiked::app {
+namespace {
+
+TEST(KvGenerateCommand, WritesADumpThatOtherCommandsRead) {
+    const std::string dump = scratch("like-1.safetensors");
+    const std::string again = scratch("like-2.safetensors");
+    const std::string words =
+        "kv generate --tokens 96 --head-dim 16 --layers 2 --heads 1 --query-heads 3 --dtype f32 -o '";
+    const Outcome written = spiked(words + dump + "' --json");
+    ASSERT_EQ(written.code, 0) << written.err;
+    EXPECT_EQ(*written.json().find("schema")->string(), "spiked.generate/1");
+    EXPECT_EQ(number(written.json(), "query_heads"), 3);
+    // The same words write the same bytes; another prompt has other tokens.
+    ASSERT_EQ(spiked(words + again + "'").code, 0);
+    EXPECT_TRUE(contents(dump) == contents(again));
+    ASSERT_EQ(spiked(words + again + "' --prompt 1").code, 0);
+    EXPECT_TRUE(contents(dump) != contents(again));
+
+    const Outcome inspected = spiked("kv inspect '" + dump + "' --json");
+    ASSERT_EQ(inspected.code, 0) << inspected.err;
+    const Json inspection = inspected.json();
+    EXPECT_EQ(inspection.find("tensors")->items()->size(), 6U);
+    const Outcome run = spiked("kv run '" + dump + "' --block 32 --bits 2 --method tq-mse,eoptshrink+tq-mse --json");
+    ASSERT_EQ(run.code, 0) << run.err;
+    const Json table = run.json();
+    EXPECT_EQ(table.find("rows")->items()->size(), 4U);
+    for (const Json& row : *table.find("rows")->items()) EXPECT_EQ(number(row, "blocks"), 2 * 3);
+    std::filesystem::remove(dump);
+    std::filesystem::remove(again);
+}
+
+TEST(KvGenerateCommand, RefusesWhatDoesNotFit) {
+    EXPECT_EQ(spiked("kv generate --head-dim 3 -o /tmp/never.safetensors").code, 2);
+    EXPECT_EQ(spiked("kv generate --layers 0 -o /tmp/never.safetensors").code, 2);
+    const Outcome dtype = spiked("kv generate --dtype fp16 -o /tmp/never.safetensors");
+    EXPECT_EQ(dtype.code, 2);
+    EXPECT_NE(dtype.err.find("did you mean \"f16\""), std::string::npos) << dtype.err;
+    EXPECT_EQ(spiked("kv generate --tokens 8 --head-dim 16 -o /nowhere/x.safetensors").code, 6);
+}
+
+}  // namespace
+}  // namespace spiked::app
