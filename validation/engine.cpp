@@ -48,6 +48,12 @@ std::vector<BatchJob> missing_jobs(const Part& part, const std::vector<CellProgr
 
 }  // namespace
 
+bool fails_the_replicate(const Experiment& experiment, const Error& error) {
+    // Words were checked before anything ran, so one that is found wrong now was about this draw.
+    return experiment.kind != "kv_dump" &&
+           (error.code() == ExitCode::unusable_input || error.code() == ExitCode::usage);
+}
+
 Batch run_batch(const Experiment& experiment, const BatchJob& job) {
     const auto start = std::chrono::steady_clock::now();
     Batch batch{.cell = job.cell, .number = job.number, .first = job.first, .count = job.count};
@@ -57,8 +63,7 @@ Batch run_batch(const Experiment& experiment, const BatchJob& job) {
         try {
             observations = worker(r);
         } catch (const Error& error) {
-            // Unusable input of a synthetic replicate is a numerical failure; of a dump it is the user's file.
-            if (error.code() != ExitCode::unusable_input || experiment.kind == "kv_dump") throw;
+            if (!fails_the_replicate(experiment, error)) throw;
             batch.failures.push_back({r, "numerical", error.what()});
             continue;
         }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "theory/base/error.hpp"
 #include "validation/judge.hpp"
 #include "validation/store.hpp"
 
@@ -29,6 +30,10 @@ struct BatchJob {
     std::uint64_t first = 0;
     std::uint64_t count = 0;
 };
+
+/// Whether what a worker threw is the failure of that replicate, to be stored with its reason, and not of the run: a
+/// synthetic block that cannot be drawn or decomposed. What is wrong with a dump is wrong with the user's file.
+[[nodiscard]] bool fails_the_replicate(const Experiment& experiment, const Error& error);
 
 /// Runs one: a pure function of experiment and job, on any process that has read the same study.
 [[nodiscard]] Batch run_batch(const Experiment& experiment, const BatchJob& job);
