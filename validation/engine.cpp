@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <limits>
 #include <mutex>
 
 #include "theory/base/error.hpp"
@@ -73,7 +74,12 @@ Batch run_batch(const Experiment& experiment, const BatchJob& job) {
             if (r < experiment.raw_per_cell) batch.values.push_back({key, r, o.value});
         }
     }
-    for (auto& [key, moments] : batch.moments) moments.missing += batch.failures.size();
+    for (auto& [key, moments] : batch.moments) {
+        moments.missing += batch.failures.size();
+        for (const auto& failure : batch.failures)
+            if (failure.replicate < experiment.raw_per_cell)
+                batch.values.push_back({key, failure.replicate, std::numeric_limits<double>::quiet_NaN()});
+    }
     if (job.first == 0 && experiment.arrays) batch.arrays = experiment.arrays(job.cell);
     batch.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return batch;

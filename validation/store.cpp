@@ -314,7 +314,7 @@ void Store::commit(const Batch& batch, std::optional<CellEnd> end) {
             .bind(2, static_cast<std::int64_t>(f.replicate))
             .bind(3, f.code)
             .bind(4, f.message)
-            .bind(5, fmt::format("cell {}, replicate {} of the seed of this store", batch.cell + 1, f.replicate))
+            .bind(5, fmt::format("spiked replay STORE --cell {} --rep {}", batch.cell + 1, f.replicate))
             .run();
     Statement array(database_, "INSERT INTO array VALUES(?,0,?,?,?)");
     for (const auto& a : batch.arrays) {

@@ -343,6 +343,33 @@ TEST(Engine, ReplicatesWithoutAValueAreCountedWhateverTheBatch) {
     }
 }
 
+TEST(Engine, AFailedReplicateIsKeptAsMissingWithItsReasonAndCommand) {
+    FakeStudy study;
+    study.cells = {{"a", 1.0, 0.3, 0.2}};
+    study.raw = 20;
+    Experiment experiment = study.experiment();
+    // What a draw says is about the draw, also where it blames the words: nothing that runs can be a usage error.
+    experiment.worker = [inner = experiment.worker](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
+        return [worker = inner(cell, range)](std::uint64_t r) {
+            if (r == 3) throw usage_error("this draw cannot be used");
+            return worker(r);
+        };
+    };
+    Store store(":memory:", experiment, "test", 1, Json::object());
+    EXPECT_EQ(run_experiment(experiment, store, {.threads = 1}), RunOutcome::complete);
+    Database& found = store.database();
+    Statement failure(found, "SELECT message, replay FROM failure WHERE rep = 3");
+    ASSERT_TRUE(failure.step());
+    EXPECT_EQ(failure.text(0), "this draw cannot be used");
+    EXPECT_EQ(failure.text(1), "spiked replay STORE --cell 1 --rep 3");
+    EXPECT_GT(found.integer("SELECT count(*) FROM failure WHERE rep < 20"), 2);
+    EXPECT_EQ(found.integer("SELECT count(*) FROM value"), 20 * 7) << "every kept replicate has a row a quantity";
+    EXPECT_EQ(
+        found.integer("SELECT count(*) FROM v_value WHERE value IS NOT NULL AND rep IN (SELECT rep FROM failure)"), 0);
+    EXPECT_EQ(found.integer("SELECT count(*) FROM v_value WHERE rep IN (SELECT rep FROM failure WHERE rep < 20)"),
+              7 * found.integer("SELECT count(*) FROM failure WHERE rep < 20"));
+}
+
 TEST(Shards, AreReadAndRefused) {
     EXPECT_EQ(Shard::parse("2/16").text(), "2/16");
     for (const char* wrong : {"", "2", "0/3", "4/3", "a/3", "1/", "/3", "1/3/5", "-1/3", "1.5/3", "1/ 3"})
