@@ -85,7 +85,10 @@ Database open_store(const std::string& path) {
 }
 
 std::string stored_seed(const std::string& path) {
-    Database database = open_store(path);
+    if (!exists_with_content(path)) return "";
+    Database database(path, Database::Mode::read);
+    if (database.integer("SELECT count(*) FROM sqlite_master") == 0) return "";
+    check_is_store(database);
     Statement study(database, "SELECT seed FROM study");
     return study.step() ? study.text(0) : "";
 }
