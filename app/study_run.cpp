@@ -162,6 +162,7 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
         const std::int64_t kept = store.database().integer("SELECT count(*) FROM batch");
         remark(arguments, fmt::format("resuming {}: {} batches are kept", run.store_path, kept));
     }
+    const std::int64_t batches_before = store.database().integer("SELECT count(*) FROM batch");
     validation::RunOutcome outcome{};
     ExitCode code{};
     std::string status = "stopped";
@@ -192,8 +193,11 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
         }
     });
     if (run.store_path != ":memory:") remark(arguments, fmt::format("data     {}", run.store_path));
-    if (outcome == validation::RunOutcome::stopped)
+    if (outcome == validation::RunOutcome::stopped) {
         remark(arguments, "stopped before the end: run the same command again to go on");
+        if (store.database().integer("SELECT count(*) FROM batch") == batches_before)
+            remark(arguments, "no batch was finished in this time: give it longer, or a smaller run.reps.batch");
+    }
     if (outcome == validation::RunOutcome::part_complete)
         remark(arguments, fmt::format("shard {} is done; spiked merge joins it with the others", run.shard.text()));
     remark_on_stopping(arguments, store.database());

@@ -55,11 +55,12 @@ bool fails_the_replicate(const Experiment& experiment, const Error& error) {
            (error.code() == ExitCode::unusable_input || error.code() == ExitCode::usage);
 }
 
-Batch run_batch(const Experiment& experiment, const BatchJob& job) {
+std::optional<Batch> run_batch(const Experiment& experiment, const BatchJob& job, const std::function<bool()>& halted) {
     const auto start = std::chrono::steady_clock::now();
     Batch batch{.cell = job.cell, .number = job.number, .first = job.first, .count = job.count};
     const Experiment::Worker worker = experiment.worker(job.cell, {job.first, job.count});
     for (std::uint64_t r = job.first; r < job.first + job.count; ++r) {
+        if (halted && halted()) return std::nullopt;
         std::vector<Observation> observations;
         try {
             observations = worker(r);
@@ -128,9 +129,10 @@ RunOutcome run_experiment(const Experiment& experiment, Store& store, const RunO
         else
             for_each_parallel(jobs.size(), options.threads, [&](std::size_t i) {
                 if (halted()) return;
-                const Batch batch = run_batch(experiment, jobs[i]);
+                const auto batch = run_batch(experiment, jobs[i], halted);
+                if (!batch) return;
                 const std::lock_guard lock(guard);
-                finished(batch);
+                finished(*batch);
             });
         jobs = missing_jobs(part, cells, done, total);
     }

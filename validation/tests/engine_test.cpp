@@ -370,6 +370,32 @@ TEST(Engine, AFailedReplicateIsKeptAsMissingWithItsReasonAndCommand) {
               7 * found.integer("SELECT count(*) FROM failure WHERE rep < 20"));
 }
 
+TEST(Engine, AStopGivesUpTheBatchUnderWayAndNothingOfItIsKept) {
+    FakeStudy study;
+    study.cells = {{"a", 1.0, 0.3}};
+    study.most = 3000;
+    study.batch = 1000;
+    const std::string whole = scratch_path("kept-whole");
+    run_into(study.experiment(), whole);
+    std::atomic<bool> stop{false};
+    std::size_t computed = 0;
+    Experiment experiment = study.experiment();
+    experiment.worker = [&, inner = experiment.worker](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
+        return [&, worker = inner(cell, range)](std::uint64_t r) {
+            ++computed;
+            if (r == 1004) stop = true;
+            return worker(r);
+        };
+    };
+    const std::string path = scratch_path("given-up");
+    EXPECT_EQ(run_into(experiment, path, {.threads = 1, .stop = &stop}), RunOutcome::stopped);
+    EXPECT_EQ(computed, 1005U);
+    EXPECT_EQ(open_store(path).integer("SELECT count(*) FROM batch"), 1);
+    EXPECT_EQ(open_store(path).integer("SELECT count(DISTINCT rep) FROM value"), 1000);
+    EXPECT_EQ(run_into(study.experiment(), path, {.threads = 1}), RunOutcome::complete);
+    EXPECT_EQ(science_of(path), science_of(whole));
+}
+
 TEST(Shards, AreReadAndRefused) {
     EXPECT_EQ(Shard::parse("2/16").text(), "2/16");
     for (const char* wrong : {"", "2", "0/3", "4/3", "a/3", "1/", "/3", "1/3/5", "-1/3", "1.5/3", "1/ 3"})
