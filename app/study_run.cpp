@@ -175,6 +175,7 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
                                {.threads = threads,
                                 .stop = &stop_asked,
                                 .progress = [&](std::size_t done, std::size_t total) { display.show(done, total); },
+                                .begun = [&](std::size_t kept) { display.begin(kept); },
                                 .shard = run.shard,
                                 .executor = run.executor});
         }

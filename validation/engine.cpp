@@ -113,6 +113,7 @@ RunOutcome run_experiment(const Experiment& experiment, Store& store, const RunO
     std::size_t done = 0;
     std::size_t total = 0;
     std::vector<BatchJob> jobs = missing_jobs(part, cells, done, total);
+    if (options.begun) options.begun(done);
     while (!jobs.empty() && !halted()) {
         const auto finished = [&](const Batch& batch) {
             CellProgress& cell = cells[batch.cell];

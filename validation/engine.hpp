@@ -51,6 +51,8 @@ struct RunOptions {
     const std::atomic<bool>* stop = nullptr;  ///< when it turns true, batches under way are given up soon
     /// Replicates, never called twice at once. With stop rules the total grows as cells turn out to need more.
     std::function<void(std::size_t done, std::size_t total)> progress;
+    /// Told once, before any work: the replicates that the store holds already.
+    std::function<void(std::size_t kept)> begun = {};
     Shard shard = {};
     BatchExecutor executor = {};  ///< the threads of this process when there is none
 };

@@ -379,6 +379,8 @@ TEST(Engine, AStopGivesUpTheBatchUnderWayAndNothingOfItIsKept) {
     run_into(study.experiment(), whole);
     std::atomic<bool> stop{false};
     std::size_t computed = 0;
+    std::size_t kept = 77;
+    const auto begun = [&](std::size_t held) { kept = held; };
     Experiment experiment = study.experiment();
     experiment.worker = [&, inner = experiment.worker](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
         return [&, worker = inner(cell, range)](std::uint64_t r) {
@@ -388,11 +390,13 @@ TEST(Engine, AStopGivesUpTheBatchUnderWayAndNothingOfItIsKept) {
         };
     };
     const std::string path = scratch_path("given-up");
-    EXPECT_EQ(run_into(experiment, path, {.threads = 1, .stop = &stop}), RunOutcome::stopped);
+    EXPECT_EQ(run_into(experiment, path, {.threads = 1, .stop = &stop, .begun = begun}), RunOutcome::stopped);
     EXPECT_EQ(computed, 1005U);
+    EXPECT_EQ(kept, 0U);
     EXPECT_EQ(open_store(path).integer("SELECT count(*) FROM batch"), 1);
     EXPECT_EQ(open_store(path).integer("SELECT count(DISTINCT rep) FROM value"), 1000);
-    EXPECT_EQ(run_into(study.experiment(), path, {.threads = 1}), RunOutcome::complete);
+    EXPECT_EQ(run_into(study.experiment(), path, {.threads = 1, .begun = begun}), RunOutcome::complete);
+    EXPECT_EQ(kept, 1000U);
     EXPECT_EQ(science_of(path), science_of(whole));
 }
 
