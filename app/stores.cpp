@@ -168,7 +168,8 @@ int replay(const Arguments& arguments) {
                                  {"differing", differing},
                                  {"values", std::move(rows)}}));
     else
-        print_text(table.text() + fmt::format("{} of {} stored values differ\n", differing, compared));
+        print_text(table.text() + (compared > 0 ? fmt::format("{} of {} stored values differ\n", differing, compared)
+                                                : "the store keeps no value of this replicate: nothing to compare\n"));
     return static_cast<int>(differing > 0 ? ExitCode::check_failed : ExitCode::fine);
 }
 

@@ -139,11 +139,7 @@ void take_stop_requests() {
 void remember_command_line(int argc, char** argv) {
     std::string& words = words_of_process();
     words = "spiked";
-    for (int i = 1; i < argc; ++i) {
-        const std::string word = argv[i];
-        const bool plain = !word.empty() && word.find_first_of(" '\"\\$*?;&|<>()[]{}") == std::string::npos;
-        words += plain ? " " + word : " '" + word + "'";
-    }
+    for (int i = 1; i < argc; ++i) words += " " + shell_word(argv[i]);
 }
 
 const std::string& command_line() { return words_of_process(); }
