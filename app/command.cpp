@@ -190,6 +190,13 @@ std::string without_control_characters(std::string_view text) {
     return plain;
 }
 
+std::string shell_word(const std::string& word) {
+    if (!word.empty() && word.find_first_of(" \t\n'\"\\$`*?;&|<>()[]{}~#!") == std::string::npos) return word;
+    std::string quoted = "'";
+    for (const char letter : word) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
+    return quoted + "'";
+}
+
 void print_text(std::string_view text) {
     errno = 0;
     const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();

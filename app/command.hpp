@@ -66,6 +66,9 @@ struct Command {
 /// Text of a user or a file as a terminal may show it; lines stay lines.
 [[nodiscard]] std::string without_control_characters(std::string_view text);
 
+/// A word as a shell takes it: in quotes where it needs them.
+[[nodiscard]] std::string shell_word(const std::string& word);
+
 /// Writes to standard output and makes sure it arrived. Throws write_error.
 void print_text(std::string_view text);
 void print_json(const Json& document);

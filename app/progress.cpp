@@ -19,7 +19,7 @@ ProgressDisplay::~ProgressDisplay() {
 }
 
 void ProgressDisplay::show(std::size_t done, std::size_t total) {
-    if (mode_ == Mode::none || total == 0) return;
+    if (mode_ == Mode::none || done <= kept_) return;
     const auto now = Clock::now();
     const auto since = now - last_;
     if (mode_ == Mode::bar ? (drawn_ && done < total && since < std::chrono::milliseconds(100))
@@ -28,7 +28,7 @@ void ProgressDisplay::show(std::size_t done, std::size_t total) {
     last_ = now;
     const double elapsed = std::chrono::duration<double>(now - start_).count();
     const double share = static_cast<double>(done) / static_cast<double>(total);
-    const double left = share > 0.0 ? elapsed * (1.0 - share) / share : 0.0;
+    const double left = elapsed * static_cast<double>(total - done) / static_cast<double>(done - kept_);
     if (mode_ == Mode::bar) {
         const std::size_t cells = static_cast<std::size_t>(20.0 * share);
         std::string bar;

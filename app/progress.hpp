@@ -15,6 +15,8 @@ public:
     ProgressDisplay(const ProgressDisplay&) = delete;
     ProgressDisplay& operator=(const ProgressDisplay&) = delete;
 
+    /// What was done before the start says nothing about the time left.
+    void begin(std::size_t kept) { kept_ = kept; }
     /// Not thread-safe: call it under the caller's lock.
     void show(std::size_t done, std::size_t total);
 
@@ -25,6 +27,7 @@ private:
     Clock::time_point start_ = Clock::now();
     Clock::time_point last_ = start_;
     bool drawn_ = false;
+    std::size_t kept_ = 0;
 };
 
 }  // namespace spiked::app

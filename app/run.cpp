@@ -107,16 +107,31 @@ int run_into_store(const Arguments& arguments, const validation::Study& study) {
 }
 
 int run(const Arguments& arguments) {
+    const std::string& file = arguments.positionals.front();
+    if (fs::is_directory(file)) throw usage_error("{}: is a folder, not a study file: name the .toml file in it", file);
     validation::StudyOverrides overrides = read_overrides(arguments);
-    validation::Study study = read_study(arguments.positionals.front(), overrides);
+    validation::Study study = read_study(file, overrides);
     if (arguments.has("--output")) study.store_path = arguments.text("--output");
     // A drawn seed is drawn once: a store that is there already has it.
-    if (study.experiment.seed_source == "generated" && fs::exists(study.store_path)) {
+    if (study.experiment.seed_source == "generated") {
         const std::string path = study.store_path;
-        overrides.seed = validation::stored_seed(path);
-        study = read_study(arguments.positionals.front(), overrides);
-        study.store_path = path;
-        study.experiment.seed_source = "generated";
+        const std::string stored = fs::exists(path) ? validation::stored_seed(path) : "";
+        if (!stored.empty() && overrides.seed == "fresh" && !arguments.has("--dry-run"))
+            throw usage_error(
+                "{}: the store has another seed ({}) than a fresh one: leave --seed fresh out to go on with it, or "
+                "name another store with -o",
+                path, stored);
+        if (stored.empty() && arguments.has("--shard"))
+            throw usage_error(
+                "--shard {}: each part would draw a seed of its own (parts of different seeds cannot be merged): give "
+                "the study a seed, or all parts the same --seed",
+                arguments.text("--shard"));
+        if (!stored.empty() && overrides.seed != "fresh") {
+            overrides.seed = stored;
+            study = read_study(file, overrides);
+            study.store_path = path;
+            study.experiment.seed_source = "generated";
+        }
     }
     if (arguments.has("--threads")) study.threads = arguments.count("--threads");
     if (arguments.has("--dry-run")) return rehearse_study(arguments, study);
@@ -139,13 +154,13 @@ int init(const Arguments& arguments) {
     }
     const std::string path = arguments.positionals.empty() ? kind + ".toml" : arguments.positionals.front();
     std::map<std::string, std::string> files = {{path, text->second}};
-    std::string next = "spiked run " + path;
+    std::string next = "spiked run " + shell_word(path);
     if (arguments.has("--slurm")) {
         std::string job = slurm_job;
-        job.replace(job.find("STUDY.toml"), std::string("STUDY.toml").size(), path);
+        job.replace(job.find("STUDY.toml"), std::string("STUDY.toml").size(), shell_word(path));
         const std::string script = fs::path(path).replace_extension(".slurm").string();
         files.emplace(script, job);
-        next = "sbatch " + script;
+        next = "sbatch " + shell_word(script);
     }
     for (const auto& [name, content] : files)
         if (fs::exists(name)) throw write_error("{}: exists already (nothing is overwritten): give another name", name);

@@ -9,6 +9,7 @@
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "validation/compare.hpp"
+#include "validation/engine.hpp"
 #include "validation/judge.hpp"
 #include "validation/merge.hpp"
 #include "validation/store.hpp"
@@ -107,7 +108,28 @@ int replay(const Arguments& arguments) {
                               study.experiment.inputs.empty() ? "files" : study.experiment.inputs.front().path);
         sim::write_npy(arguments.text("--block"), study.experiment.block(cell, replicate));
     }
-    const auto observations = study.experiment.worker(cell, {replicate, 1})(replicate);
+    validation::Statement failed(store, "SELECT message FROM failure WHERE cell_id = ? AND rep = ?");
+    failed.bind(1, cell + 1).bind(2, replicate);
+    const std::string stored_failure = failed.step() ? failed.text(0) : "";
+    std::vector<validation::Observation> observations;
+    try {
+        observations = study.experiment.worker(cell, {replicate, 1})(replicate);
+    } catch (const Error& error) {
+        if (!fails_the_replicate(study.experiment, error)) throw;
+        const bool same = stored_failure == error.what();
+        if (arguments.json())
+            print_json(Json::object({{"schema", "spiked.replay/1"},
+                                     {"cell", study.experiment.cells[cell].label},
+                                     {"replicate", replicate},
+                                     {"failure", error.what()},
+                                     {"stored_failure", stored_failure.empty() ? Json() : Json(stored_failure)}}));
+        else
+            print_text(fmt::format("it fails: {}\n{}\n", error.what(),
+                                   same                     ? "as it did in the store"
+                                   : stored_failure.empty() ? "no failure of it is stored"
+                                                            : "stored is another reason: " + stored_failure));
+        return static_cast<int>(same ? ExitCode::fine : ExitCode::check_failed);
+    }
     validation::Statement stored(
         store, "SELECT v FROM value WHERE cell_id=? AND rep=? AND method_id=? AND metric_id=? AND k=?");
     reports::TextTable table({"method", "metric", "k", "now", "stored"}, 2);
@@ -146,7 +168,8 @@ int replay(const Arguments& arguments) {
                                  {"differing", differing},
                                  {"values", std::move(rows)}}));
     else
-        print_text(table.text() + fmt::format("{} of {} stored values differ\n", differing, compared));
+        print_text(table.text() + (compared > 0 ? fmt::format("{} of {} stored values differ\n", differing, compared)
+                                                : "the store keeps no value of this replicate: nothing to compare\n"));
     return static_cast<int>(differing > 0 ? ExitCode::check_failed : ExitCode::fine);
 }
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <csignal>
 #include <filesystem>
+#include <new>
 #include <thread>
 
 #include "app/build_info.hpp"
@@ -68,6 +69,29 @@ ExitCode exit_code(validation::RunOutcome outcome, const validation::VerdictCoun
     return ExitCode::fine;
 }
 
+/// What the work throws stands in the store before it goes on its way, as far as the store can still be written.
+void noting_failure(validation::Store& store, const std::string& status, const std::function<void()>& work) {
+    const auto note = [&](ExitCode code, const std::string& why) {
+        try {
+            store.finish(status, static_cast<int>(code), why);
+        } catch (const std::exception&) {
+            // The first failure is the one to tell.
+        }
+    };
+    try {
+        work();
+    } catch (const Error& error) {
+        note(error.code(), error.what());
+        throw;
+    } catch (const std::bad_alloc&) {
+        note(ExitCode::out_of_memory, "out of memory");
+        throw;
+    } catch (const std::exception& error) {
+        note(ExitCode::bug, error.what());
+        throw;
+    }
+}
+
 std::string status_of(validation::RunOutcome outcome, const validation::Shard& shard) {
     switch (outcome) {
         case validation::RunOutcome::complete:
@@ -119,11 +143,7 @@ void leave_stop_requests() {
 void remember_command_line(int argc, char** argv) {
     std::string& words = words_of_process();
     words = "spiked";
-    for (int i = 1; i < argc; ++i) {
-        const std::string word = argv[i];
-        const bool plain = !word.empty() && word.find_first_of(" '\"\\$*?;&|<>()[]{}") == std::string::npos;
-        words += plain ? " " + word : " '" + word + "'";
-    }
+    for (int i = 1; i < argc; ++i) words += " " + shell_word(argv[i]);
 }
 
 const std::string& command_line() { return words_of_process(); }
@@ -142,32 +162,43 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
         const std::int64_t kept = store.database().integer("SELECT count(*) FROM batch");
         remark(arguments, fmt::format("resuming {}: {} batches are kept", run.store_path, kept));
     }
-    const TimeLimit limit(run.seconds);
-    const validation::RunOutcome outcome = [&] {
-        ProgressDisplay display(arguments, run.label);
-        return run_experiment(experiment, store,
-                              {.threads = threads,
-                               .stop = &stop_asked,
-                               .progress = [&](std::size_t done, std::size_t total) { display.show(done, total); },
-                               .shard = run.shard,
-                               .executor = run.executor});
-    }();
-    const ExitCode code = exit_code(outcome, count_verdicts(store.database()), run.strict);
-    store.finish(status_of(outcome, run.shard), static_cast<int>(code),
-                 outcome == validation::RunOutcome::stopped ? "asked to stop" : "");
-    if (finished) finished(store.database());
-    if (!run.junit_path.empty()) {
-        make_folder(run.junit_path);
-        sim::write_file(run.junit_path, reports::junit_xml(store.database()));
-    }
-    if (!run.report_path.empty()) {
-        make_folder(run.report_path);
-        reports::write_html_report(run.store_path, run.report_path);
-        remark(arguments, fmt::format("report   {}", run.report_path));
-    }
+    const std::int64_t batches_before = store.database().integer("SELECT count(*) FROM batch");
+    validation::RunOutcome outcome{};
+    ExitCode code{};
+    std::string status = "stopped";
+    noting_failure(store, status, [&] {
+        const TimeLimit limit(run.seconds);
+        {
+            ProgressDisplay display(arguments, run.label);
+            outcome =
+                run_experiment(experiment, store,
+                               {.threads = threads,
+                                .stop = &stop_asked,
+                                .progress = [&](std::size_t done, std::size_t total) { display.show(done, total); },
+                                .begun = [&](std::size_t kept) { display.begin(kept); },
+                                .shard = run.shard,
+                                .executor = run.executor});
+        }
+        code = exit_code(outcome, count_verdicts(store.database()), run.strict);
+        status = status_of(outcome, run.shard);
+        store.finish(status, static_cast<int>(code), outcome == validation::RunOutcome::stopped ? "asked to stop" : "");
+        if (finished) finished(store.database());
+        if (!run.junit_path.empty()) {
+            make_folder(run.junit_path);
+            sim::write_file(run.junit_path, reports::junit_xml(store.database()));
+        }
+        if (!run.report_path.empty()) {
+            make_folder(run.report_path);
+            reports::write_html_report(run.store_path, run.report_path);
+            remark(arguments, fmt::format("report   {}", run.report_path));
+        }
+    });
     if (run.store_path != ":memory:") remark(arguments, fmt::format("data     {}", run.store_path));
-    if (outcome == validation::RunOutcome::stopped)
+    if (outcome == validation::RunOutcome::stopped) {
         remark(arguments, "stopped before the end: run the same command again to go on");
+        if (store.database().integer("SELECT count(*) FROM batch") == batches_before)
+            remark(arguments, "no batch was finished in this time: give it longer, or a smaller run.reps.batch");
+    }
     if (outcome == validation::RunOutcome::part_complete)
         remark(arguments, fmt::format("shard {} is done; spiked merge joins it with the others", run.shard.text()));
     remark_on_stopping(arguments, store.database());

@@ -155,7 +155,9 @@ const std::vector<StoreTable>& store_tables() {
          "SELECT cell_id, label, n, d, reps_least, reps_target, (SELECT coalesce(sum(reps), 0) FROM batch b WHERE "
          "b.cell_id = c.cell_id) AS reps, state, why, params FROM cell c ORDER BY cell_id"},
         {"failures", "replicates that failed, with the command that shows each again",
-         "SELECT c.label AS cell, f.rep, f.stage, f.code, f.message, f.replay FROM failure f JOIN cell c USING(cell_id)"
+         "SELECT c.label AS cell, f.rep, f.stage, f.code, f.message, replace(f.replay, 'STORE', (SELECT '''' || "
+         "replace(file, '''', '''\\''''') || '''' FROM pragma_database_list WHERE name = 'main')) AS replay"
+         " FROM failure f JOIN cell c USING(cell_id)"
          " ORDER BY f.cell_id, f.rep"},
         {"bits", "stored bits an entry, by item",
          "SELECT c.label AS cell, m.name AS method, l.item, l.bits_per_entry FROM ledger l JOIN cell c USING(cell_id)"

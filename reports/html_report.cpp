@@ -606,12 +606,13 @@ private:
             while (query.step())
                 table.add({query.text(0), query.text(1), query.text(2), query.text(3),
                            query.text(4) + ": " + query.text(5), code(query.text(6))});
-            markup = paragraph(fmt::format("{}; a failed replicate is stored as missing, never as 0, and n counts only "
-                                           "those that did not fail.{}",
-                                           counted(static_cast<std::size_t>(total), "failed replicate"),
-                                           total > static_cast<std::int64_t>(failures_shown)
-                                               ? fmt::format(" The first {} are shown.", failures_shown)
-                                               : "")) +
+            markup = paragraph(
+                         fmt::format("{}; a failed replicate is stored as missing, never as 0, and n counts only "
+                                     "those that did not fail. In a command STORE stands for the store of this page.{}",
+                                     counted(static_cast<std::size_t>(total), "failed replicate"),
+                                     total > static_cast<std::int64_t>(failures_shown)
+                                         ? fmt::format(" The first {} are shown.", failures_shown)
+                                         : "")) +
                      table.html();
         }
         HtmlTable events("Events", {"time", "level", "code", "message"});

@@ -56,7 +56,8 @@ arma::mat draw_qr(const Request& request) {
         arma::mat columns(entries.data() + draw * count, request.size(), request.rank);
         if (orthonormalise(columns)) return columns;
     }
-    throw usage_error(
+    // The words are fine, this draw is not: another replicate may have luck.
+    throw input_error(
         "signal vectors \"{}\": {} draws of {} vectors of length {} were linearly dependent each time (too few "
         "different entries): choose another entry law or a lower rank",
         request.text, most_draws, request.rank, request.size());

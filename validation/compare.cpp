@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "theory/base/error.hpp"
 #include "validation/moments.hpp"
 #include "validation/store.hpp"
 
@@ -218,6 +219,11 @@ StoreComparison compare_stores(const std::string& path_a, const std::string& pat
     for (const auto& mean : means_b)
         if (of_b.at({mean.cell, mean.method_name, mean.metric_name, mean.k}) != nullptr)
             result.only_b.push_back(mean.label());
+    if (result.rows.empty() && !result.only_a.empty() && !result.only_b.empty())
+        throw usage_error(
+            "{} and {} have no mean in common (no cell and method is in both; the first have {} and {}): name two "
+            "stores of related studies",
+            path_a, path_b, result.only_a.front(), result.only_b.front());
     result.alpha = result.false_alarm / static_cast<double>(std::max<std::size_t>(1, with_error));
     for (auto& row : result.rows) {
         row.beyond = row.p < result.alpha;

@@ -47,7 +47,8 @@ struct StoreComparison {
 /// Compares what two stores say of the same cell, method, metric and spike. Cells are the same when their hashes are,
 /// otherwise when their labels are and only one cell of each store has that label. Where seed and hash agree the draws
 /// are the same: kept raw values are then compared replicate by replicate, which sees much smaller differences than the
-/// two means do. Differences below the rounding of the means are none. Throws as open_store does.
+/// two means do. Differences below the rounding of the means are none. Throws as open_store does, and
+/// usage_error where the stores have no mean in common.
 [[nodiscard]] StoreComparison compare_stores(const std::string& path_a, const std::string& path_b);
 
 }  // namespace spiked::validation

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <limits>
 #include <mutex>
 
 #include "theory/base/error.hpp"
@@ -48,17 +49,23 @@ std::vector<BatchJob> missing_jobs(const Part& part, const std::vector<CellProgr
 
 }  // namespace
 
-Batch run_batch(const Experiment& experiment, const BatchJob& job) {
+bool fails_the_replicate(const Experiment& experiment, const Error& error) {
+    // Words were checked before anything ran, so one that is found wrong now was about this draw.
+    return experiment.kind != "kv_dump" &&
+           (error.code() == ExitCode::unusable_input || error.code() == ExitCode::usage);
+}
+
+std::optional<Batch> run_batch(const Experiment& experiment, const BatchJob& job, const std::function<bool()>& halted) {
     const auto start = std::chrono::steady_clock::now();
     Batch batch{.cell = job.cell, .number = job.number, .first = job.first, .count = job.count};
     const Experiment::Worker worker = experiment.worker(job.cell, {job.first, job.count});
     for (std::uint64_t r = job.first; r < job.first + job.count; ++r) {
+        if (halted && halted()) return std::nullopt;
         std::vector<Observation> observations;
         try {
             observations = worker(r);
         } catch (const Error& error) {
-            // Unusable input of a synthetic replicate is a numerical failure; of a dump it is the user's file.
-            if (error.code() != ExitCode::unusable_input || experiment.kind == "kv_dump") throw;
+            if (!fails_the_replicate(experiment, error)) throw;
             batch.failures.push_back({r, "numerical", error.what()});
             continue;
         }
@@ -68,7 +75,12 @@ Batch run_batch(const Experiment& experiment, const BatchJob& job) {
             if (r < experiment.raw_per_cell) batch.values.push_back({key, r, o.value});
         }
     }
-    for (auto& [key, moments] : batch.moments) moments.missing += batch.failures.size();
+    for (auto& [key, moments] : batch.moments) {
+        moments.missing += batch.failures.size();
+        for (const auto& failure : batch.failures)
+            if (failure.replicate < experiment.raw_per_cell)
+                batch.values.push_back({key, failure.replicate, std::numeric_limits<double>::quiet_NaN()});
+    }
     if (job.first == 0 && experiment.arrays) batch.arrays = experiment.arrays(job.cell);
     batch.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return batch;
@@ -101,6 +113,7 @@ RunOutcome run_experiment(const Experiment& experiment, Store& store, const RunO
     std::size_t done = 0;
     std::size_t total = 0;
     std::vector<BatchJob> jobs = missing_jobs(part, cells, done, total);
+    if (options.begun) options.begun(done);
     while (!jobs.empty() && !halted()) {
         const auto finished = [&](const Batch& batch) {
             CellProgress& cell = cells[batch.cell];
@@ -117,9 +130,10 @@ RunOutcome run_experiment(const Experiment& experiment, Store& store, const RunO
         else
             for_each_parallel(jobs.size(), options.threads, [&](std::size_t i) {
                 if (halted()) return;
-                const Batch batch = run_batch(experiment, jobs[i]);
+                const auto batch = run_batch(experiment, jobs[i], halted);
+                if (!batch) return;
                 const std::lock_guard lock(guard);
-                finished(batch);
+                finished(*batch);
             });
         jobs = missing_jobs(part, cells, done, total);
     }

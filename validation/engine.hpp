@@ -1,10 +1,12 @@
 #pragma once
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "theory/base/error.hpp"
 #include "validation/judge.hpp"
 #include "validation/store.hpp"
 
@@ -30,19 +32,27 @@ struct BatchJob {
     std::uint64_t count = 0;
 };
 
-/// Runs one: a pure function of experiment and job, on any process that has read the same study.
-[[nodiscard]] Batch run_batch(const Experiment& experiment, const BatchJob& job);
+/// Whether what a worker threw is the failure of that replicate, to be stored with its reason, and not of the run: a
+/// synthetic block that cannot be drawn or decomposed. What is wrong with a dump is wrong with the user's file.
+[[nodiscard]] bool fails_the_replicate(const Experiment& experiment, const Error& error);
 
-/// Runs jobs somewhere and hands over each batch as it is finished, in any order, never two at once. No new job is
-/// begun once `halted` says so; those under way are finished.
+/// Runs one: a pure function of experiment and job, on any process that has read the same study. Nothing when `halted`
+/// said so before its last replicate: a batch is committed whole or not at all.
+[[nodiscard]] std::optional<Batch> run_batch(const Experiment& experiment, const BatchJob& job,
+                                             const std::function<bool()>& halted = {});
+
+/// Runs jobs somewhere and hands over each batch as it is finished, in any order, never two at once. Once `halted` says
+/// so no new job is begun, and those under way may be given up.
 using BatchExecutor = std::function<void(const std::vector<BatchJob>& jobs, const std::function<void(Batch)>& finished,
                                          const std::function<bool()>& halted)>;
 
 struct RunOptions {
     std::size_t threads = 0;                  ///< 0: all of the machine; never changes a number
-    const std::atomic<bool>* stop = nullptr;  ///< when it turns true, batches in flight are finished and no more begun
+    const std::atomic<bool>* stop = nullptr;  ///< when it turns true, batches under way are given up soon
     /// Replicates, never called twice at once. With stop rules the total grows as cells turn out to need more.
     std::function<void(std::size_t done, std::size_t total)> progress;
+    /// Told once, before any work: the replicates that the store holds already.
+    std::function<void(std::size_t kept)> begun = {};
     Shard shard = {};
     BatchExecutor executor = {};  ///< the threads of this process when there is none
 };

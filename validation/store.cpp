@@ -85,7 +85,10 @@ Database open_store(const std::string& path) {
 }
 
 std::string stored_seed(const std::string& path) {
-    Database database = open_store(path);
+    if (!exists_with_content(path)) return "";
+    Database database(path, Database::Mode::read);
+    if (database.integer("SELECT count(*) FROM sqlite_master") == 0) return "";
+    check_is_store(database);
     Statement study(database, "SELECT seed FROM study");
     return study.step() ? study.text(0) : "";
 }
@@ -314,7 +317,7 @@ void Store::commit(const Batch& batch, std::optional<CellEnd> end) {
             .bind(2, static_cast<std::int64_t>(f.replicate))
             .bind(3, f.code)
             .bind(4, f.message)
-            .bind(5, fmt::format("cell {}, replicate {} of the seed of this store", batch.cell + 1, f.replicate))
+            .bind(5, fmt::format("spiked replay STORE --cell {} --rep {}", batch.cell + 1, f.replicate))
             .run();
     Statement array(database_, "INSERT INTO array VALUES(?,0,?,?,?)");
     for (const auto& a : batch.arrays) {

@@ -79,7 +79,7 @@ void create_schema(Database& database);
 /// Opens a store for reading. Throws input_error when it is none, or of another schema than this program's.
 [[nodiscard]] Database open_store(const std::string& path);
 
-/// The seed of a store, as it was written.
+/// The seed of a store, as it was written; empty where a run was killed before it wrote one.
 [[nodiscard]] std::string stored_seed(const std::string& path);
 
 [[nodiscard]] std::string utc_now();

@@ -54,7 +54,8 @@ CREATE TABLE moment(           -- mergeable accumulators, always kept
   mean REAL, m2 REAL, m3 REAL, m4 REAL, lo REAL, hi REAL,
   PRIMARY KEY(cell_id, method_id, metric_id, k, batch)) WITHOUT ROWID;
 CREATE TABLE failure(cell_id INTEGER NOT NULL, rep INTEGER NOT NULL, method_id INTEGER, stage TEXT NOT NULL,
-  code TEXT NOT NULL, message TEXT NOT NULL, replay TEXT NOT NULL);
+  code TEXT NOT NULL, message TEXT NOT NULL,
+  replay TEXT NOT NULL);               -- command that computes it again; the word STORE stands for this file
 CREATE TABLE array(            -- .npy bytes of replicate `rep` of a cell: block, signal, residual, singular_values, noise_eigenvalues
   cell_id INTEGER NOT NULL, rep INTEGER NOT NULL, method_id INTEGER NOT NULL, name TEXT NOT NULL, npy BLOB NOT NULL,
   PRIMARY KEY(cell_id, rep, method_id, name)) WITHOUT ROWID;

@@ -82,6 +82,11 @@ std::vector<std::pair<Check, const toml::table*>> read_checks(Section& root, Mis
         Check check;
         check.claim = section.text("claim", "");
         check.name = section.text("name", check.claim);
+        for (const auto& [other, place] : checks)
+            if (other.name == check.name)
+                mistakes.add(table,
+                             fmt::format("check \"{}\" stands here twice (first in line {}): give one another name",
+                                         check.name, place->source().begin.line));
         if (table.get("claim") != nullptr && find_claim(check.claim) == nullptr) {
             std::vector<std::string> names;
             for (const auto& claim : claims()) names.push_back(claim.id);

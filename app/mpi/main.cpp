@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <exception>
 #include <limits>
+#include <new>
 #include <optional>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "app/build_info.hpp"
@@ -24,7 +28,7 @@ namespace {
 using validation::Batch;
 using validation::BatchJob;
 
-enum Tag : int { tag_study = 1, tag_job, tag_batch, tag_problem, tag_done };
+enum Tag : int { tag_study = 1, tag_ready, tag_job, tag_batch, tag_given_up, tag_problem, tag_stop, tag_done };
 
 void send(const std::string& bytes, int to, Tag tag) {
     if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
@@ -49,6 +53,12 @@ Message receive(int from) {
     return message;
 }
 
+bool waiting(int from, int tag) {
+    int found = 0;
+    MPI_Iprobe(from, tag, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+    return found != 0;
+}
+
 std::string job_bytes(const BatchJob& job) { return {reinterpret_cast<const char*>(&job), sizeof job}; }
 
 /// The study as rank 0 read it: text, its name in messages, seed, and what --set changed.
@@ -67,64 +77,111 @@ public:
 
     void run(const validation::Study& study, const std::vector<BatchJob>& jobs,
              const std::function<void(Batch)>& finished, const std::function<bool()>& halted) {
-        if (!told_) {
-            for (int rank = 1; rank <= workers_; ++rank) send(study_bytes(study), rank, tag_study);
-            told_ = true;
-        }
+        tell(study);
         std::size_t next = 0;
-        int busy = 0;
-        for (int rank = 1; rank <= workers_ && next < jobs.size() && !halted(); ++rank, ++busy)
+        const auto give = [&](int rank) {
             send(job_bytes(jobs[next++]), rank, tag_job);
-        while (busy > 0) {
-            const Message message = receive(MPI_ANY_SOURCE);
-            --busy;
-            if (message.tag == tag_problem) {
-                const auto code = static_cast<ExitCode>(message.bytes.front());
-                throw Error(code, fmt::format("rank {}: {}", message.from, message.bytes.substr(1)));
+            busy_.insert(rank);
+        };
+        for (int rank = 1; rank <= workers_ && next < jobs.size() && !halted(); ++rank) give(rank);
+        bool stopping = false;
+        while (!busy_.empty()) {
+            // A signal does not end a wait for messages, so rank 0 looks for both in turn.
+            if (!waiting(MPI_ANY_SOURCE, MPI_ANY_TAG)) {
+                if (!stopping && halted()) {
+                    stopping = true;
+                    for (const int rank : busy_) send("", rank, tag_stop);
+                }
+                std::this_thread::sleep_for(std::chrono::microseconds(200));
+                continue;
             }
-            finished(validation::batch_from_bytes(message.bytes));
-            if (next < jobs.size() && !halted()) {
-                send(job_bytes(jobs[next++]), message.from, tag_job);
-                ++busy;
-            }
+            const Message message = take_answer();
+            if (message.tag == tag_batch) finished(validation::batch_from_bytes(message.bytes));
+            if (next < jobs.size() && !stopping && !halted()) give(message.from);
         }
     }
+    /// Whether every worker waits for the next message, so that it can be sent away.
+    [[nodiscard]] bool idle() const { return busy_.empty(); }
     void dismiss() {
         for (int rank = 1; rank <= workers_; ++rank) send("", rank, tag_done);
     }
 
 private:
+    /// No job is dealt out before every rank has read the study.
+    void tell(const validation::Study& study) {
+        if (told_) return;
+        told_ = true;
+        for (int rank = 1; rank <= workers_; ++rank) {
+            send(study_bytes(study), rank, tag_study);
+            busy_.insert(rank);
+        }
+        while (!busy_.empty()) (void)take_answer();
+    }
+    /// What the next rank says. Throws what went wrong there; that rank then stays among the busy ones.
+    Message take_answer() {
+        Message message = receive(MPI_ANY_SOURCE);
+        if (message.tag == tag_problem)
+            throw Error(static_cast<ExitCode>(message.bytes.front()),
+                        fmt::format("rank {}: {}", message.from, message.bytes.substr(1)));
+        busy_.erase(message.from);
+        return message;
+    }
+
     int workers_;
     bool told_ = false;
+    std::set<int> busy_;
 };
+
+validation::Study study_from_bytes(const std::string& bytes) {
+    const Json told = Json::parse(bytes, "the study of rank 0", 64);
+    try {
+        validation::Study study = validation::reread_study(*told.find("text")->string(), *told.find("set"),
+                                                           *told.find("seed")->string(), "study");
+        if (study.experiment.science_hash() != *told.find("science_hash")->string())
+            throw input_error("its files differ");
+        return study;
+    } catch (const Error& error) {
+        // Rank 0 has read the same words, so it is not they that are wrong.
+        if (error.code() != ExitCode::usage && error.code() != ExitCode::unusable_input) throw;
+        throw input_error("the study reads differently here than on rank 0 ({}): give every machine the same files",
+                          error.what());
+    }
+}
 
 /// Every other rank: computes what it is sent. What goes wrong is told to rank 0, which ends the job with the cause.
 void serve() {
     // Stopping is up to rank 0; mpirun hands its own signals to every rank.
     for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, SIG_IGN);
     std::optional<validation::Study> study;
+    const auto stopped = [] { return waiting(0, tag_stop); };
     while (true) {
         const Message message = receive(0);
-        if (message.tag == tag_done) return;
+        ExitCode code = ExitCode::bug;
+        std::string problem;
         try {
+            if (message.tag == tag_done) return;
             if (message.tag == tag_study) {
-                const Json told = Json::parse(message.bytes, "the study of rank 0", 64);
-                study = validation::reread_study(*told.find("text")->string(), *told.find("set"),
-                                                 *told.find("seed")->string(), "study");
-                if (study->experiment.science_hash() != *told.find("science_hash")->string())
-                    throw input_error(
-                        "the study reads differently here than on rank 0 (its files differ): give every "
-                        "machine the same files");
-            } else {
+                study = study_from_bytes(message.bytes);
+                send("", 0, tag_ready);
+            } else if (message.tag == tag_job && study) {
                 BatchJob job{};
                 std::memcpy(&job, message.bytes.data(), sizeof job);
-                send(batch_bytes(validation::run_batch(study->experiment, job)), 0, tag_batch);
+                if (const auto batch = validation::run_batch(study->experiment, job, stopped))
+                    send(batch_bytes(*batch), 0, tag_batch);
+                else
+                    send("", 0, tag_given_up);
             }
+            continue;
         } catch (const Error& error) {
-            send(static_cast<char>(error.code()) + std::string(error.what()), 0, tag_problem);
+            code = error.code();
+            problem = error.what();
+        } catch (const std::bad_alloc&) {
+            code = ExitCode::out_of_memory;
+            problem = "out of memory: give fewer ranks to a machine, or it more memory";
         } catch (const std::exception& error) {
-            send(static_cast<char>(ExitCode::bug) + std::string(error.what()), 0, tag_problem);
+            problem = error.what();
         }
+        send(static_cast<char>(code) + problem, 0, tag_problem);
     }
 }
 
@@ -149,13 +206,8 @@ int main(int argc, char** argv) {
         app::run_batches_with([&](const validation::Study& study, const auto& jobs, const auto& finished,
                                   const auto& halted) { ranks.run(study, jobs, finished, halted); });
     const int code = app::run_command_line(argc, argv);
-    const auto failure = static_cast<ExitCode>(code);
-    // A failed rank may still be waiting, or computing: nothing but an abort ends it. Codes that a finished or stopped
-    // study returns are no failures of the job.
-    const bool orderly = failure == ExitCode::fine || failure == ExitCode::check_failed ||
-                         failure == ExitCode::inconclusive || failure == ExitCode::stopped ||
-                         failure == ExitCode::too_many_failures || failure == ExitCode::usage;
-    if (!orderly) MPI_Abort(MPI_COMM_WORLD, code);
+    // A rank that computes, or has failed, does not come to be sent away: nothing but an abort ends it.
+    if (!ranks.idle()) MPI_Abort(MPI_COMM_WORLD, code);
     ranks.dismiss();
     MPI_Finalize();
     return code;

@@ -7,7 +7,7 @@
 #SBATCH --signal=B:USR1@120
 #SBATCH --requeue
 export OPENBLAS_NUM_THREADS=1
-# Two minutes before the end the ranks are asked to stop: batches in flight are committed, exit code 75 says "resume".
+# Two minutes before the end the ranks are asked to stop: what is committed stays, exit code 75 says "resume".
 srun spiked-mpi run STUDY.toml &
 job=$!
 trap 'kill -USR1 $job' USR1

@@ -124,15 +124,20 @@ TEST(Sharing, MergedShardsAreTheWholeInAnyOrder) {
     EXPECT_EQ(spiked("run study.toml --shard 4/3", in(folder)).code, 2);
 }
 
-/// Runs `spiked-mpi` on some ranks of this machine.
-Outcome ranks(int count, const std::string& words, const std::string& before) {
+/// Runs `mpirun` with what tells it the programs and their ranks.
+Outcome launched(const std::string& programs, const std::string& before) {
     const std::string launcher =
-        "OMPI_MCA_plm=isolated OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np " +
-        std::to_string(count) + " '" SPIKED_BINARY "-mpi' " + words;
+        "OMPI_MCA_plm=isolated OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe " +
+        programs;
     const std::string out = scratch("mpi-out");
     const std::string err = scratch("mpi-err");
     const int status = std::system((before + " " + launcher + " >'" + out + "' 2>'" + err + "' </dev/null").c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), contents(out), contents(err)};
+}
+
+/// Runs `spiked-mpi` on some ranks of this machine.
+Outcome ranks(int count, const std::string& words, const std::string& before) {
+    return launched("-np " + std::to_string(count) + " '" SPIKED_BINARY "-mpi' " + words, before);
 }
 
 bool has_mpi() { return fs::exists(SPIKED_BINARY "-mpi") && std::system("command -v mpirun >/dev/null") == 0; }
@@ -181,6 +186,91 @@ path = "failing.spiked"
     EXPECT_EQ(shell.code, 4) << shell.err;
     EXPECT_NE(shell.err.find("rank "), std::string::npos) << shell.err;
     EXPECT_NE(shell.err.find("NaN"), std::string::npos) << shell.err;
+}
+
+TEST(Sharing, ReplicatesThatFailOnARankAreStoredAsOnOneMachine) {
+    if (!has_mpi()) GTEST_SKIP() << "built without MPI";
+    // Many codecs and raw values: a batch is larger than what a rank sends without being listened to.
+    const std::string study = R"(spiked = 1
+[study]
+name = "unlucky"
+seed = "0x5eed"
+[model]
+kind = "spiked"
+n = 12
+d = 12
+signal = { strength = 2.0 }
+[sweep]
+mode = "zip"
+"noise.entries" = ["gaussian", "laplace"]
+"signal.vectors" = ["haar", "qr:sparse:0.003"]
+[[codec]]
+name = "tq-mse"
+bits = [1, 2, 3, 4, 5, 6, 7]
+[run]
+reps = { min = 60, batch = 10 }
+failure_budget = 0.9
+[store]
+path = "shared.spiked"
+)";
+    const std::string folder = study_folder("unlucky-ranks", study);
+    const Outcome run = ranks(5, "run study.toml -q --no-report", in(folder) + " timeout 60 env");
+    ASSERT_EQ(run.code, 0) << run.err;
+    const std::string alone = study_folder("unlucky-alone", study);
+    ASSERT_EQ(spiked("run study.toml -q --no-report", in(alone)).code, 0);
+    EXPECT_EQ(summary(folder), summary(alone));
+    const auto failures = [](const std::string& of) {
+        std::string text = spiked("export shared.spiked --table failures --format csv", in(of)).out;
+        for (auto at = text.find(of); at != std::string::npos; at = text.find(of)) text.erase(at, of.size());
+        return text;
+    };
+    const std::string expected_failures = failures(alone);
+    EXPECT_GT(std::count(expected_failures.begin(), expected_failures.end(), '\n'), 5);
+    EXPECT_EQ(failures(folder), expected_failures);
+    const std::string strict = study_folder("unlucky-strict", study);
+    const Outcome over =
+        ranks(5, "run study.toml -q --no-report --set run.failure_budget=0.01", in(strict) + " timeout 60 env");
+    EXPECT_EQ(over.code, 5) << over.err;
+}
+
+TEST(Sharing, ARankWithoutTheFilesOfTheStudyEndsTheJobWithItsCause) {
+    if (!has_mpi()) GTEST_SKIP() << "built without MPI";
+    const std::string folder = study_folder("ranks-files", R"(spiked = 1
+[study]
+name = "files"
+seed = "0x5eed"
+[model]
+kind = "matrix"
+source = ["data.npy"]
+[[codec]]
+name = "tq-mse"
+bits = [2]
+[run]
+reps = { min = 400, batch = 2 }
+[store]
+path = "files.spiked"
+)");
+    sim::write_npy(folder + "/data.npy", arma::mat(24, 16, arma::fill::eye));
+    const std::string elsewhere = study_folder("ranks-no-files");
+    for (const char* without : {"2", "1"}) {
+        const std::string program = "'" SPIKED_BINARY "-mpi' run study.toml --no-report";
+        const Outcome run = launched("-np 2 " + program + " : -np " + without + " -wdir '" + elsewhere + "' " + program,
+                                     in(folder) + " timeout 60 env");
+        EXPECT_EQ(run.code, 4) << run.err;
+        EXPECT_NE(run.err.find("give every machine the same files"), std::string::npos) << run.err;
+        EXPECT_NE(run.err.find("data.npy"), std::string::npos) << run.err;
+    }
+}
+
+TEST(Sharing, RanksGiveUpTheirBatchesWhenAsked) {
+    if (!has_mpi()) GTEST_SKIP() << "built without MPI";
+    const std::string folder = study_folder("ranks-long-batches");
+    const Outcome stopped = ranks(3,
+                                  "run study.toml --no-report --max-time 1s --set model.n=96 --set model.d=96 --set "
+                                  "run.reps.batch=40000 --set run.reps.min=40000 --set run.reps.max=40000",
+                                  in(folder) + " timeout 30 env");
+    EXPECT_EQ(stopped.code, 75) << stopped.err;
+    EXPECT_NE(stopped.err.find("no batch was finished"), std::string::npos) << stopped.err;
 }
 
 TEST(StoreCommands, ReplayComputesAReplicateAgainBitForBit) {

@@ -194,12 +194,10 @@ TEST(Compare, MatchesCellsByHashThenByLabel) {
     const StoreComparison by_hash = compare_stores(a, store_of({.values = {{1, 2, 3}}, .label = "other"}, "c"));
     ASSERT_EQ(by_hash.rows.size(), 1U);
     EXPECT_EQ(by_hash.rows[0].pairs, 3U);
-    const StoreComparison apart =
-        compare_stores(a, store_of({.values = {{1, 2, 3}}, .cell = "z", .label = "other", .method = "new"}, "d"));
-    EXPECT_TRUE(apart.rows.empty());
-    EXPECT_EQ(apart.only_a.size(), 2U);
-    EXPECT_EQ(apart.only_b, std::vector<std::string>{"other | new | outlier 1"});
-    EXPECT_EQ(apart.beyond, 0U);
+    // Nothing in common is no agreement.
+    const std::string apart = store_of({.values = {{1, 2, 3}}, .cell = "z", .label = "other", .method = "new"}, "d");
+    EXPECT_NE(message_of([&] { (void)compare_stores(a, apart); }, ExitCode::usage).find("no mean in common"),
+              std::string::npos);
     message_of([&] { (void)compare_stores(a, "/nowhere/x.spiked"); }, ExitCode::unusable_input);
 }
 

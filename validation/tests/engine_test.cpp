@@ -343,6 +343,63 @@ TEST(Engine, ReplicatesWithoutAValueAreCountedWhateverTheBatch) {
     }
 }
 
+TEST(Engine, AFailedReplicateIsKeptAsMissingWithItsReasonAndCommand) {
+    FakeStudy study;
+    study.cells = {{"a", 1.0, 0.3, 0.2}};
+    study.raw = 20;
+    Experiment experiment = study.experiment();
+    // What a draw says is about the draw, also where it blames the words: nothing that runs can be a usage error.
+    experiment.worker = [inner = experiment.worker](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
+        return [worker = inner(cell, range)](std::uint64_t r) {
+            if (r == 3) throw usage_error("this draw cannot be used");
+            return worker(r);
+        };
+    };
+    Store store(":memory:", experiment, "test", 1, Json::object());
+    EXPECT_EQ(run_experiment(experiment, store, {.threads = 1}), RunOutcome::complete);
+    Database& found = store.database();
+    Statement failure(found, "SELECT message, replay FROM failure WHERE rep = 3");
+    ASSERT_TRUE(failure.step());
+    EXPECT_EQ(failure.text(0), "this draw cannot be used");
+    EXPECT_EQ(failure.text(1), "spiked replay STORE --cell 1 --rep 3");
+    EXPECT_GT(found.integer("SELECT count(*) FROM failure WHERE rep < 20"), 2);
+    EXPECT_EQ(found.integer("SELECT count(*) FROM value"), 20 * 7) << "every kept replicate has a row a quantity";
+    EXPECT_EQ(
+        found.integer("SELECT count(*) FROM v_value WHERE value IS NOT NULL AND rep IN (SELECT rep FROM failure)"), 0);
+    EXPECT_EQ(found.integer("SELECT count(*) FROM v_value WHERE rep IN (SELECT rep FROM failure WHERE rep < 20)"),
+              7 * found.integer("SELECT count(*) FROM failure WHERE rep < 20"));
+}
+
+TEST(Engine, AStopGivesUpTheBatchUnderWayAndNothingOfItIsKept) {
+    FakeStudy study;
+    study.cells = {{"a", 1.0, 0.3}};
+    study.most = 3000;
+    study.batch = 1000;
+    const std::string whole = scratch_path("kept-whole");
+    run_into(study.experiment(), whole);
+    std::atomic<bool> stop{false};
+    std::size_t computed = 0;
+    std::size_t kept = 77;
+    const auto begun = [&](std::size_t held) { kept = held; };
+    Experiment experiment = study.experiment();
+    experiment.worker = [&, inner = experiment.worker](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
+        return [&, worker = inner(cell, range)](std::uint64_t r) {
+            ++computed;
+            if (r == 1004) stop = true;
+            return worker(r);
+        };
+    };
+    const std::string path = scratch_path("given-up");
+    EXPECT_EQ(run_into(experiment, path, {.threads = 1, .stop = &stop, .begun = begun}), RunOutcome::stopped);
+    EXPECT_EQ(computed, 1005U);
+    EXPECT_EQ(kept, 0U);
+    EXPECT_EQ(open_store(path).integer("SELECT count(*) FROM batch"), 1);
+    EXPECT_EQ(open_store(path).integer("SELECT count(DISTINCT rep) FROM value"), 1000);
+    EXPECT_EQ(run_into(study.experiment(), path, {.threads = 1, .begun = begun}), RunOutcome::complete);
+    EXPECT_EQ(kept, 1000U);
+    EXPECT_EQ(science_of(path), science_of(whole));
+}
+
 TEST(Shards, AreReadAndRefused) {
     EXPECT_EQ(Shard::parse("2/16").text(), "2/16");
     for (const char* wrong : {"", "2", "0/3", "4/3", "a/3", "1/", "/3", "1/3/5", "-1/3", "1.5/3", "1/ 3"})

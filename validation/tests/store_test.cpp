@@ -51,6 +51,14 @@ TEST(StoreFile, OfAProgramWithOtherMetricsOrReplicatesIsNotGoneOnWith) {
               std::string::npos);
 }
 
+TEST(StoreFile, KilledBeforeAnythingWasWrittenHasNoSeed) {
+    const std::string path = scratch_path("unmade");
+    Database(path, Database::Mode::create).execute("BEGIN IMMEDIATE; CREATE TABLE study(seed); ROLLBACK");
+    EXPECT_EQ(stored_seed(path), "");
+    run_into(FakeStudy{}.experiment(), path);
+    EXPECT_EQ(stored_seed(path), FakeStudy{}.experiment().seed.text());
+}
+
 TEST(StoreFile, OfAKilledWriterCanBeReadAtOnce) {
     const std::string path = scratch_path("writer");
     run_into(FakeStudy{}.experiment(), path);

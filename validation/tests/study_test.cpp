@@ -146,6 +146,20 @@ margin = { abs = 0.02 }
         EXPECT_NE(message.find(part), std::string::npos) << part << "\nin\n" << message;
 }
 
+TEST(StudyFile, TwoChecksOfOneNameAreRefusedWithTheirPlaces) {
+    const std::string check = "[[check]]\nclaim = \"overlap.left\"\nmargin = { abs = 0.1 }\n";
+    const std::string start =
+        "spiked = 1\n[study]\nname = \"x\"\n[model]\nkind = \"spiked\"\nn = 24\nd = 24\n"
+        "signal = { strength = 2.0 }\n";
+    EXPECT_NO_THROW((void)parse_study(start + check, "x.toml"));
+    EXPECT_NO_THROW((void)parse_study(start + check + check + "name = \"again\"\n", "x.toml"));
+    const std::string message =
+        message_of([&] { (void)parse_study(start + check + check, "x.toml"); }, ExitCode::usage);
+    EXPECT_NE(message.find("x.toml:12:1: check \"overlap.left\" stands here twice (first in line 9)"),
+              std::string::npos)
+        << message;
+}
+
 TEST(StudyFile, ChecksThatAskNothingAndSyntaxErrorsAreRefused) {
     std::string nowhere = small_study;
     nowhere.replace(nowhere.find("ge = 1.0"), 8, "ge = 9.0");
