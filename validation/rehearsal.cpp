@@ -87,7 +87,7 @@ std::vector<Tried> try_cells(const Experiment& experiment, Store& store, std::si
             const bool nothing_yet = rate == 0.0;
             if (!nothing_yet && (left() <= 0.0 || expected > left())) return;
         }
-        const Batch batch = run_batch(experiment, {c, static_cast<std::size_t>(first == 0 ? 0 : 1), first, count});
+        const Batch batch = *run_batch(experiment, {c, static_cast<std::size_t>(first == 0 ? 0 : 1), first, count});
         const std::lock_guard lock(guard);
         store.commit(batch);
         const double each = batch.seconds / static_cast<double>(count);
