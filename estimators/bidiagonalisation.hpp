@@ -9,7 +9,7 @@
 
 /// Householder bidiagonalisation in one pass over the block a column (fused as in Howell, Demmel, Fulton, Hammarling,
 /// Marmol 2008 and Van Zee, van de Geijn, Quintana-Orti 2014): while the rank-2 update of the step before is applied to
-/// a strip of columns, their products with the new left reflector are formed, and from these the products of the block
+/// a panel of columns, their products with the new left reflector are formed, and from these the products of the block
 /// with the row that the right reflector is made of. 4 fma an entry and step, one load and one store.
 ///
 /// Reflectors are not normalised: w is the column or row itself with beta taken off its head, so nothing is divided
@@ -27,9 +27,7 @@ struct Bidiagonalisation {
         using Type [[gnu::vector_size(size * sizeof(Number))]] = Number;
     };
     static constexpr std::size_t width = Pack::width;
-    static constexpr std::size_t panel = Pack::many_registers ? 8 : 4;  ///< columns that share loads of u, z and w
-    static constexpr std::size_t strip = reduction_strip;               ///< columns that share loads of q
-    static constexpr std::size_t most_column_bytes = 1024;              ///< two strips fit the first cache
+    static constexpr std::size_t short_column_bytes = 512;
 
     /// Squares below this, beside a largest entry of about 1, are as good as zero.
     static constexpr double nothing = sizeof(Real) == 8 ? 1e-280 : 1e-32;
@@ -86,29 +84,45 @@ struct Bidiagonalisation {
         const Real* z;
         const Real* w;  ///< this step's column
         Reflector left;
-        Real head;  ///< of the left reflector
-        Real* y;    ///< of the step before, then of this one
-        Real* r;    ///< right reflector of the step before, then this step's row
+        Real head;           ///< of the left reflector
+        std::size_t stride;  ///< of the block
+        Real* y;             ///< of the step before, then of this one
+        Real* r;             ///< right reflector of the step before, then this step's row
         Real* q;
     };
 
-    /// a <- a - u y - z v for the columns of a panel, and a^T w.
-    template <bool pending, std::size_t wide>
-    SPIKED_KERNEL static inline __attribute__((always_inline)) void update_and_project(const Step& step, Real* a,
-                                                                                       std::size_t stride,
-                                                                                       std::size_t j,
+    /// Columns that share loads of u, z and w, from `first` on.
+    struct Panel {
+        Real* entries;
+        std::size_t first;
+    };
+
+    /// a <- a - u y - z v for the columns of a panel, and a^T w. Also, where `waiting`, q <- q + b r for an earlier
+    /// one.
+    template <bool pending, bool waiting, std::size_t wide>
+    SPIKED_KERNEL static inline __attribute__((always_inline)) void update_and_project(const Step& step,
+                                                                                       const Panel& panel,
+                                                                                       const Panel& earlier,
                                                                                        Vector (&sum)[wide]) {
+        const std::size_t stride = step.stride;
+        Real* const a = panel.entries;
+        const Real* const b = earlier.entries;
         Vector by_u[wide];
         Vector by_z[wide];
+        Vector by[wide];
         for (std::size_t c = 0; c < wide; ++c) {
             sum[c] = Pack::set(0);
-            if constexpr (pending) by_u[c] = Pack::set(step.y[j + c]), by_z[c] = Pack::set(step.r[j + c]);
+            if constexpr (pending)
+                by_u[c] = Pack::set(step.y[panel.first + c]), by_z[c] = Pack::set(step.r[panel.first + c]);
+            if constexpr (waiting) by[c] = Pack::set(step.r[earlier.first + c]);
         }
         for (std::size_t i = step.first; i < step.end; i += width) {
             const Vector along = Pack::load(step.w + i);
             Vector left;
             Vector right;
+            Vector q;
             if constexpr (pending) left = Pack::load(step.u + i), right = Pack::load(step.z + i);
+            if constexpr (waiting) q = Pack::load(step.q + i);
             for (std::size_t c = 0; c < wide; ++c) {
                 Vector column = Pack::load(a + c * stride + i);
                 if constexpr (pending) {
@@ -117,19 +131,21 @@ struct Bidiagonalisation {
                     Pack::store(a + c * stride + i, column);
                 }
                 sum[c] = Pack::fma(column, along, sum[c]);
+                if constexpr (waiting) q = Pack::fma(Pack::load(b + c * stride + i), by[c], q);
             }
+            if constexpr (waiting) Pack::store(step.q + i, q);
         }
     }
 
     /// q <- q + a r.
     template <std::size_t wide>
-    SPIKED_KERNEL static inline __attribute__((always_inline)) void accumulate(const Step& step, const Real* a,
-                                                                               std::size_t stride, std::size_t j) {
+    SPIKED_KERNEL static inline __attribute__((always_inline)) void accumulate(const Step& step, const Panel& panel) {
         Vector by[wide];
-        for (std::size_t c = 0; c < wide; ++c) by[c] = Pack::set(step.r[j + c]);
+        for (std::size_t c = 0; c < wide; ++c) by[c] = Pack::set(step.r[panel.first + c]);
         for (std::size_t i = step.first; i < step.end; i += width) {
             Vector sum = Pack::load(step.q + i);
-            for (std::size_t c = 0; c < wide; ++c) sum = Pack::fma(Pack::load(a + c * stride + i), by[c], sum);
+            for (std::size_t c = 0; c < wide; ++c)
+                sum = Pack::fma(Pack::load(panel.entries + c * step.stride + i), by[c], sum);
             Pack::store(step.q + i, sum);
         }
     }
@@ -142,7 +158,14 @@ struct Bidiagonalisation {
     };
     struct Row {
         Sums<4> of_four;
-        Sums<panel> of_panel;
+        Sums<8> of_eight;
+        template <std::size_t wide>
+        SPIKED_KERNEL inline __attribute__((always_inline)) Sums<wide>& of() {
+            if constexpr (wide == 4)
+                return of_four;
+            else
+                return of_eight;
+        }
     };
     template <std::size_t size>
     SPIKED_KERNEL static inline __attribute__((always_inline)) double total(
@@ -152,82 +175,88 @@ struct Bidiagonalisation {
         return sum;
     }
 
-    /// A panel's part of y and r.
-    template <bool pending, std::size_t wide>
-    SPIKED_KERNEL static inline __attribute__((always_inline)) void project(const Step& step, Real* a,
-                                                                            std::size_t stride, std::size_t j,
-                                                                            Sums<wide>& found) {
+    /// A panel's part of y and r, and where `waiting`, of q for an earlier panel.
+    template <bool pending, bool waiting, std::size_t wide>
+    SPIKED_KERNEL static inline __attribute__((always_inline)) void project(const Step& step, const Panel& panel,
+                                                                            const Panel& earlier, Row& found) {
         using Reals = typename Short<Real, wide>::Type;
         using Doubles = typename Short<double, wide>::Type;
         Vector sum[wide];
-        update_and_project<pending, wide>(step, a, stride, j, sum);
-        const Real* const row = a + step.row;
+        update_and_project<pending, waiting, wide>(step, panel, earlier, sum);
+        const Real* const row = panel.entries + step.row;
         Reals entries;
-        for (std::size_t c = 0; c < wide; ++c) entries[c] = row[c * stride];
+        for (std::size_t c = 0; c < wide; ++c) entries[c] = row[c * step.stride];
         Reals x;
         Pack::sums(sum, reinterpret_cast<Real*>(&x));
         const Reals y = step.left.scale * (x - step.left.beta * entries);
         const Reals r = entries - step.head * y;
-        __builtin_memcpy(step.y + j, &y, sizeof y);
-        __builtin_memcpy(step.r + j, &r, sizeof r);
+        __builtin_memcpy(step.y + panel.first, &y, sizeof y);
+        __builtin_memcpy(step.r + panel.first, &r, sizeof r);
+        Sums<wide>& sums = found.template of<wide>();
         Doubles exact = __builtin_convertvector(r, Doubles);
-        found.overlaps += __builtin_convertvector(y, Doubles) * exact;
-        if (j == step.row + 1) exact[0] = 0;
-        found.squares += exact * exact;
+        sums.overlaps += __builtin_convertvector(y, Doubles) * exact;
+        if (panel.first == step.row + 1) exact[0] = 0;
+        sums.squares += exact * exact;
     }
 
-    template <bool pending, std::size_t wide>
-    SPIKED_KERNEL static void project_strip(const Step& step, Real* a, std::size_t stride, std::size_t j, Row& found) {
-        if constexpr (wide < panel)
-            project<pending, 4>(step, a, stride, j, found.of_four);
-        else
-            for (std::size_t c = 0; c < wide; c += panel)
-                project<pending, panel>(step, a + c * stride, stride, j + c, found.of_panel);
-    }
+    /// The panels of `wide` columns of a step, from either end.
     template <std::size_t wide>
-    SPIKED_KERNEL static void accumulate_strip(const Step& step, const Real* a, std::size_t stride, std::size_t j) {
-        accumulate<wide>(step, a, stride, j);
-    }
+    struct Panels {
+        SPIKED_KERNEL Panels(const Reduction<Real>& block, const Step& step)
+            : entries(block.entries),
+              stride(block.stride),
+              start(step.row + 1),
+              count((block.columns - start + wide - 1) / wide),
+              leftward(step.row % 2 == 1) {}
+        SPIKED_KERNEL Panel operator[](std::size_t i) const {
+            const std::size_t first = start + wide * (leftward ? count - 1 - i : i);
+            return {entries + first * stride, first};
+        }
+        Real* entries;
+        std::size_t stride, start, count;
+        bool leftward;
+    };
 
-    /// Strips of `strip` columns and a last one of `strip` or 4. Where two fit the first cache, the sums of one are
-    /// awaited while the next is updated.
+    /// What a panel adds to q is added while the next one is updated: loads and fma are in balance, and nothing waits
+    /// for the sums across registers.
     template <bool pending>
     SPIKED_KERNEL static void pass(const Reduction<Real>& block, const Step& step, Row& found) {
-        const std::size_t stride = block.stride;
-        for (std::size_t i = step.first; i < step.end; i += width) Pack::store(step.q + i, Pack::set(0));
-        const std::size_t start = step.row + 1;
-        const std::size_t strips = (block.columns - start + strip - 1) / strip;
-        const bool narrow_end = (strips - 1) * strip + start + 4 >= block.columns;
-        const bool defer = block.rows * sizeof(Real) <= most_column_bytes;
-        std::size_t waiting = 0;
-        bool waiting_narrow = false;
-        for (std::size_t s = 0; s < strips; ++s) {
-            const std::size_t at = step.row % 2 == 0 ? s : strips - 1 - s;
-            const std::size_t j = start + at * strip;
-            const bool narrow = narrow_end && at + 1 == strips;
-            Real* const a = block.entries + j * stride;
-            if (narrow)
-                project_strip<pending, 4>(step, a, stride, j, found);
-            else
-                project_strip<pending, strip>(step, a, stride, j, found);
-            if (defer) {
-                if (waiting > 0)
-                    accumulate_any(step, block.entries + waiting * stride, stride, waiting, waiting_narrow);
-                waiting = j;
-                waiting_narrow = narrow;
-            } else {
-                accumulate_any(step, a, stride, j, narrow);
-            }
-        }
-        if (waiting > 0) accumulate_any(step, block.entries + waiting * stride, stride, waiting, waiting_narrow);
+        const Panels<4> panels(block, step);
+        project<pending, false, 4>(step, panels[0], panels[0], found);
+        for (std::size_t i = 1; i < panels.count; ++i) project<pending, true, 4>(step, panels[i], panels[i - 1], found);
+        accumulate<4>(step, panels[panels.count - 1]);
     }
-    SPIKED_KERNEL static inline __attribute__((always_inline)) void accumulate_any(const Step& step, const Real* a,
-                                                                                   std::size_t stride, std::size_t j,
-                                                                                   bool narrow) {
-        if (narrow)
-            accumulate_strip<4>(step, a, stride, j);
+
+    /// The same for short columns, whose panels cost more than what is in them: fewer and wider ones.
+    template <bool pending>
+    SPIKED_KERNEL static void pass_short(const Reduction<Real>& block, const Step& step, Row& found) {
+        const Panels<8> panels(block, step);
+        const std::size_t last = panels.start + 8 * (panels.count - 1);
+        const bool narrow = last + 4 >= block.columns;
+        for (std::size_t i = 0; i < panels.count; ++i) {
+            const Panel panel = panels[i];
+            if constexpr (Pack::many_registers) {
+                if (narrow && panel.first == last)
+                    project<pending, false, 4>(step, panel, panel, found);
+                else
+                    project<pending, false, 8>(step, panel, panel, found);
+            } else {
+                const Panel half{panel.entries + 4 * step.stride, panel.first + 4};
+                project<pending, false, 4>(step, panel, panel, found);
+                if (!narrow || panel.first != last) project<pending, false, 4>(step, half, half, found);
+            }
+            if (i > 0) accumulate<8>(step, panels[i - 1]);
+        }
+        accumulate<8>(step, panels[panels.count - 1]);
+    }
+
+    template <bool pending>
+    SPIKED_KERNEL static void pass_any(const Reduction<Real>& block, const Step& step, Row& found) {
+        for (std::size_t i = step.first; i < step.end; i += width) Pack::store(step.q + i, Pack::set(0));
+        if (block.rows * sizeof(Real) <= short_column_bytes)
+            pass_short<pending>(block, step, found);
         else
-            accumulate_strip<strip>(step, a, stride, j);
+            pass<pending>(block, step, found);
     }
 
     /// z = scale (q - beta a - overlap w) from entry `from` on (0 before), and a - w y - z head, which is the next
@@ -278,16 +307,16 @@ struct Bidiagonalisation {
                 take_off(w, k, left.beta);
                 break;
             }
-            const Step step{k, floor(k), block.rows, u, z, w, left, head, y, r, q};
+            const Step step{k, floor(k), block.rows, u, z, w, left, head, block.stride, y, r, q};
             Row found;
             if (k == 0)
-                pass<false>(block, step, found);
+                pass_any<false>(block, step, found);
             else
-                pass<true>(block, step, found);
+                pass_any<true>(block, step, found);
             take_off(w, k, left.beta);
 
-            const double square = total<4>(found.of_four.squares) + total<panel>(found.of_panel.squares);
-            const double overlap = total<4>(found.of_four.overlaps) + total<panel>(found.of_panel.overlaps);
+            const double square = total<4>(found.of_four.squares) + total<8>(found.of_eight.squares);
+            const double overlap = total<4>(found.of_four.overlaps) + total<8>(found.of_eight.overlaps);
             const Reflector right = reflector(r[k + 1], square);
             block.off_diagonal[k] = right.beta;
             block.right_scale[k] = right.scale;

@@ -55,32 +55,49 @@ struct Reflectors {
         }
     }
 
-    /// To a register of lanes. Even and odd rows have their own sums.
-    SPIKED_KERNEL static void apply(const Group& those, Real* x) {
-        Vector sum[2][group];
-        for (std::size_t j = 0; j < group; ++j) sum[0][j] = sum[1][j] = Pack::set(0);
-        std::size_t i = those.first;
-        for (; i + 2 <= those.end; i += 2)
-            for (std::size_t odd = 0; odd < 2; ++odd) {
-                const Vector row = Pack::load(x + (i + odd) * lanes);
-                for (std::size_t j = 0; j < group; ++j)
-                    sum[odd][j] = Pack::fma(Pack::set(those.y[j][i + odd]), row, sum[odd][j]);
-            }
-        if (i < those.end) {
-            const Vector row = Pack::load(x + i * lanes);
-            for (std::size_t j = 0; j < group; ++j) sum[0][j] = Pack::fma(Pack::set(those.y[j][i]), row, sum[0][j]);
-        }
-        for (std::size_t j = 0; j < group; ++j) sum[0][j] = sum[0][j] + sum[1][j];
-        Vector weight[group];
+    /// sum += (a row of Y)^T (a row of x).
+    template <std::size_t registers>
+    SPIKED_KERNEL static inline __attribute__((always_inline)) void add_row(const Group& those, const Real* x,
+                                                                            std::size_t i,
+                                                                            Vector (&sum)[group][registers]) {
+        Vector row[registers];
+        for (std::size_t g = 0; g < registers; ++g) row[g] = Pack::load(x + i * lanes + g * width);
         for (std::size_t j = 0; j < group; ++j) {
-            weight[j] = Pack::set(those.triangle[j][j]) * sum[0][j];
-            for (std::size_t l = j + 1; l < group; ++l)
-                weight[j] = Pack::fma(Pack::set(those.triangle[j][l]), sum[0][l], weight[j]);
+            const Vector y = Pack::set(those.y[j][i]);
+            for (std::size_t g = 0; g < registers; ++g) sum[j][g] = Pack::fma(y, row[g], sum[j][g]);
+        }
+    }
+
+    /// To a few registers of lanes. Even and odd rows have their own sums.
+    template <std::size_t registers>
+    SPIKED_KERNEL static void apply(const Group& those, Real* x) {
+        Vector sum[group][registers];
+        Vector odd[group][registers];
+        for (std::size_t j = 0; j < group; ++j)
+            for (std::size_t g = 0; g < registers; ++g) sum[j][g] = odd[j][g] = Pack::set(0);
+        std::size_t i = those.first;
+        for (; i + 2 <= those.end; i += 2) {
+            add_row<registers>(those, x, i, sum);
+            add_row<registers>(those, x, i + 1, odd);
+        }
+        if (i < those.end) add_row<registers>(those, x, i, sum);
+        Vector weight[group][registers];
+        for (std::size_t g = 0; g < registers; ++g) {
+            for (std::size_t j = 0; j < group; ++j) sum[j][g] = sum[j][g] + odd[j][g];
+            for (std::size_t j = 0; j < group; ++j) {
+                weight[j][g] = Pack::set(those.triangle[j][j]) * sum[j][g];
+                for (std::size_t l = j + 1; l < group; ++l)
+                    weight[j][g] = Pack::fma(Pack::set(those.triangle[j][l]), sum[l][g], weight[j][g]);
+            }
         }
         for (i = those.first; i < those.end; ++i) {
-            Vector row = Pack::load(x + i * lanes);
-            for (std::size_t j = 0; j < group; ++j) row = Pack::fnma(Pack::set(those.y[j][i]), weight[j], row);
-            Pack::store(x + i * lanes, row);
+            Vector row[registers];
+            for (std::size_t g = 0; g < registers; ++g) row[g] = Pack::load(x + i * lanes + g * width);
+            for (std::size_t j = 0; j < group; ++j) {
+                const Vector y = Pack::set(those.y[j][i]);
+                for (std::size_t g = 0; g < registers; ++g) row[g] = Pack::fnma(y, weight[j][g], row[g]);
+            }
+            for (std::size_t g = 0; g < registers; ++g) Pack::store(x + i * lanes + g * width, row[g]);
         }
     }
 
@@ -91,7 +108,10 @@ struct Reflectors {
             start -= group;
             Group those;
             gather(reflectors, place, scales, start, count, length, those);
-            for (std::size_t lane = 0; lane < wanted; lane += width) apply(those, vectors + lane);
+            std::size_t lane = 0;
+            if constexpr (Pack::many_registers && 2 * width <= lanes)
+                for (; lane + width < wanted; lane += 2 * width) apply<2>(those, vectors + lane);
+            for (; lane < wanted; lane += width) apply<1>(those, vectors + lane);
         }
     }
 };
