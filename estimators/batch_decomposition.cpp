@@ -39,22 +39,15 @@ std::size_t padded(std::size_t length) {
     return stride * sizeof(Real) % 1024 == 0 ? stride + line : stride;
 }
 
-template <class Real>
-void copy_scaled(const Real* block, std::size_t rows, std::size_t columns, Real factor, Real* to, std::size_t stride) {
-    for (std::size_t j = 0; j < columns; ++j)
-        for (std::size_t i = 0; i < rows; ++i) to[j * stride + i] = factor * block[j * rows + i];
-}
-
 /// `to` is columns x rows. In tiles, so that both sides stay in cache.
 template <class Real>
-void copy_transposed(const Real* block, std::size_t rows, std::size_t columns, Real factor, Real* to,
-                     std::size_t stride) {
+void copy_transposed(const Real* block, std::size_t rows, std::size_t columns, Real* to, std::size_t stride) {
     constexpr std::size_t tile = 16;
     for (std::size_t first_column = 0; first_column < columns; first_column += tile)
         for (std::size_t first_row = 0; first_row < rows; first_row += tile)
             for (std::size_t i = first_row; i < std::min(rows, first_row + tile); ++i)
                 for (std::size_t j = first_column; j < std::min(columns, first_column + tile); ++j)
-                    to[i * stride + j] = factor * block[j * rows + i];
+                    to[i * stride + j] = block[j * rows + i];
 }
 
 /// The power of two that brings the largest entry to [1, 2), or as near as it is a number.
@@ -74,12 +67,12 @@ public:
           long_side_(shape.long_side()),
           short_side_(shape.short_side()),
           path_(path<Real>(instructions)),
-          left_stride_(padded<Real>(long_side_)),
-          right_stride_(padded<Real>(short_side_ + kernels::reduction_panel - 1)),
-          left_size_(left_stride_ * (short_side_ + kernels::reduction_panel - 1)),
-          right_size_(right_stride_ * short_side_),
-          row_work_(2 * left_stride_),
-          column_work_(right_stride_),
+          stride_(padded<Real>(long_side_)),
+          left_size_(kernels::Packed<Real>(long_side_).size(short_side_)),
+          right_size_(kernels::Packed<Real>(short_side_).size(short_side_)),
+          entries_(stride_ * (short_side_ + kernels::reduction_strip - 1)),
+          row_work_(2 * stride_),
+          column_work_(2 * padded<Real>(short_side_ + kernels::reduction_strip)),
           bidiagonal_(*path_.kernels, short_side_) {
         if (short_side_ == 0)
             throw input_error("a {} x {} block has no singular values (a side is zero): leave it out", shape.rows,
@@ -117,10 +110,10 @@ public:
         if (shape_.rows < shape_.columns) std::swap(left, right);
         bidiagonal_.vectors(bidiagonal(block), {scaled_values_.data() + block * short_side_, short_side_}, wanted);
         if (left != nullptr)
-            transform_back(bidiagonal_.left(), wanted, left_.data() + block * left_size_, left_stride_,
+            transform_back(bidiagonal_.left(), wanted, left_.data() + block * left_size_,
                            left_scale_.data() + block * short_side_, short_side_, long_side_, *left);
         if (right != nullptr)
-            transform_back(bidiagonal_.right(), wanted, right_.data() + block * right_size_, right_stride_,
+            transform_back(bidiagonal_.right(), wanted, right_.data() + block * right_size_,
                            right_scale_.data() + block * short_side_, short_side_ - 1, short_side_, *right);
     }
 
@@ -149,20 +142,21 @@ private:
         room_ = count;
     }
 
-    void reduce(const Real* entries, std::size_t block) {
-        const double largest = path_.kernels->largest(entries, shape_.rows * shape_.columns);
+    void reduce(const Real* block_entries, std::size_t block) {
+        Real* const entries = entries_.data();
+        const bool wide = shape_.rows < shape_.columns;
+        if (wide) copy_transposed(block_entries, shape_.rows, shape_.columns, entries, stride_);
+        const double largest = path_.kernels->scale(wide ? entries : block_entries, wide ? stride_ : long_side_,
+                                                    long_side_, short_side_, Real(1), entries, stride_);
         if (!std::isfinite(largest))
             throw input_error(
                 "block {} of a batch holds NaN or infinity (no decomposition exists): clean the data first", block);
         exponents_[block] = exponent_of<Real>(largest);
-        const auto factor = static_cast<Real>(std::ldexp(1.0, exponents_[block]));
-        Real* const left = left_.data() + block * left_size_;
-        if (shape_.rows < shape_.columns)
-            copy_transposed(entries, shape_.rows, shape_.columns, factor, left, left_stride_);
-        else
-            copy_scaled(entries, shape_.rows, shape_.columns, factor, left, left_stride_);
-        path_.kernels->bidiagonalise({long_side_, short_side_, left, left_stride_, right_.data() + block * right_size_,
-                                      right_stride_, left_scale_.data() + block * short_side_,
+        if (exponents_[block] != 0)
+            path_.kernels->scale(entries, stride_, long_side_, short_side_,
+                                 static_cast<Real>(std::ldexp(1.0, exponents_[block])), entries, stride_);
+        path_.kernels->bidiagonalise({long_side_, short_side_, entries, stride_, left_.data() + block * left_size_,
+                                      right_.data() + block * right_size_, left_scale_.data() + block * short_side_,
                                       right_scale_.data() + block * short_side_, diagonal_.data() + block * short_side_,
                                       off_diagonal_.data() + block * short_side_, row_work_.data(),
                                       column_work_.data()});
@@ -174,30 +168,36 @@ private:
     }
 
     /// Vectors of the bidiagonal matrix to those of the block.
-    void transform_back(const double* vectors, std::size_t wanted, const Real* reflectors, std::size_t stride,
-                        const Real* scales, std::size_t count, std::size_t length, arma::Mat<Real>& to) {
-        const std::size_t columns = (wanted + kernels::column_tile - 1) / kernels::column_tile * kernels::column_tile;
-        if (vectors_.size() < columns * stride) vectors_ = AlignedArray<Real>(columns * stride);
-        for (std::size_t j = 0; j < columns; ++j) {
-            Real* const column = vectors_.data() + j * stride;
-            const std::size_t filled = j < wanted ? short_side_ : 0;
-            for (std::size_t i = 0; i < filled; ++i)
-                column[i] = static_cast<Real>(vectors[j * bidiagonal_.stride() + i]);
-            std::fill(column + filled, column + stride, Real(0));
+    void transform_back(const double* vectors, std::size_t wanted, const Real* reflectors, const Real* scales,
+                        std::size_t count, std::size_t length, arma::Mat<Real>& to) {
+        constexpr std::size_t lanes = kernels::applied_lanes;
+        if (vectors_.size() == 0) vectors_ = AlignedArray<Real>(lanes * long_side_);
+        Real* const lane = vectors_.data();
+        for (std::size_t first = 0; first < wanted; first += lanes) {
+            const std::size_t some = std::min(lanes, wanted - first);
+            const double* const from = vectors + first * bidiagonal_.stride();
+            std::fill_n(lane, length * lanes, Real(0));
+            for (std::size_t i = 0; i < short_side_; ++i)
+                for (std::size_t j = 0; j < some; ++j)
+                    lane[i * lanes + j] = static_cast<Real>(from[j * bidiagonal_.stride() + i]);
+            path_.kernels->apply_reflectors(reflectors, scales, count, length, lane, some);
+            for (std::size_t j = 0; j < some; ++j) {
+                Real* const column = to.colptr(first + j);
+                for (std::size_t i = 0; i < length; ++i) column[i] = lane[i * lanes + j];
+            }
         }
-        path_.kernels->apply_reflectors(reflectors, stride, scales, count, length, {vectors_.data(), stride, columns});
-        for (std::size_t j = 0; j < wanted; ++j) std::copy_n(vectors_.data() + j * stride, length, to.colptr(j));
     }
 
     Shape shape_;
     std::size_t long_side_, short_side_;
     Path<Real> path_;
-    std::size_t left_stride_, right_stride_;
-    std::size_t left_size_, right_size_;  ///< numbers a block
+    std::size_t stride_;
+    std::size_t left_size_, right_size_;  ///< of the reflectors of a block
     std::size_t room_ = 0;
     std::size_t count_ = 0;
     AlignedArray<Real> left_, right_;  ///< reflectors, block after block
     AlignedArray<Real> left_scale_, right_scale_;
+    AlignedArray<Real> entries_;  ///< of the block that is being reduced
     AlignedArray<Real> row_work_, column_work_, vectors_;
     std::vector<double> diagonal_, off_diagonal_;
     std::vector<int> exponents_;

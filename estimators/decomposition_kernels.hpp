@@ -14,28 +14,53 @@ inline constexpr std::size_t value_lanes = 16;
 inline constexpr std::size_t vector_lanes = 16;
 /// Reflectors applied together.
 inline constexpr std::size_t reflector_group = 4;
-/// Columns that the reduction takes together: as many zero columns less one follow the block, and as many zero entries
-/// less one follow those of each right reflector.
-inline constexpr std::size_t reduction_panel = 4;
-/// Columns of what reflectors are applied to come in multiples of this.
-inline constexpr std::size_t column_tile = 4;
+/// Columns that the reduction takes together: as many zero columns less one follow the block.
+inline constexpr std::size_t reduction_strip = 8;
+/// Vectors that reflectors are applied to together.
+inline constexpr std::size_t applied_lanes = 16;
+
+/// Where reflectors of a side of `length` lie: a group of them from the line of its first entry on, nothing between.
+/// Entry i of reflector k is at column(k) + i.
+template <class Real>
+class Packed {
+public:
+    explicit Packed(std::size_t length) : padded_((length + line - 1) / line * line) {}
+    [[nodiscard]] std::size_t column(std::size_t k) const {
+        const std::size_t group = k / reflector_group;
+        return start(group) + k % reflector_group * height(group) - left_out(group);
+    }
+    [[nodiscard]] std::size_t size(std::size_t count) const {
+        return start((count + reflector_group - 1) / reflector_group);
+    }
+
+private:
+    static constexpr std::size_t line = alignment / sizeof(Real);
+    static constexpr std::size_t groups_a_line = line / reflector_group;
+    [[nodiscard]] static std::size_t left_out(std::size_t group) { return group / groups_a_line * line; }
+    [[nodiscard]] std::size_t height(std::size_t group) const { return padded_ - left_out(group); }
+    [[nodiscard]] std::size_t start(std::size_t group) const {
+        const std::size_t lines = group / groups_a_line;
+        const std::size_t whole = lines * padded_ - line * ((lines * lines - lines) / 2);
+        return reflector_group * (groups_a_line * whole + group % groups_a_line * height(group));
+    }
+    std::size_t padded_;
+};
 
 /// A = H_0 H_1 .. B (G_0 G_1 ..)^T with B upper bidiagonal, rows >= columns, H = I - scale u u^T, G = I - scale v v^T.
-/// `left` holds A, then u_k in column k, which has zeros before entry k from the start of the group of reflectors on;
-/// `right` gets v_k in column k, which begins at entry k + 1 in the same way.
+/// u_k begins at entry k, v_k at entry k + 1; before are zeros from the start of the group of reflectors on.
 template <class Real>
 struct Reduction {
     std::size_t rows, columns;
-    Real* left;
-    std::size_t left_stride;
-    Real* right;
-    std::size_t right_stride;
+    Real* entries;  ///< of A; destroyed
+    std::size_t stride;
+    Real* left;   ///< u, packed
+    Real* right;  ///< v, packed
     Real* left_scale;
     Real* right_scale;
     double* diagonal;
     double* off_diagonal;
-    Real* row_work;     ///< 2 left_stride
-    Real* column_work;  ///< right_stride
+    Real* row_work;     ///< 2 stride
+    Real* column_work;  ///< zero at first; 2 (columns + reduction_strip), each a multiple of `alignment` bytes
 };
 
 /// `value_lanes` symmetric tridiagonal matrices side by side: entry i of matrix `lane` at i * value_lanes + lane.
@@ -58,22 +83,18 @@ struct GolubKahan {
     double* work;                ///< 2 size vector_lanes
 };
 
-/// What reflectors are applied to; entries from the reflectors' length on are zero.
-template <class Real>
-struct Columns {
-    Real* entries;
-    std::size_t stride;
-    std::size_t count;  ///< a multiple of column_tile
-};
-
 template <class Real>
 struct Kernels {
     void (*bidiagonalise)(const Reduction<Real>& block);
-    /// columns <- H_0 H_1 .. H_(count-1) columns; `left` or `right` of a Reduction.
-    void (*apply_reflectors)(const Real* reflectors, std::size_t stride, const Real* scales, std::size_t count,
-                             std::size_t length, const Columns<Real>& columns);
-    /// Largest size of an entry; NaN where one is NaN or infinite.
-    double (*largest)(const Real* entries, std::size_t count);
+    /// vectors <- H_0 H_1 .. H_(count-1) vectors for `applied_lanes` vectors side by side, the first `wanted` of which
+    /// are needed: entry i of vector `lane` at i * applied_lanes + lane. Reflectors as in Reduction, u_k beginning at
+    /// entry k or later.
+    void (*apply_reflectors)(const Real* reflectors, const Real* scales, std::size_t count, std::size_t length,
+                             Real* vectors, std::size_t wanted);
+    /// to <- factor from, entry for entry; both may be the same. Returns the largest size of an entry of `from`, NaN
+    /// where one is NaN or infinite.
+    double (*scale)(const Real* from, std::size_t from_stride, std::size_t rows, std::size_t columns, Real factor,
+                    Real* to, std::size_t to_stride);
     void (*eigenvalues)(TridiagonalBatch& batch);
     /// For each lane the number of singular values of a bidiagonal matrix below `points[lane]`. Squares of its entries.
     void (*count_below)(std::size_t size, const double* diagonal_squared, const double* off_diagonal_squared,

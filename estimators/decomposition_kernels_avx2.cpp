@@ -15,7 +15,6 @@ namespace {
 struct Avx2Double {
     using Real = double;
     using Vector = __m256d;
-    using Four = __m256d;
     static constexpr std::size_t width = 4;
     static constexpr bool many_registers = false;
 
@@ -38,9 +37,9 @@ struct Avx2Double {
         const __m128d half = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
         return _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)));
     }
-    SPIKED_INLINE void sums(Vector a, Vector b, Vector c, Vector d, Real* to) {
-        const __m256d ab = _mm256_hadd_pd(a, b);
-        const __m256d cd = _mm256_hadd_pd(c, d);
+    SPIKED_INLINE void sums(const Vector (&of)[4], Real* to) {
+        const __m256d ab = _mm256_hadd_pd(of[0], of[1]);
+        const __m256d cd = _mm256_hadd_pd(of[2], of[3]);
         _mm256_storeu_pd(to, _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20), _mm256_permute2f128_pd(ab, cd, 0x31)));
     }
     using Squares = Vector;
@@ -57,7 +56,6 @@ struct Avx2Double {
 struct Avx2Float {
     using Real = float;
     using Vector = __m256;
-    using Four = __m128;
     static constexpr std::size_t width = 8;
     static constexpr bool many_registers = false;
 
@@ -75,8 +73,8 @@ struct Avx2Float {
         half = _mm_add_ps(half, _mm_movehl_ps(half, half));
         return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
     }
-    SPIKED_INLINE void sums(Vector a, Vector b, Vector c, Vector d, Real* to) {
-        const __m256 abcd = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+    SPIKED_INLINE void sums(const Vector (&of)[4], Real* to) {
+        const __m256 abcd = _mm256_hadd_ps(_mm256_hadd_ps(of[0], of[1]), _mm256_hadd_ps(of[2], of[3]));
         _mm_storeu_ps(to, _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1)));
     }
     struct Squares {

@@ -15,7 +15,6 @@ namespace {
 struct Avx512Double {
     using Real = double;
     using Vector = __m512d;
-    using Four = __m256d;
     static constexpr std::size_t width = 8;
     static constexpr bool many_registers = true;
 
@@ -43,10 +42,25 @@ struct Avx512Double {
     SPIKED_INLINE __m256d halved(Vector x) {
         return _mm256_add_pd(_mm512_maskz_extractf64x4_pd(0xF, x, 0), _mm512_maskz_extractf64x4_pd(0xF, x, 1));
     }
-    SPIKED_INLINE void sums(Vector a, Vector b, Vector c, Vector d, Real* to) {
-        const __m256d ab = _mm256_hadd_pd(halved(a), halved(b));
-        const __m256d cd = _mm256_hadd_pd(halved(c), halved(d));
+    SPIKED_INLINE void sums(const Vector (&of)[4], Real* to) {
+        const __m256d ab = _mm256_hadd_pd(halved(of[0]), halved(of[1]));
+        const __m256d cd = _mm256_hadd_pd(halved(of[2]), halved(of[3]));
         _mm256_storeu_pd(to, _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20), _mm256_permute2f128_pd(ab, cd, 0x31)));
+    }
+    /// Sums of neighbours of a in even places, of b in odd ones.
+    SPIKED_INLINE Vector neighbours(Vector a, Vector b) {
+        return __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14) +
+               __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
+    }
+    /// Sums of neighbouring quarters of a, then of b.
+    SPIKED_INLINE Vector quarters(Vector a, Vector b) {
+        return __builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13) +
+               __builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15);
+    }
+    SPIKED_INLINE void sums(const Vector (&of)[8], Real* to) {
+        const Vector first = quarters(neighbours(of[0], of[1]), neighbours(of[2], of[3]));
+        const Vector second = quarters(neighbours(of[4], of[5]), neighbours(of[6], of[7]));
+        store_anywhere(to, quarters(first, second));
     }
     using Squares = Vector;
     SPIKED_INLINE Squares no_squares() { return set(0.0); }
@@ -60,7 +74,6 @@ struct Avx512Double {
 struct Avx512Float {
     using Real = float;
     using Vector = __m512;
-    using Four = __m128;
     static constexpr std::size_t width = 16;
     static constexpr bool many_registers = true;
 
@@ -83,9 +96,32 @@ struct Avx512Float {
     SPIKED_INLINE __m256 halved(Vector x) {
         return _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xFF, x, 0), _mm512_maskz_extractf32x8_ps(0xFF, x, 1));
     }
-    SPIKED_INLINE void sums(Vector a, Vector b, Vector c, Vector d, Real* to) {
-        const __m256 abcd = _mm256_hadd_ps(_mm256_hadd_ps(halved(a), halved(b)), _mm256_hadd_ps(halved(c), halved(d)));
+    SPIKED_INLINE void sums(const Vector (&of)[4], Real* to) {
+        const __m256 abcd =
+            _mm256_hadd_ps(_mm256_hadd_ps(halved(of[0]), halved(of[1])), _mm256_hadd_ps(halved(of[2]), halved(of[3])));
         _mm_storeu_ps(to, _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1)));
+    }
+    /// Sums of pairs in each quarter: of a, b, a, b.
+    SPIKED_INLINE Vector pairs(Vector a, Vector b) {
+        return __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29) +
+               __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+    }
+    /// Sums of quarters: of a, b, c, d in each quarter.
+    SPIKED_INLINE Vector four(Vector a, Vector b, Vector c, Vector d) {
+        const Vector ab = pairs(a, b);
+        const Vector cd = pairs(c, d);
+        return __builtin_shufflevector(ab, cd, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) +
+               __builtin_shufflevector(ab, cd, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+    }
+    SPIKED_INLINE void sums(const Vector (&of)[8], Real* to) {
+        const Vector first = four(of[0], of[1], of[2], of[3]);
+        const Vector second = four(of[4], of[5], of[6], of[7]);
+        const Vector halves =
+            __builtin_shufflevector(first, second, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+            __builtin_shufflevector(first, second, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+        const __m256 even = __builtin_shufflevector(halves, halves, 0, 1, 2, 3, 8, 9, 10, 11);
+        const __m256 odd = __builtin_shufflevector(halves, halves, 4, 5, 6, 7, 12, 13, 14, 15);
+        _mm256_storeu_ps(to, _mm256_add_ps(even, odd));
     }
     struct Squares {
         Avx512Double::Vector low, high;

@@ -10,7 +10,6 @@ template <class Number, class Bits>
 struct Plain {
     using Real = Number;
     using Vector [[gnu::vector_size(16)]] = Number;
-    using Four [[gnu::vector_size(4 * sizeof(Number))]] = Number;
     using Mask [[gnu::vector_size(16)]] = Bits;
     static constexpr std::size_t width = 16 / sizeof(Real);
     static constexpr bool many_registers = false;
@@ -45,8 +44,8 @@ struct Plain {
         for (std::size_t i = 1; i < width; ++i) total += x[i];
         return total;
     }
-    SPIKED_INLINE void sums(Vector a, Vector b, Vector c, Vector d, Real* to) {
-        to[0] = sum(a), to[1] = sum(b), to[2] = sum(c), to[3] = sum(d);
+    SPIKED_INLINE void sums(const Vector (&of)[4], Real* to) {
+        for (std::size_t i = 0; i < 4; ++i) to[i] = sum(of[i]);
     }
     /// A sum of squares in double.
     using Squares = double;

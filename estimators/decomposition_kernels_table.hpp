@@ -8,30 +8,41 @@
 namespace spiked::estimators::kernels {
 
 template <class Pack>
-SPIKED_KERNEL double largest(const typename Pack::Real* entries, std::size_t count) {
+SPIKED_KERNEL double scale(const typename Pack::Real* from, std::size_t from_stride, std::size_t rows,
+                           std::size_t columns, typename Pack::Real factor, typename Pack::Real* to,
+                           std::size_t to_stride) {
     using Real = typename Pack::Real;
+    using Vector = typename Pack::Vector;
     constexpr std::size_t width = Pack::width;
-    typename Pack::Vector top[2] = {Pack::set(0), Pack::set(0)};
-    typename Pack::Vector wrong[2] = {Pack::set(0), Pack::set(0)};  // 0 * x is NaN for NaN and infinity
-    std::size_t i = 0;
-    for (; i + 2 * width <= count; i += 2 * width)
-        for (std::size_t g = 0; g < 2; ++g) {
-            const auto x = Pack::load_anywhere(entries + i + g * width);
-            top[g] = Pack::max(top[g], Pack::abs(x));
-            wrong[g] = Pack::fma(x, Pack::set(0), wrong[g]);
+    const Vector by = Pack::set(factor);
+    Vector top[2] = {Pack::set(0), Pack::set(0)};
+    Vector wrong[2] = {Pack::set(0), Pack::set(0)};  // 0 * x is NaN for NaN and infinity
+    Real most = 0;
+    Real bad = 0;
+    for (std::size_t j = 0; j < columns; ++j) {
+        const Real* const column = from + j * from_stride;
+        Real* const scaled = to + j * to_stride;
+        std::size_t i = 0;
+        for (; i + 2 * width <= rows; i += 2 * width)
+            for (std::size_t g = 0; g < 2; ++g) {
+                const Vector x = Pack::load_anywhere(column + i + g * width);
+                top[g] = Pack::max(top[g], Pack::abs(x));
+                wrong[g] = Pack::fma(x, Pack::set(0), wrong[g]);
+                Pack::store(scaled + i + g * width, by * x);
+            }
+        for (; i < rows; ++i) {
+            const Real x = column[i];
+            const Real size = x < 0 ? -x : x;
+            if (size > most) most = size;
+            bad += x * 0;
+            scaled[i] = factor * x;
         }
+    }
     Real tops[width];
     Pack::store_anywhere(tops, Pack::max(top[0], top[1]));
-    Real most = 0;
-    Real bad = Pack::sum(wrong[0] + wrong[1]);
-    for (; i < count; ++i) {
-        const Real size = entries[i] < 0 ? -entries[i] : entries[i];
-        if (size > most) most = size;
-        bad += entries[i] * 0;
-    }
     for (const Real top_of_lane : tops)
         if (top_of_lane > most) most = top_of_lane;
-    return static_cast<double>(most + bad);
+    return static_cast<double>(most + (bad + Pack::sum(wrong[0] + wrong[1])));
 }
 
 template <class Pack>
@@ -40,10 +51,10 @@ SPIKED_KERNEL void bidiagonalise(const Reduction<typename Pack::Real>& block) {
 }
 
 template <class Pack>
-SPIKED_KERNEL void apply_reflectors(const typename Pack::Real* reflectors, std::size_t stride,
-                                    const typename Pack::Real* scales, std::size_t count, std::size_t length,
-                                    const Columns<typename Pack::Real>& columns) {
-    Reflectors<Pack>::apply_all(reflectors, stride, scales, count, length, columns);
+SPIKED_KERNEL void apply_reflectors(const typename Pack::Real* reflectors, const typename Pack::Real* scales,
+                                    std::size_t count, std::size_t length, typename Pack::Real* vectors,
+                                    std::size_t wanted) {
+    Reflectors<Pack>::apply_all(reflectors, scales, count, length, vectors, wanted);
 }
 
 template <class Pack, class DoublePack>
@@ -51,7 +62,7 @@ const Kernels<typename Pack::Real>& kernels_for() {
     static constexpr Kernels<typename Pack::Real> kernels{
         bidiagonalise<Pack>,
         apply_reflectors<Pack>,
-        largest<Pack>,
+        scale<Pack>,
         RootFreeQl<DoublePack>::solve,
         SturmCounts<DoublePack>::count,
         TwistedVectors<DoublePack>::solve,
