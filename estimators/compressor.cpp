@@ -33,22 +33,21 @@ LowRankPart decode_factors(std::span<const std::uint8_t> bytes, std::size_t rows
                            NumberFormat format, const theory::Codebook& codebook) {
     BitReader reader(bytes);
     arma::mat low_rank(rows, columns);
-    const std::uint64_t rank = reader.read(rank_bits);
-    std::size_t bits = rank_bits;
-    for (std::uint64_t i = 0; i < rank; ++i) {
-        const double value = decode_number(reader.read(bits_of(format)), format);
+    std::vector<double> values(reader.read(rank_bits));
+    read_numbers(reader, values, format);
+    for (const double value : values) {
         const arma::vec left = read_vector(reader, rows, codebook);
         const arma::vec right = read_vector(reader, columns, codebook);
         low_rank += value * left * right.t();
-        bits += bits_of(format) + (rows + columns) * static_cast<std::size_t>(codebook.bits);
     }
-    return {std::move(low_rank), (bits + 7) / 8};
+    return {std::move(low_rank), reader.bytes_read()};
 }
 
 }  // namespace
 
 const std::map<std::string, std::string>& method_aliases() {
-    static const std::map<std::string, std::string> aliases = {{"eoptshrinkq-mse", "eoptshrink+tq-mse"}};
+    static const std::map<std::string, std::string> aliases = {{"eoptshrinkq-mse", "eoptshrink+tq-mse"},
+                                                               {"eoptshrinkq-prod", "eoptshrink+tq-prod"}};
     return aliases;
 }
 
@@ -93,10 +92,8 @@ Compressor::Result Compressor::encode(AnalysedBlock& analysed) const {
     const SingularVectors vectors = analysed.vectors(shrinkage.rank);
     BitWriter writer;
     writer.write(Item::ranks, shrinkage.rank, rank_bits);
-    if (shrinkage.rank > 0) refuse_underflow(shrinkage.shrunk.front(), options_.norm, "largest singular value");
+    write_numbers(writer, Item::singular_values, shrinkage.shrunk, options_.norm, "singular value");
     for (std::size_t i = 0; i < shrinkage.rank; ++i) {
-        writer.write(Item::singular_values, encode_number(shrinkage.shrunk[i], options_.norm, "singular value"),
-                     bits_of(options_.norm));
         write_vector(writer, vectors.left.col(i), factor_codebook_);
         write_vector(writer, vectors.right.col(i), factor_codebook_);
     }
