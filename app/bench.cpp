@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "app/command.hpp"
+#include "estimators/bench/decompose_bench.hpp"
 #include "reports/text_table.hpp"
+#include "theory/base/error.hpp"
+#include "theory/base/names.hpp"
 #include "theory/base/stopwatch.hpp"
 #include "theory/bench/theory_bench.hpp"
 #include "validation/bench/trial_bench.hpp"
@@ -34,14 +37,21 @@ int run_theory(const Arguments& arguments) {
     return 0;
 }
 
+double p10(const std::vector<Timing>& timings, std::string_view what) {
+    return std::find_if(timings.begin(), timings.end(), [&](const Timing& row) { return row.what == what; })->p10;
+}
+
+std::string numpy_line(const Json& numpy) {
+    const auto said = [&](const char* key) { return *numpy.find(key)->string(); };
+    return fmt::format("NumPy {} of Python {} on {}\n", said("numpy"), said("python"), said("blas"));
+}
+
 std::string ratios(const std::vector<Timing>& timings) {
-    const auto p10 = [&](std::string_view what) {
-        return std::find_if(timings.begin(), timings.end(), [&](const Timing& row) { return row.what == what; })->p10;
-    };
     std::string text;
     for (const char* ours : {"spiked", "spiked-eigenbasis-hadamard"})
-        text += fmt::format("{} is {:.1f} times as fast as numpy and {:.1f} times as fast as numpy-eigh (p10).\n", ours,
-                            p10("numpy") / p10(ours), p10("numpy-eigh") / p10(ours));
+        text +=
+            fmt::format("{} is {:.1f} times as fast as numpy and {:.1f} times as fast as numpy-eigh (p10).\n", ours,
+                        p10(timings, "numpy") / p10(timings, ours), p10(timings, "numpy-eigh") / p10(timings, ours));
     return text;
 }
 
@@ -51,15 +61,65 @@ int run_trial(const Arguments& arguments) {
         print_json(document(timed.rows).set("numpy", timed.numpy).set("outcomes", timed.outcomes));
         return 0;
     }
-    const auto of_numpy = [&](const char* key) { return *timed.numpy.find(key)->string(); };
+    print_text(table(timed.rows) + ratios(timed.rows) +
+               "A trial: 128 x 128 in float, signal of rank 4, 4 bits, one thread.\n" + numpy_line(timed.numpy));
+    return 0;
+}
+
+int run_decompose(const Arguments& arguments) {
+    const estimators::Shape shape{arguments.count("--rows"), arguments.count("--cols")};
+    const std::size_t wanted = arguments.count("--vectors");
+    const std::string precision = arguments.text("--precision");
+    for (const std::size_t side : {shape.rows, shape.columns})
+        if (side < 2 || side > 4096)
+            throw usage_error("--rows and --cols are whole numbers from 2 to 4096, not {}: write for example 128",
+                              side);
+    if (precision != "float" && precision != "double")
+        throw usage_error("--precision \"{}\" is not possible{}", precision,
+                          suggestion(precision, std::vector<std::string>{"float", "double"}));
+    const auto time =
+        precision == "float" ? estimators::time_decompositions<float> : estimators::time_decompositions<double>;
+    const estimators::DecompositionTimings timed = time(shape, wanted, arguments.number("--seconds"));
+    if (arguments.json()) {
+        print_json(document(timed.rows)
+                       .set("precision", precision)
+                       .set("rows_of_block", shape.rows)
+                       .set("cols_of_block", shape.columns)
+                       .set("vectors", wanted)
+                       .set("best_route", timed.best_route)
+                       .set("numpy", timed.numpy)
+                       .set("errors", timed.errors));
+        return 0;
+    }
+    const auto ratio = [&](std::string_view to) { return p10(timed.rows, to) / p10(timed.rows, "spiked"); };
     print_text(
-        table(timed.rows) + ratios(timed.rows) +
-        fmt::format("A trial: 128 x 128 in float, signal of rank 4, 4 bits, one thread.\nNumPy {} of Python {} on {}\n",
-                    of_numpy("numpy"), of_numpy("python"), of_numpy("blas")));
+        table(timed.rows) +
+        fmt::format("spiked is {:.1f} times as fast as armadillo, {:.1f} times as fast as lapack-best ({}), {:.1f} "
+                    "times as fast as numpy, and takes {:.2f} times the gemm-floor (p10).\n",
+                    ratio("armadillo"), ratio("lapack-best"), timed.best_route, ratio("numpy"),
+                    1.0 / ratio("gemm-floor")) +
+        fmt::format("{} x {} in {}, all singular values and {} vectors a side, one thread.\n", shape.rows,
+                    shape.columns, precision, wanted) +
+        numpy_line(timed.numpy));
     return 0;
 }
 
 }  // namespace
+
+Command bench_decompose_command() {
+    return {"bench decompose",
+            "times all singular values and leading vectors of a block, here, in LAPACK and in NumPy",
+            {"spiked bench decompose", "spiked bench decompose --rows 256 --cols 128 --precision double --json"},
+            "",
+            0,
+            0,
+            {{"--rows", "N", "of a block", "128", false},
+             {"--cols", "D", "of a block", "128", false},
+             {"--precision", "float|double", "of the entries", "float", false},
+             {"--vectors", "R", "leading vectors a side", "16", false},
+             {"--seconds", "S", "about how long to measure", "5", false}},
+            run_decompose};
+}
 
 Command bench_theory_command() {
     return {"bench theory",

@@ -2,8 +2,9 @@
 
 #include "app/command.hpp"
 #include "estimators/analysed_block.hpp"
-#include "estimators/spectral_estimator.hpp"
+#include "estimators/spectral_method.hpp"
 #include "reports/text_table.hpp"
+#include "sim/covariance_spec.hpp"
 #include "sim/matrix_file.hpp"
 #include "sim/npy.hpp"
 #include "theory/base/error.hpp"
@@ -19,15 +20,17 @@ struct Estimate {
 
 Json estimate_json(const Estimate& estimate, theory::Loss loss) {
     const auto& found = estimate.shrinkage;
-    return Json::object({{"name", estimate.name},
-                         {"loss", theory::name_of(loss)},
-                         {"rank", found.rank},
-                         {"bulk_edge", found.bulk_edge ? Json(found.bulk_edge->value) : Json()},
-                         {"strengths", found.strengths},
-                         {"overlap_left", found.overlap_left},
-                         {"overlap_right", found.overlap_right},
-                         {"shrunk", found.shrunk},
-                         {"note", found.note.empty() ? Json() : Json(found.note)}});
+    return Json::object(
+        {{"name", estimate.name},
+         {"loss", theory::name_of(loss)},
+         {"rank", found.rank},
+         {"bulk_edge", found.bulk_edge ? Json(found.bulk_edge->value) : Json()},
+         {"strengths", found.strengths},
+         {"overlap_left", found.overlap_left},
+         {"overlap_right", found.overlap_right},
+         {"shrunk", found.shrunk},
+         {"expected_relative_error", found.expected_error ? Json(found.expected_error->relative) : Json()},
+         {"note", found.note.empty() ? Json() : Json(found.note)}});
 }
 
 std::string estimate_text(const Estimate& estimate, const std::vector<double>& singular_values, theory::Loss loss) {
@@ -37,6 +40,9 @@ std::string estimate_text(const Estimate& estimate, const std::vector<double>& s
         text += fmt::format(", noise ends at singular value {:.6g} (eigenvalue {:.6g})", root(*found.bulk_edge).value,
                             found.bulk_edge->value);
     text += "\n";
+    if (found.expected_error)
+        text += fmt::format("  by its own estimate ||S^ - S||_F^2 is {:.6g}, {:.4g} % of ||S||_F^2\n",
+                            found.expected_error->squared, 100.0 * found.expected_error->relative);
     if (!found.note.empty()) text += "  " + found.note + "\n";
     if (found.rank == 0) return text;
     reports::TextTable table({"component", "observed", "strength", "overlap left", "overlap right", "shrunk"});
@@ -47,15 +53,24 @@ std::string estimate_text(const Estimate& estimate, const std::vector<double>& s
     return text + table.text();
 }
 
+/// What is told of one side's noise, for the lines that were kept.
+std::optional<estimators::NoiseCovariance> told(const std::string& spec, std::size_t size, const arma::uvec& kept) {
+    if (spec.empty()) return std::nullopt;
+    const arma::mat covariance = sim::covariance_matrix(spec, size);
+    const auto whole = covariance.n_cols == 1 ? estimators::NoiseCovariance::diagonal(covariance)
+                                              : estimators::NoiseCovariance::full(covariance);
+    return whole.restricted(kept);
+}
+
 int run(const Arguments& arguments) {
     const auto loss = theory::loss_from(arguments.text("--loss"));
     if (!loss)
         throw usage_error(
             "--loss \"{}\" is not possible{}", arguments.text("--loss"),
             suggestion(arguments.text("--loss"), std::vector<std::string>{"frobenius", "operator", "nuclear"}));
-    std::vector<estimators::SpectralEstimator> chosen;
-    for (const auto& name : arguments.list("--estimator"))
-        chosen.push_back(estimators::spectral_estimator(name, *loss));
+    // Once before the file is read, for the errors in the names.
+    std::vector<estimators::SpectralMethod> chosen;
+    for (const auto& name : arguments.list("--estimator")) chosen.push_back(estimators::spectral_method(name, *loss));
     const bool writes = arguments.has("--denoised") || arguments.has("--residual");
     if (writes && chosen.size() != 1)
         throw usage_error("--denoised and --residual need exactly one --estimator ({} given): name the one to apply",
@@ -68,11 +83,13 @@ int run(const Arguments& arguments) {
     using EmptyLines = estimators::AnalysedBlock::EmptyLines;
     estimators::AnalysedBlock block(matrix, arguments.has("--keep-empty") ? EmptyLines::keep : EmptyLines::strip);
     const auto& singular_values = block.singular_values();
+    const estimators::KnownNoise known{told(arguments.text("--row-spectrum"), matrix.n_rows, block.kept_rows()),
+                                       told(arguments.text("--col-spectrum"), matrix.n_cols, block.kept_columns())};
+    for (auto& method : chosen) method = estimators::spectral_method(method.name, *loss, known);
     std::vector<Estimate> estimates;
-    for (const auto& estimator : chosen)
-        estimates.push_back({estimator.name, estimator.estimate(singular_values, block.shape())});
+    for (const auto& method : chosen) estimates.push_back({method.name, method.estimate(block)});
     if (writes) {
-        const arma::mat denoised = block.denoised(estimates.front().shrinkage);
+        const arma::mat denoised = chosen.front().apply(block).signal;
         if (arguments.has("--denoised")) sim::write_npy(arguments.text("--denoised"), denoised);
         if (arguments.has("--residual")) sim::write_npy(arguments.text("--residual"), matrix - denoised);
     }
@@ -109,19 +126,24 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command spectrum_command() {
-    return {"spectrum",
-            "rank, noise edge and shrunk singular values of one matrix",
-            {"spiked spectrum data.npy", "spiked spectrum data.csv --estimator eoptshrink --estimator svd:2 --json",
-             "spiked spectrum data.npz:x --denoised clean.npy --residual noise.npy"},
-            "FILE(.npy|.npz:name|.csv|.safetensors:tensor[:head])",
-            1,
-            1,
-            {{"--estimator", "NAME", "spectral estimator; spiked list estimators shows all", "eoptshrink", true},
-             {"--loss", "frobenius|operator|nuclear", "what the shrinkage is optimal for", "frobenius", false},
-             {"--denoised", "FILE.npy", "write the estimated signal", "", false},
-             {"--residual", "FILE.npy", "write the matrix without it", "", false},
-             {"--keep-empty", "", "count zero rows and columns as data", "", false}},
-            run};
+    return {
+        "spectrum",
+        "rank, noise edge and shrunk singular values of one matrix",
+        {"spiked spectrum data.npy", "spiked spectrum data.csv --estimator eoptshrink --estimator svd:2 --json",
+         "spiked spectrum data.npz:x --denoised clean.npy --residual noise.npy",
+         "spiked spectrum data.npy --estimator whiten+gd-shrink --row-spectrum ar1:0.5 --col-spectrum variances.npy"},
+        "FILE(.npy|.npz:name|.csv|.safetensors:tensor[:head])",
+        1,
+        1,
+        {{"--estimator", "NAME", "spectral estimator; spiked list estimators shows all", "eoptshrink", true},
+         {"--loss", "frobenius|operator|nuclear", "what the shrinkage is optimal for", "frobenius", false},
+         {"--denoised", "FILE.npy", "write the estimated signal", "", false},
+         {"--residual", "FILE.npy", "write the matrix without it", "", false},
+         {"--row-spectrum", "SPEC|FILE.npy", "covariance of the rows' noise, for whiten and tw-test", "", false},
+         {"--col-spectrum", "SPEC|FILE.npy", "covariance of the columns' noise, entries of X of variance 1/d", "",
+          false},
+         {"--keep-empty", "", "count zero rows and columns as data", "", false}},
+        run};
 }
 
 }  // namespace spiked::app

@@ -107,7 +107,7 @@ int replay(const Arguments& arguments) {
                               study.experiment.inputs.empty() ? "files" : study.experiment.inputs.front().path);
         sim::write_npy(arguments.text("--block"), study.experiment.block(cell, replicate));
     }
-    const auto observations = study.experiment.worker(cell)(replicate);
+    const auto observations = study.experiment.worker(cell, {replicate, 1})(replicate);
     validation::Statement stored(
         store, "SELECT v FROM value WHERE cell_id=? AND rep=? AND method_id=? AND metric_id=? AND k=?");
     reports::TextTable table({"method", "metric", "k", "now", "stored"}, 2);

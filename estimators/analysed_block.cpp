@@ -1,7 +1,13 @@
 #include "estimators/analysed_block.hpp"
 
+#include <map>
+
+#include "estimators/batch_decomposition.hpp"
+
 namespace spiked::estimators {
 namespace {
+
+constexpr std::size_t longest_short_side = 1024;
 
 arma::mat in_place(const arma::mat& vectors, const arma::uvec& kept, std::size_t length) {
     arma::mat full(length, vectors.n_cols);
@@ -9,41 +15,145 @@ arma::mat in_place(const arma::mat& vectors, const arma::uvec& kept, std::size_t
     return full;
 }
 
+arma::uvec all_of(arma::uword count) { return count == 0 ? arma::uvec() : arma::regspace<arma::uvec>(0, 1, count - 1); }
+
 }  // namespace
 
-AnalysedBlock::AnalysedBlock(arma::mat block, EmptyLines empty_lines) : block_(std::move(block)) {
+std::string_view name_of(Precision precision) { return precision == Precision::float32 ? "float" : "double"; }
+
+/// Of the cores of blocks of one shape, made at the first question.
+class AnalysedBlock::Decomposition {
+public:
+    virtual ~Decomposition() = default;
+    [[nodiscard]] virtual std::vector<double> values(std::size_t at) = 0;
+    [[nodiscard]] virtual SingularVectors vectors(std::size_t at, std::size_t count) = 0;
+
+    template <class Real>
+    class In;
+};
+
+template <class Real>
+class AnalysedBlock::Decomposition::In final : public Decomposition {
+public:
+    In(Shape shape, std::size_t count) : shape_(shape), cores_(shape.rows * shape.columns * count) {}
+
+    void put(std::size_t at, const arma::mat& core) {
+        std::transform(core.begin(), core.end(),
+                       cores_.begin() + static_cast<std::ptrdiff_t>(at * shape_.rows * shape_.columns),
+                       [](double entry) { return static_cast<Real>(entry); });
+    }
+    [[nodiscard]] std::vector<double> values(std::size_t at) override {
+        const auto found = batch().singular_values(at);
+        return {found.begin(), found.end()};
+    }
+    [[nodiscard]] SingularVectors vectors(std::size_t at, std::size_t count) override {
+        arma::Mat<Real> left;
+        arma::Mat<Real> right;
+        batch().leading_vectors(at, count, &left, &right);
+        return {arma::conv_to<arma::mat>::from(left), arma::conv_to<arma::mat>::from(right)};
+    }
+
+private:
+    BatchDecomposition<Real>& batch() {
+        if (!batch_) {
+            batch_.emplace(shape_);
+            batch_->decompose(cores_);
+            cores_ = {};
+        }
+        return *batch_;
+    }
+
+    Shape shape_;
+    std::vector<Real> cores_;
+    std::optional<BatchDecomposition<Real>> batch_;
+};
+
+void AnalysedBlock::decompose_together(std::vector<AnalysedBlock*> blocks, Precision precision) {
+    std::map<std::pair<std::size_t, std::size_t>, std::vector<AnalysedBlock*>> by_shape;
+    for (AnalysedBlock* block : blocks) {
+        const Shape shape = block->shape();
+        // What is left out has nothing to decompose, is refused when it is asked, or is LAPACK's.
+        if (shape.short_side() == 0 || shape.short_side() > longest_short_side || !block->block_.is_finite()) continue;
+        by_shape[{shape.rows, shape.columns}].push_back(block);
+    }
+    const auto join = [](auto together, const std::vector<AnalysedBlock*>& members) {
+        for (std::size_t i = 0; i < members.size(); ++i) {
+            together->put(i, members[i]->complete() ? members[i]->block_ : members[i]->core());
+            members[i]->place_ = {together, i};
+        }
+    };
+    for (const auto& [sides, members] : by_shape) {
+        const Shape shape{sides.first, sides.second};
+        if (precision == Precision::float32)
+            join(std::make_shared<Decomposition::In<float>>(shape, members.size()), members);
+        else
+            join(std::make_shared<Decomposition::In<double>>(shape, members.size()), members);
+    }
+}
+
+std::vector<AnalysedBlock> AnalysedBlock::together(std::vector<arma::mat> blocks, EmptyLines empty_lines,
+                                                   Precision precision) {
+    std::vector<AnalysedBlock> analysed;
+    analysed.reserve(blocks.size());
+    std::vector<AnalysedBlock*> members;
+    for (auto& block : blocks) {
+        analysed.push_back(AnalysedBlock(Unplaced{}, std::move(block), empty_lines));
+        members.push_back(&analysed.back());
+    }
+    decompose_together(members, precision);
+    return analysed;
+}
+
+AnalysedBlock::AnalysedBlock(arma::mat block, EmptyLines empty_lines, Precision precision)
+    : AnalysedBlock(Unplaced{}, std::move(block), empty_lines) {
+    decompose_together({this}, precision);
+}
+
+AnalysedBlock::AnalysedBlock(Unplaced, arma::mat block, EmptyLines empty_lines) : block_(std::move(block)) {
     if (empty_lines == EmptyLines::strip) {
         rows_ = arma::find(arma::any(block_, 1));
         columns_ = arma::find(arma::any(block_, 0));
     } else {
-        rows_ = arma::regspace<arma::uvec>(0, 1, static_cast<arma::uword>(block_.n_rows) - 1);
-        columns_ = arma::regspace<arma::uvec>(0, 1, static_cast<arma::uword>(block_.n_cols) - 1);
+        rows_ = all_of(block_.n_rows);
+        columns_ = all_of(block_.n_cols);
     }
 }
 
 arma::mat AnalysedBlock::core() const { return complete() ? block_ : arma::mat(block_.submat(rows_, columns_)); }
 
 const std::vector<double>& AnalysedBlock::singular_values() {
-    if (!values_) values_ = estimators::singular_values(core());
+    if (!values_) values_ = place_.in ? place_.in->values(place_.at) : estimators::singular_values(core());
     return *values_;
 }
 
 SingularVectors AnalysedBlock::vectors(std::size_t count) {
     if (count == 0) return {arma::mat(block_.n_rows, 0), arma::mat(block_.n_cols, 0)};
-    if (vectors_.left.n_cols < count) {
-        vectors_ = leading_vectors(core(), count);
-        if (!complete())
-            vectors_ = {in_place(vectors_.left, rows_, block_.n_rows),
-                        in_place(vectors_.right, columns_, block_.n_cols)};
-    }
+    if (vectors_.left.n_cols < count)
+        vectors_ = at_full_length(place_.in ? place_.in->vectors(place_.at, count) : leading_vectors(core(), count));
     return {vectors_.left.head_cols(count), vectors_.right.head_cols(count)};
 }
 
-arma::mat AnalysedBlock::denoised(const Shrinkage& shrinkage) {
-    const SingularVectors leading = vectors(shrinkage.rank);
-    arma::mat scaled = leading.left;
-    for (arma::uword i = 0; i < scaled.n_cols; ++i) scaled.col(i) *= shrinkage.shrunk[i];
-    return scaled * leading.right.t();
+SingularVectors AnalysedBlock::at_full_length(SingularVectors of_core) const {
+    if (complete()) return of_core;
+    return {in_place(of_core.left, rows_, block_.n_rows), in_place(of_core.right, columns_, block_.n_cols)};
 }
+
+arma::mat AnalysedBlock::denoised(const Shrinkage& shrinkage) {
+    const std::vector<double>& observed = singular_values();
+    const SingularVectors leading = vectors(shrinkage.rank);
+    arma::vec share(shrinkage.rank);
+    for (std::size_t i = 0; i < shrinkage.rank; ++i)
+        share(i) = observed[i] > 0.0 ? shrinkage.shrunk[i] / observed[i] : 0.0;
+    if (block_.n_rows >= block_.n_cols) {
+        arma::mat scores = block_ * leading.right;
+        scores.each_row() %= share.t();
+        return scores * leading.right.t();
+    }
+    arma::mat scores = leading.left.t() * block_;
+    scores.each_col() %= share;
+    return leading.left * scores;
+}
+
+arma::mat AnalysedBlock::residual(const Shrinkage& shrinkage) { return block_ - denoised(shrinkage); }
 
 }  // namespace spiked::estimators

@@ -3,16 +3,18 @@
 #include <optional>
 
 #include "estimators/analysed_block.hpp"
+#include "estimators/factor_codec.hpp"
 #include "estimators/row_quantizer.hpp"
-#include "estimators/spectral_estimator.hpp"
+#include "estimators/spectral_method.hpp"
 #include "theory/lloyd_max.hpp"
 
 namespace spiked::estimators {
 
-/// A method as users type it: a row quantizer, alone or behind a spectral estimator, `eoptshrink+tq-mse`.
+/// A method as users type it: a row quantizer, alone or behind a spectral method, `eoptshrink+tq-mse`,
+/// `whiten+gd-shrink+tq-mse`.
 struct Method {
     std::string text;  ///< as typed
-    std::optional<SpectralEstimator> spectral;
+    std::optional<SpectralMethod> spectral;
     std::string quantizer;
 };
 
@@ -24,9 +26,8 @@ struct Method {
 
 /// One method at one bit width for blocks of one width.
 ///
-/// Stored for a composition: the rank (16 bits), then for each component its shrunk value (norm format) and its two
-/// vectors (factor_bits an entry, on fixed levels for unit-variance normal entries), then the rows of the residual. The
-/// residual is formed after the factors are decoded, so their error is quantized with it.
+/// Stored for a composition: the low-rank part (factor_codec.hpp), then the rows of the residual. The residual is
+/// formed after the factors are decoded, so their error is quantized with it; with open_loop it is not.
 class Compressor {
 public:
     Compressor(const Method& method, std::size_t dimension, unsigned bits, const QuantizerOptions& options);
@@ -43,12 +44,12 @@ public:
     [[nodiscard]] double paper_bits(std::size_t rank, std::size_t rows) const;
 
 private:
-    std::optional<SpectralEstimator> spectral_;
+    std::optional<SpectralMethod> spectral_;
     RowQuantizer quantizer_;
     std::size_t dimension_;
     unsigned bits_;
-    QuantizerOptions options_;
-    theory::Codebook factor_codebook_;
+    bool open_loop_;
+    FactorCodec factors_;
 };
 
 }  // namespace spiked::estimators

@@ -6,6 +6,31 @@
 
 namespace spiked::estimators {
 
+/// A finite set of noise eigenvalues as a law: of the short side's Gram matrix, any order. `count` is what their sum is
+/// divided by: their number for unit mass, more when some of the mass is left out. `aspect` = short / long side, for
+/// the zero eigenvalues that the long side has besides.
+struct EmpiricalLaw {
+    std::span<const double> noise;
+    double count = 0.0;
+    double aspect = 1.0;
+
+    EmpiricalLaw(std::span<const double> eigenvalues, Shape shape)
+        : noise(eigenvalues),
+          count(static_cast<double>(eigenvalues.size())),
+          aspect(static_cast<double>(shape.short_side()) / static_cast<double>(shape.long_side())) {}
+};
+
+/// The transforms of the law at one point, which is no eigenvalue of it.
+struct EmpiricalTransforms {
+    double stieltjes_short = 0.0;
+    double stieltjes_long = 0.0;
+    double d_transform = 0.0;        ///< T = z m_short m_long
+    double d_transform_slope = 0.0;  ///< T'
+};
+
+/// Source: Benaych-Georges & Nadakuditi 2012. Cost O(noise).
+[[nodiscard]] EmpiricalTransforms transforms_at(const EmpiricalLaw& law, Eigenvalue z);
+
 /// Strength and overlaps of one outlier, seen through the noise eigenvalues of the block it came from.
 struct OutlierEstimate {
     double strength = 0.0;      ///< T(z)^{-1/2}, singular-value scale
@@ -13,11 +38,7 @@ struct OutlierEstimate {
     double overlap_right = 0.0;
 };
 
-/// D-transform of a finite set of noise eigenvalues (unit mass, equal weights) with the companion that accounts for the
-/// |n - d| zero eigenvalues of the longer side.
-///
-/// Source: eOptShrink Steps 2-3; Benaych-Georges & Nadakuditi 2012. noise: eigenvalues of the short side's Gram matrix,
-/// any order. z: an eigenvalue above all of them; the caller guarantees it. Cost O(noise).
-[[nodiscard]] OutlierEstimate estimate_outlier(std::span<const double> noise, Shape shape, Eigenvalue z);
+/// Source: eOptShrink Steps 2-3. z lies above all noise eigenvalues; the caller guarantees it. Cost O(noise).
+[[nodiscard]] OutlierEstimate estimate_outlier(const EmpiricalLaw& law, Shape shape, Eigenvalue z);
 
 }  // namespace spiked::estimators

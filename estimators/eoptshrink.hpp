@@ -4,29 +4,50 @@
 #include <span>
 
 #include "estimators/shrinkage.hpp"
+#include "estimators/spectral_family.hpp"
 #include "theory/shrinkers.hpp"
 
 namespace spiked::estimators {
 
-/// How the top noise eigenvalues, hidden under the outliers, are filled in.
-enum class Imputation { none, from_j, from_j_minus_1 };
+/// How the top noise eigenvalues, hidden under the outliers, are filled in: not at all, by the pilot's k values with
+/// exponent base j/k or (j-1)/k, or by 2 rank values on the singular-value scale that take the places of the largest 2
+/// rank of all p atoms, signals included (the author's program).
+enum class Imputation { none, from_j, from_j_minus_1, twice_rank };
+
+/// Where the bulk edge comes from: extrapolated from eigenvalues k + 1 and 2k + 1, or by fit_edge.
+enum class EdgeRule { two_points, fit };
 
 struct EOptShrinkOptions {
     theory::Loss loss = theory::Loss::frobenius;
-    bool pilot_from_columns = false;  ///< the paper's reading: k and margin from d instead of min(n, d)
-    std::optional<double> margin;     ///< relative rank margin on eigenvalues; default p^{-1/3}
+    bool pilot_from_columns = false;   ///< k and margin from d instead of p = min(n, d)
+    std::optional<std::size_t> pilot;  ///< k itself
+    EdgeRule edge = EdgeRule::two_points;
+    double factor = 1.0;             ///< of the distance that two_points extrapolates
+    int power = 1;                   ///< of the eigenvalues in Steps 1 and 2; 2 squares them again
+    std::optional<double> margin;    ///< relative rank margin, on the scale of `power`; default p^{-1/3}
+    std::optional<std::size_t> cap;  ///< largest rank that `fit` searches; default 2k
     Imputation imputation = Imputation::from_j_minus_1;
+    bool mass_of_rest = true;         ///< atoms weigh 1 over their number, or 1/p
+    bool clip = true;                 ///< overlaps to [0, 1], shrunk values to [0, observed]
     std::optional<std::size_t> rank;  ///< oracle rank instead of the rank rule
+
+    [[nodiscard]] static EOptShrinkOptions paper();
+    [[nodiscard]] static EOptShrinkOptions author();
+    [[nodiscard]] static EOptShrinkOptions edge_fit();
 };
 
 /// eOptShrink: rank, bulk edge, strengths, overlaps and optimally shrunk values of a signal in noise of unknown
-/// separable covariance, in the reference reading (eigenvalues are not squared again; see estimators/README.md).
+/// separable covariance, in the reference reading (eigenvalues are not squared again; see estimators/README.md) unless
+/// the options say otherwise.
 ///
 /// Source: paper Algorithm 2; Su & Wu, "Data-driven optimal shrinkage of singular values under high-dimensional noise
 /// with separable covariance structure".
 /// Input: all min(n, d) singular values, descending. Returns rank 0 with a note when the block is too small, zero, or
-/// the outliers leave no room for the imputation. An exactly low-rank block is kept unshrunk. Scale equivariant from
-/// 1e-150 to 1e150. Cost O(p rank).
+/// the outliers leave no room for the imputation; a note also when more components stand out than the rank rule can
+/// count. An exactly low-rank block is kept unshrunk. Scale equivariant from 1e-150 to 1e150 and beyond; where a bulk
+/// edge is no double it is left out. Cost O(p rank).
 [[nodiscard]] Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const EOptShrinkOptions& = {});
+
+[[nodiscard]] SpectralFamily eoptshrink_family();
 
 }  // namespace spiked::estimators

@@ -150,6 +150,9 @@ void require(const arma::Mat<Real>& rows, std::size_t dimension) {
 CodebookKind codebook_kind(std::string_view name) {
     return kind_of<CodebookKind>("codebook", name, {"sphere", "normal"});
 }
+FactorCodebook factor_codebook(std::string_view name) {
+    return kind_of<FactorCodebook>("factor codebook", name, {"normal", "lloyd", "fp16"});
+}
 GroupAxis group_axis(std::string_view name) { return kind_of<GroupAxis>("axis", name, {"key", "value"}); }
 
 void require_rows(const arma::mat& rows, std::size_t dimension) { require(rows, dimension); }

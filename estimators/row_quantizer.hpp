@@ -35,12 +35,18 @@ enum class CodebookKind { sphere, normal };
 /// Groups of a min-max quantizer lie along the tokens of one channel (key) or along the channels of one token (value).
 enum class GroupAxis { key, value };
 
+/// Levels of the entries of stored singular vectors (factor_codec.hpp).
+enum class FactorCodebook { normal, lloyd, fp16 };
+
 struct QuantizerOptions {
     RotationKind rotation = RotationKind::haar;
     CodebookKind codebook = CodebookKind::sphere;  ///< law of a rotated coordinate: exact at this d, or its limit
     NumberFormat norm = NumberFormat::fp16;
     unsigned factor_bits = 4;  ///< per entry of a stored singular vector
-    std::size_t group = 64;    ///< entries that share a scale
+    FactorCodebook factor_codebook = FactorCodebook::normal;
+    bool open_loop =
+        false;  ///< the residual is formed before the factors are coded, so their error stays: to show why not
+    std::size_t group = 64;  ///< entries that share a scale
     GroupAxis axis = GroupAxis::value;
     std::size_t residual = 0;  ///< last tokens kept in fp16 (KIVI)
     stream::StudySeed seed;
@@ -64,8 +70,9 @@ struct QuantizerEntry {
 /// The same checks without building anything.
 void check_row_quantizer(std::string_view name);
 
-[[nodiscard]] CodebookKind codebook_kind(std::string_view name);  ///< throws usage_error
-[[nodiscard]] GroupAxis group_axis(std::string_view name);        ///< throws usage_error
+[[nodiscard]] CodebookKind codebook_kind(std::string_view name);      ///< throws usage_error
+[[nodiscard]] GroupAxis group_axis(std::string_view name);            ///< throws usage_error
+[[nodiscard]] FactorCodebook factor_codebook(std::string_view name);  ///< throws usage_error
 
 /// What every row quantizer refuses: rows of another length, NaN and infinity.
 void require_rows(const arma::mat& rows, std::size_t dimension);

@@ -18,6 +18,12 @@ struct Shape {
     [[nodiscard]] std::size_t long_side() const { return std::max(rows, columns); }
 };
 
+/// What a method expects its own squared error to be, ||S^ - S||_F^2.
+struct ErrorEstimate {
+    double squared = 0.0;
+    double relative = 0.0;  ///< over the estimated ||S||_F^2
+};
+
 /// What a spectral estimator says about a block, from its singular values alone. The four arrays have length `rank`,
 /// largest component first; an entry a method does not estimate is NaN.
 struct Shrinkage {
@@ -26,9 +32,11 @@ struct Shrinkage {
     std::vector<double> strengths;        ///< estimated singular values of the clean signal
     std::vector<double> overlap_left;     ///< squared inner products of true and observed vectors
     std::vector<double> overlap_right;
-    std::vector<double> shrunk;  ///< what replaces each observed singular value; 0 <= shrunk <= observed
+    std::vector<double>
+        shrunk;  ///< what replaces each observed singular value; 0 <= shrunk <= observed but for eoptshrink:author
     std::vector<double> noise_eigenvalues;  ///< the fitted noise law, largest first; empty where a method has none
-    std::string note;            ///< why the answer is empty or degraded; empty when there is nothing to say
+    std::optional<ErrorEstimate> expected_error;  ///< of methods that state one
+    std::string note;  ///< why the answer is empty or degraded; empty when there is nothing to say
 };
 
 }  // namespace spiked::estimators

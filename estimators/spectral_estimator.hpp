@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -7,6 +8,7 @@
 
 #include "estimators/shrinkage.hpp"
 #include "theory/shrinkers.hpp"
+#include "theory/spectrum.hpp"
 
 namespace spiked::estimators {
 
@@ -14,6 +16,14 @@ namespace spiked::estimators {
 struct SpectralEstimator {
     std::string name;  ///< as typed
     std::function<Shrinkage(std::span<const double> singular_values, Shape shape)> estimate;
+};
+
+/// What is known of the noise law beforehand; only oracles ask. Entries of X have variance 1/d.
+struct KnownLaw {
+    std::optional<theory::Spectrum> row;
+    std::optional<theory::Spectrum> column;
+
+    [[nodiscard]] bool empty() const { return !row && !column; }
 };
 
 /// One line of `spiked list estimators`.
@@ -27,7 +37,9 @@ struct EstimatorEntry {
 [[nodiscard]] const std::vector<EstimatorEntry>& spectral_estimators();
 
 /// Builds an estimator from its name with options, e.g. `eoptshrink:margin=0` or `svd:1`. Throws usage_error naming the
-/// nearest legal name or option.
-[[nodiscard]] SpectralEstimator spectral_estimator(std::string_view name, theory::Loss loss = theory::Loss::frobenius);
+/// nearest legal name or option. What it returns throws bug and input_error on singular values that are none (see
+/// RelativeSpectrum), and answers rank 0 with a note on a zero block.
+[[nodiscard]] SpectralEstimator spectral_estimator(std::string_view name, theory::Loss loss = theory::Loss::frobenius,
+                                                   const KnownLaw& known = {});
 
 }  // namespace spiked::estimators

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "sim/matrix_file.hpp"
 #include "sim/spectrum_spec.hpp"
 #include "sim/stream/haar.hpp"
 #include "theory/base/error.hpp"
@@ -185,6 +186,41 @@ Covariance build_covariance(const CovarianceSpec& spec, std::size_t size, Matrix
     if (basis == "toeplitz") return Covariance::on_basis(eigenvalues, cosine_basis(size));
     const auto role = side == MatrixSide::row ? stream::Role::row_basis : stream::Role::column_basis;
     return Covariance::on_basis(eigenvalues, stream::haar_frame(stream::Stream(seed, cell, role, 0), size, size));
+}
+
+arma::mat covariance_matrix(const std::string& spec, std::size_t size) {
+    const bool is_file = spec.ends_with(".npy") && !spec.starts_with("file:");
+    if (is_file) {
+        const std::string path = spec.starts_with("sample:") ? spec.substr(7) : spec;
+        arma::mat matrix = read_matrix(path);
+        if (matrix.n_rows == 1) matrix = matrix.t();
+        if (matrix.n_rows != size || (matrix.n_cols != size && matrix.n_cols != 1))
+            throw input_error("{}: {} x {} is no covariance of {} coordinates: give a {} x {} matrix or {} variances",
+                              path, matrix.n_rows, matrix.n_cols, size, size, size, size);
+        return matrix;
+    }
+    const auto parts = split(spec, ':');
+    CovarianceSpec words{.kind = parts.front()};
+    if (words.kind == "file") {
+        words.path = spec.substr(std::min(spec.size(), words.kind.size() + 1));
+    } else {
+        (void)parse_spectrum(spec);  // its words, with their own errors
+        const auto& facts = kind_of(words).facts;
+        std::size_t next = 1;
+        if (!facts.parameters.empty()) {
+            const auto numbers = split(parts[next++], ',');
+            for (std::size_t i = 0; i < facts.parameters.size(); ++i)
+                words.parameters[facts.parameters[i]] = *to_number(numbers[i]);
+        }
+        if (parts.size() > next && to_integer(parts[next]) != static_cast<std::int64_t>(size))
+            throw usage_error(
+                "covariance \"{}\" is of size {} (there are {} coordinates): leave the size out or correct "
+                "it",
+                spec, parts[next], size);
+    }
+    const Covariance covariance = build_covariance(words, size, MatrixSide::row, stream::StudySeed{}, "");
+    if (covariance.is_diagonal()) return covariance.eigenvalues();
+    return covariance.basis() * arma::diagmat(covariance.eigenvalues()) * covariance.basis().t();
 }
 
 }  // namespace spiked::sim

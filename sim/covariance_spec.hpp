@@ -54,4 +54,10 @@ struct CovarianceKind {
 [[nodiscard]] Covariance build_covariance(const CovarianceSpec& spec, std::size_t size, MatrixSide side,
                                           const stream::StudySeed& seed, std::string_view cell);
 
+/// A covariance as --row-spectrum and --col-spectrum of `spiked spectrum` write it: FILE.npy (a matrix, or one column
+/// or row of variances), or the SPEC words of `spiked theory` as a matrix of that size: ar1 and toeplitz the matrix
+/// rho^|i-j|, sample:FILE the matrix in the file, everything else on unit vectors. An N that is given must be the size.
+/// Returns size x size, or size x 1 where it is diagonal. Throws usage_error for the words, input_error for the files.
+[[nodiscard]] arma::mat covariance_matrix(const std::string& spec, std::size_t size);
+
 }  // namespace spiked::sim

@@ -11,6 +11,7 @@
 #include "theory/base/error.hpp"
 #include "validation/claims.hpp"
 #include "validation/codec_measurement.hpp"
+#include "validation/prepared_blocks.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -62,11 +63,12 @@ struct CellSetup {
     std::string hash;
     std::size_t spikes;
     bool truth;
+    std::vector<estimators::SpectralMethod> methods;  ///< of the study's estimators, told the law where they are
 };
 
 struct StudySetup {
     stream::StudySeed seed;
-    std::vector<NamedEstimator> estimators;
+    estimators::Precision precision;
     std::vector<std::pair<estimators::Method, unsigned>> codecs;
     std::vector<CellSetup> cells;
     RecentDraws draws;
@@ -76,10 +78,43 @@ struct StudySetup {
     }
 };
 
+/// By how much the best values for the observed vectors of the true components reduce the squared error.
+double oracle_gain(const sim::SpikedSample& sample, const estimators::SingularVectors& vectors, std::size_t spikes) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < spikes; ++i) {
+        const double best = arma::as_scalar(vectors.left.col(i).t() * sample.signal * vectors.right.col(i));
+        sum += best * best;
+    }
+    return sum;
+}
+
+Json params_of(const NamedEstimator& named) {
+    Json params = Json::object({{"loss", theory::name_of(named.loss)}});
+    if (named.told_law) params.set("law", "known");
+    return params;
+}
+
+/// The estimators of a study for one cell.
+std::vector<estimators::SpectralMethod> methods_for(const std::vector<NamedEstimator>& named,
+                                                    const BlockSource& source) {
+    std::vector<estimators::SpectralMethod> methods;
+    for (const auto& estimator : named) {
+        methods.push_back(estimator.method);
+        if (!estimator.told_law) continue;
+        if (!source.law)
+            throw usage_error(
+                "estimator \"{}\" is to be told the law (law = \"known\"), which this model has none of: "
+                "leave the key out",
+                estimator.label);
+        methods.back().estimator = estimators::spectral_estimator(estimator.method.name, estimator.loss,
+                                                                  {source.law->row(), source.law->column()});
+    }
+    return methods;
+}
+
 std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell, const sim::SpikedSample& sample,
-                                 std::uint64_t replicate) {
+                                 estimators::AnalysedBlock& block, std::uint64_t replicate) {
     const std::size_t spikes = std::min<std::size_t>(cell.spikes, sample.left.n_cols);
-    estimators::AnalysedBlock block(sample.observed);
     const auto& s = block.singular_values();
     const auto vectors = block.vectors(spikes);
     std::vector<Observation> found;
@@ -94,9 +129,16 @@ std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
         add(0, "overlap.right", i + 1, right * right);
     }
     std::size_t method = 1;
-    for (const auto& named : study.estimators) {
-        const auto shrinkage = named.estimator.estimate(s, block.shape());
+    const double energy = cell.truth ? arma::accu(arma::square(sample.signal)) : 0.0;
+    const double oracle = energy - oracle_gain(sample, vectors, spikes);
+    for (const auto& estimator : cell.methods) {
+        const auto [shrinkage, signal] =
+            cell.truth ? estimator.apply(block) : estimators::SpectralMethod::Applied{estimator.estimate(block), {}};
         add(method, "rank", 0, static_cast<double>(shrinkage.rank));
+        if (cell.truth) {
+            add(method, "rank_over", 0, shrinkage.rank > cell.spikes ? 1.0 : 0.0);
+            add(method, "rank_right", 0, shrinkage.rank == cell.spikes ? 1.0 : 0.0);
+        }
         add(method, "bulk_edge", 0, shrinkage.bulk_edge ? shrinkage.bulk_edge->value : nan);
         const std::size_t shown = cell.truth ? spikes : shrinkage.rank;
         for (std::size_t i = 0; i < shown; ++i) {
@@ -104,9 +146,9 @@ std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
             add(method, "shrunk", i + 1, i < shrinkage.rank ? shrinkage.shrunk[i] : nan);
         }
         if (cell.truth) {
-            const double energy = arma::accu(arma::square(sample.signal));
-            const double error = arma::accu(arma::square(block.denoised(shrinkage) - sample.signal));
+            const double error = arma::accu(arma::square(signal - sample.signal));
             add(method, "relative_error", 0, energy > 0.0 ? error / energy : nan);
+            add(method, "loss_ratio", 0, energy > 0.0 ? error / oracle : nan);
         }
         ++method;
     }
@@ -154,15 +196,14 @@ void add_predictions(ExperimentCell& cell, const Experiment& experiment, const t
 
 void make_block_experiment(Experiment& experiment, const std::string& kind, std::vector<StudyPoint> points,
                            const std::vector<NamedEstimator>& estimators, const std::vector<NamedCodec>& codecs,
-                           Replicates replicates) {
+                           Replicates replicates, estimators::Precision precision) {
     experiment.kind = kind;
     experiment.methods.push_back({"sample", "sample", "sample", std::nullopt, Json::object()});
     auto study = std::make_shared<StudySetup>();
     study->seed = experiment.seed;
-    study->estimators = estimators;
+    study->precision = precision;
     for (const auto& named : estimators)
-        experiment.methods.push_back({named.label, "estimator", named.estimator.name, std::nullopt,
-                                      Json::object({{"loss", theory::name_of(named.loss)}})});
+        experiment.methods.push_back({named.label, "estimator", named.method.name, std::nullopt, params_of(named)});
     for (const auto& codec : codecs)
         for (const unsigned bits : codec.bits) {
             experiment.methods.push_back(
@@ -185,13 +226,20 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
             add_predictions(cell, experiment, *source.law, source.strengths);
         }
         cells.push(cell.params);
-        study->cells.push_back({source.prepare, cell.hash(), source.spikes, source.truth});
+        study->cells.push_back(
+            {source.prepare, cell.hash(), source.spikes, source.truth, methods_for(estimators, source)});
         experiment.cells.push_back(std::move(cell));
     }
     experiment.science.set("cells", std::move(cells));
-    experiment.worker = [study](std::size_t cell) -> Experiment::Worker {
-        return [study, cell, draw = study->draw(cell)](std::uint64_t replicate) {
-            return measure(*study, study->cells[cell], (*draw)(replicate), replicate);
+    experiment.worker = [study](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
+        const auto draw = study->draw(cell);
+        const CellSetup& at = study->cells[cell];
+        auto samples = std::make_shared<PreparedBlocks<sim::SpikedSample>>(
+            range, study->precision, [draw](std::uint64_t replicate) { return (*draw)(replicate); },
+            [](const sim::SpikedSample& sample) { return sample.observed; });
+        return [study, &at, samples](std::uint64_t replicate) {
+            const auto [sample, block] = samples->get(replicate);
+            return measure(*study, at, *sample, *block, replicate);
         };
     };
     experiment.block = [study](std::size_t cell, std::uint64_t replicate) {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "estimators/compressor.hpp"
-#include "estimators/spectral_estimator.hpp"
+#include "estimators/spectral_method.hpp"
 #include "validation/block_source.hpp"
 #include "validation/experiment.hpp"
 
@@ -18,8 +18,9 @@ struct StudyPoint {
 
 struct NamedEstimator {
     std::string label;
-    estimators::SpectralEstimator estimator;
+    estimators::SpectralMethod method;
     theory::Loss loss = theory::Loss::frobenius;
+    bool told_law = false;  ///< an oracle: it is told the law of each cell
 };
 
 struct NamedCodec {
@@ -38,6 +39,6 @@ struct Replicates {
 /// Every method sees the same blocks.
 void make_block_experiment(Experiment& experiment, const std::string& kind, std::vector<StudyPoint> points,
                            const std::vector<NamedEstimator>& estimators, const std::vector<NamedCodec>& codecs,
-                           Replicates replicates);
+                           Replicates replicates, estimators::Precision precision);
 
 }  // namespace spiked::validation

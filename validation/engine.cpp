@@ -51,7 +51,7 @@ std::vector<BatchJob> missing_jobs(const Part& part, const std::vector<CellProgr
 Batch run_batch(const Experiment& experiment, const BatchJob& job) {
     const auto start = std::chrono::steady_clock::now();
     Batch batch{.cell = job.cell, .number = job.number, .first = job.first, .count = job.count};
-    const Experiment::Worker worker = experiment.worker(job.cell);
+    const Experiment::Worker worker = experiment.worker(job.cell, {job.first, job.count});
     for (std::uint64_t r = job.first; r < job.first + job.count; ++r) {
         std::vector<Observation> observations;
         try {

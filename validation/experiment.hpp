@@ -82,6 +82,12 @@ struct ExperimentInput {
     Json meta = Json::object();
 };
 
+struct ReplicateRange {
+    std::uint64_t first = 0;
+    std::uint64_t count = 1;
+    [[nodiscard]] std::uint64_t end() const { return first + count; }
+};
+
 struct Observation {
     std::size_t method = 0;
     std::size_t metric = 0;
@@ -147,9 +153,10 @@ struct Experiment {
     std::vector<Check> checks;
     std::vector<Json> figures;
 
-    /// Makes the worker of one cell; each thread gets its own. The worker turns a replicate into observations.
+    /// Makes the worker of some replicates of one cell; each thread gets its own. The worker turns a replicate into
+    /// observations, the same whatever range it was made for; asked in order, it prepares several at once.
     using Worker = std::function<std::vector<Observation>(std::uint64_t replicate)>;
-    std::function<Worker(std::size_t cell)> worker;
+    std::function<Worker(std::size_t cell, ReplicateRange range)> worker;
     /// The block of one replicate, to look at; may be empty.
     std::function<arma::mat(std::size_t cell, std::uint64_t replicate)> block;
     /// Arrays worth keeping of replicate 0 of a cell; may be empty.

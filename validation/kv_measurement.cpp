@@ -11,6 +11,7 @@
 #include "theory/base/error.hpp"
 #include "theory/base/sha256.hpp"
 #include "validation/codec_measurement.hpp"
+#include "validation/prepared_blocks.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -49,9 +50,9 @@ arma::mat read_block(const DumpStudy& study, const Head& at, std::uint64_t block
 }
 
 std::vector<Observation> measure(const DumpStudy& study, const Head& at,
-                                 const std::vector<estimators::Compressor>& codecs, std::uint64_t block) {
+                                 const std::vector<estimators::Compressor>& codecs, estimators::AnalysedBlock& data,
+                                 std::uint64_t block) {
     std::vector<Observation> found;
-    estimators::AnalysedBlock data(read_block(study, at, block));
     try {
         for (std::size_t m = 0; m < codecs.size(); ++m) observe_codec(codecs[m], data, m + 1, found);
     } catch (const Error& error) {
@@ -70,9 +71,8 @@ std::vector<NamedArray> picture(const DumpStudy& study, const Head& at) {
         const auto& spectral = study.codecs[m].first.spectral;
         if (!spectral) continue;
         estimators::AnalysedBlock data(read_block(study, at, 0));
-        const auto shrinkage = spectral->estimate(data.singular_values(), data.shape());
+        const auto [shrinkage, signal] = spectral->apply(data);
         if (!shrinkage.bulk_edge || shrinkage.noise_eigenvalues.empty()) continue;
-        const arma::mat signal = data.denoised(shrinkage);
         arrays.push_back({0, "block", data.block()});
         arrays.push_back({0, "singular_values", arma::vec(data.singular_values())});
         arrays.push_back({m + 1, "signal", signal});
@@ -241,12 +241,17 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
     }
     experiment.science.set("cells", std::move(cells));
 
-    experiment.worker = [study](std::size_t cell) -> Experiment::Worker {
+    experiment.worker = [study](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
         const Head& at = study->heads[cell];
         auto compressors = std::make_shared<std::vector<estimators::Compressor>>();
         for (const auto& [method, bits] : study->codecs)
             compressors->emplace_back(method, at.tensor->dim, bits, options_of(*study, at));
-        return [study, &at, compressors](std::uint64_t block) { return measure(*study, at, *compressors, block); };
+        auto blocks = std::make_shared<PreparedBlocks<arma::mat>>(
+            range, study->plan.precision, [study, &at](std::uint64_t block) { return read_block(*study, at, block); },
+            [](const arma::mat& block) { return block; });
+        return [study, &at, compressors, blocks](std::uint64_t block) {
+            return measure(*study, at, *compressors, *blocks->get(block).block, block);
+        };
     };
     experiment.arrays = [study](std::size_t cell) -> std::vector<NamedArray> {
         // One head a side is enough for the picture.

@@ -24,6 +24,7 @@ struct KvPlan {
     sim::DumpOptions dump;
     sim::DumpView view;
     estimators::QuantizerOptions quantizer;
+    estimators::Precision precision = estimators::Precision::float64;
 };
 
 /// Adds inputs, methods, cells (a file, layer, side and head each; replicates are its full blocks) and the worker of a

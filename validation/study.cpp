@@ -24,13 +24,18 @@ std::vector<NamedEstimator> read_estimators(Section& root, Mistakes& mistakes) {
         const std::string name = section.text("name", "eoptshrink");
         const std::string loss = section.choice("loss", "frobenius", {"frobenius", "operator", "nuclear"});
         const std::string label = section.text("as", name);
+        const bool told = section.choice("law", "unknown", {"unknown", "known"}) == "known";
         section.no_other_keys();
         guarded(table, mistakes, [&] {
             const auto parsed = theory::loss_from(loss).value_or(theory::Loss::frobenius);
             for (const auto& other : estimators)
                 if (other.label == label)
                     mistakes.add(table, fmt::format("\"{}\" stands here twice: give one another name with as", label));
-            estimators.push_back({label, estimators::spectral_estimator(name, parsed), parsed});
+            estimators.push_back({label, estimators::spectral_method(name, parsed), parsed, told});
+            if (told && !estimators.back().method.transforms.empty())
+                mistakes.add(
+                    table,
+                    fmt::format("\"{}\" cannot be told the law (a transform estimates it): leave law out", name));
         });
     });
     return estimators;
@@ -218,7 +223,8 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
                      "run.reps: min and max differ but nothing says when to stop: add for example "
                      "until = [{ metric = \"outlier\", mcse_rel = 0.01 }] to [run]");
     run.refuse("max_time", "give --max-time to spiked run, or stop with Ctrl-C; the same command goes on");
-    run.choice("precision", "double", {"double"});
+    const std::string precision_name = run.choice("precision", "double", {"double", "float"});
+    const auto precision = precision_name == "float" ? estimators::Precision::float32 : estimators::Precision::float64;
     experiment.failure_budget = run.number("failure_budget", 0.01, 0.0, 1.0);
     run.no_other_keys();
 
@@ -279,11 +285,14 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
                                        {"name", experiment.name},
                                        {"replicates", replicates.most},
                                        {"batch", experiment.batch},
+                                       {"precision", precision_name},
                                        {"raw", static_cast<std::int64_t>(experiment.raw_per_cell)}});
     Json methods = Json::array();
-    for (const auto& e : estimators)
-        methods.push(
-            Json::object({{"estimator", e.estimator.name}, {"loss", theory::name_of(e.loss)}, {"as", e.label}}));
+    for (const auto& e : estimators) {
+        Json method = Json::object({{"estimator", e.method.name}, {"loss", theory::name_of(e.loss)}, {"as", e.label}});
+        if (e.told_law) method.set("law", "known");
+        methods.push(std::move(method));
+    }
     for (const auto& c : codecs) {
         Json bits = Json::array();
         for (const unsigned b : c.bits) bits.push(static_cast<std::int64_t>(b));
@@ -298,9 +307,10 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     experiment.science.set("false_alarm", experiment.false_alarm);
     if (kind == "kv_dump") {
         plan.quantizer.seed = experiment.seed;
+        plan.precision = precision;
         make_dump_experiment(experiment, plan, codecs);
     } else {
-        make_block_experiment(experiment, kind, std::move(points), estimators, codecs, replicates);
+        make_block_experiment(experiment, kind, std::move(points), estimators, codecs, replicates, precision);
     }
 
     for (std::size_t i = 0; i < experiment.until.size(); ++i) {

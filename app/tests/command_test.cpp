@@ -235,6 +235,52 @@ TEST(SpectrumCommand, ZeroLinesAreStrippedAndReportedUnlessKept) {
     EXPECT_EQ(kept.find("singular_values")->items()->size(), 12U);
 }
 
+TEST(SpectrumCommand, CovariancesGoToWhiteningAndToTheTracyWidomTest) {
+    const arma::vec variances = arma::exp10(arma::linspace(-1.0, 1.0, 60));
+    arma::mat signal = 30.0 * arma::ones(60, 1) * arma::ones(1, 40) / std::sqrt(60.0 * 40.0);
+    arma::mat matrix = arma::diagmat(arma::sqrt(variances)) * gaussian(60, 40) / std::sqrt(40.0) + signal;
+    matrix = arma::join_cols(matrix, arma::mat(1, 40));  // a zero line: its variance is left out with it
+    const std::string path = saved("uneven.npy", matrix);
+    const std::string told = " --row-spectrum " + saved("variances.npy", arma::join_cols(variances, arma::vec{1.0})) +
+                             " --col-spectrum identity";
+    const Outcome found = spiked("spectrum " + path + told + " --estimator whiten+gd-hard --estimator tw-test --json");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json json = found.json();
+    const auto& estimates = *json.find("estimators")->items();
+    EXPECT_EQ(number(estimates[0], "rank"), 1);
+    EXPECT_TRUE(estimates[0].find("strengths")->items()->front().is_null());
+    EXPECT_EQ(number(estimates[1], "rank"), 1);
+    EXPECT_NEAR(number(estimates[1].find("strengths")->items()->front()), 30.0, 3.0);
+    // Untold, the white test takes uneven noise for signals.
+    const Json untold = spiked("spectrum " + path + " --estimator tw-test --json").json();
+    EXPECT_GT(number(untold.find("estimators")->items()->front(), "rank"), 3);
+
+    const Outcome clean = spiked("spectrum " + path + told + " --estimator whiten+gd-hard --denoised " +
+                                 scratch("w.npy") + " --residual " + scratch("r.npy"));
+    ASSERT_EQ(clean.code, 0) << clean.err;
+    EXPECT_LT(arma::abs(sim::read_npy(scratch("w.npy")) + sim::read_npy(scratch("r.npy")) - matrix).max(), 1e-13);
+    EXPECT_LT(arma::norm(sim::read_npy(scratch("w.npy")).eval().head_rows(60) - signal, "fro"), 5.0);
+
+    for (const char* spec :
+         {"identity", "ar1:0.5", "toeplitz:0.5:40", "uniform:1,2", "two-atom:1,2,0.5", "exponential:2:40"})
+        EXPECT_EQ(spiked("spectrum " + path + " --estimator whiten+gd-shrink --col-spectrum " + spec).code, 0) << spec;
+    EXPECT_EQ(spiked("spectrum " + path + " --estimator whiten+gd-shrink --col-spectrum toeplitz:0.5:41").code, 2);
+    EXPECT_EQ(spiked("spectrum " + path + " --estimator whiten+gd-shrink --col-spectrum arr1:0.5").code, 2);
+    EXPECT_EQ(
+        spiked("spectrum " + path + " --estimator whiten+gd-shrink --col-spectrum " + scratch("variances.npy")).code,
+        4);
+}
+
+TEST(SpectrumCommand, OptShrinkStatesItsError) {
+    const std::string path = saved("stated.npy", gaussian(40, 30) + 4.0 * arma::ones(40, 30));
+    const Outcome found = spiked("spectrum " + path + " --estimator optshrink:1");
+    EXPECT_NE(found.out.find("by its own estimate"), std::string::npos) << found.out;
+    const Json json = spiked("spectrum " + path + " --estimator optshrink:1 --estimator svd:1 --json").json();
+    const auto& estimates = *json.find("estimators")->items();
+    EXPECT_GT(number(estimates[0], "expected_relative_error"), 0.0);
+    EXPECT_TRUE(estimates[1].find("expected_relative_error")->is_null());
+}
+
 TEST(QuantizeCommand, ReproducesTheGoldenVectorUnderTheGoldenFlags) {
     const std::string path = saved("golden.npy", arma::linspace(1.0, 8.0, 8).t());
     const Outcome found = spiked(
@@ -487,6 +533,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"empty_method", "kv run x --method ''", 2, "empty entry"},
         Mistake{"bits_twice", "kv run '" + sample_dump + "' --bits 2,2", 2, "asked for twice"},
         Mistake{"dump_twice", "kv run '" + sample_dump + "' '" + sample_dump + "'", 2, "the same content"},
+        Mistake{"transform", "spectrum x.npy --estimator whitn+gd-shrink", 2, "did you mean \"whiten\""},
+        Mistake{"transform_alone", "spectrum x.npy --estimator whiten", 2, "lacks an estimator"},
+        Mistake{"reading", "spectrum x.npy --estimator eoptshrink:edgfit", 2, "did you mean \"edgefit\""},
         Mistake{"option_twice", "spectrum x.npy --estimator eoptshrink:rank=1:rank=2", 2, "given twice"},
         Mistake{"flag_value", "list --quiet=3", 2, "quiet was given"},
         Mistake{"spec", "theory --aspect 1 --row-spectrum arr1:0.5", 2, "arr1"}),
@@ -563,9 +612,9 @@ TEST(BadInput, UnwritableOutputIsExitSix) {
         EXPECT_EQ(found.code, 6) << words << ": " << found.err;
         EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), 1) << found.err;
     }
-    const std::string line = "'" SPIKED_BINARY "' list >/dev/full 2>'" + scratch("full") + "'";
+    const std::string line = "'" SPIKED_BINARY "' list >/dev/full 2>'" + scratch("full.err") + "'";
     EXPECT_EQ(WEXITSTATUS(std::system(line.c_str())), 6);
-    EXPECT_NE(contents(scratch("full")).find("standard output"), std::string::npos);
+    EXPECT_NE(contents(scratch("full.err")).find("standard output"), std::string::npos);
 }
 
 TEST(BadInput, RunningOutOfMemoryIsExitSeven) {

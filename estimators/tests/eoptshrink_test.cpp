@@ -3,22 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <numeric>
 
 #include "estimators/empirical_law.hpp"
 #include "estimators/spectral_estimator.hpp"
+#include "estimators/tests/spectra.hpp"
+#include "sim/matrix_file.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/json.hpp"
 
 namespace spiked::estimators {
 namespace {
-
-/// Test point A of research note spectral.md 12: eigenvalues, 40-digit reference answers.
-std::vector<double> point_a() {
-    std::vector<double> s;
-    for (const double lambda : {40.0, 20.0, 6.0, 5.5, 5.0, 4.5, 4.0, 3.5, 3.0, 2.5, 2.0, 1.5})
-        s.push_back(std::sqrt(lambda));
-    return s;
-}
 
 struct Expected {
     double strength, overlap_left, overlap_right, frobenius, operator_norm, nuclear;
@@ -154,26 +150,112 @@ TEST(EOptShrink, OptionsChangeWhatTheySay) {
               eoptshrink(s, {12, 144}).bulk_edge->value);
 }
 
-TEST(SpectralEstimator, WrongNamesAndOptionsAreRefused) {
-    for (const char* name :
-         {"eoptshrnk", "eoptshrink:edge", "eoptshrink:rank=x", "eoptshrink:rank=-1", "eoptshrink:margn=1",
-          "eoptshrink:pilot=q", "eoptshrink:impute=k", "svd", "svd:x", "svd:1:2", "svd:1:rank=1", ""}) {
-        try {
-            (void)spectral_estimator(name);
-            ADD_FAILURE() << name << " was accepted";
-        } catch (const Error& error) {
-            EXPECT_EQ(error.code(), ExitCode::usage) << name;
+// The literal text (Algorithm 2), written out with sums of its own: eigenvalues squared again, k and margin from d,
+// j/k, mass 1/min(n, d) an atom.
+TEST(EOptShrinkReference, ThePaperReadingIsTheTextTakenLiterally) {
+    const auto s = point_a();
+    for (const Shape shape : {Shape{12, 12}, Shape{12, 24}, Shape{24, 12}}) {
+        const double d = static_cast<double>(shape.columns);
+        const std::size_t k = static_cast<std::size_t>(std::floor(std::pow(d, 1.0 / 2.01)));
+        std::vector<double> square;
+        for (const double value : s) square.push_back(std::pow(value, 4));
+        const double step = 1.0 / (std::pow(2.0, 2.0 / 3.0) - 1.0);
+        const double edge = square[k] + step * (square[k] - square[2 * k]);
+        std::size_t r = 0;
+        while (square[r] / edge - 1.0 > std::pow(d, -1.0 / 3.0)) ++r;
+        std::vector<double> mu;
+        for (std::size_t j = 1; j <= k; ++j)
+            mu.push_back(std::sqrt(square[r + k] + (1.0 - std::pow(double(j) / double(k), 2.0 / 3.0)) * step *
+                                                       (square[r + k] - square[r + 2 * k])));
+        for (std::size_t i = r + k; i < s.size(); ++i) mu.push_back(s[i] * s[i]);
+        const double beta = 12.0 / static_cast<double>(shape.long_side());
+        const auto m_short = [&](double z) {
+            double sum = 0.0;
+            for (const double value : mu) sum += 1.0 / (value - z) / 12.0;
+            return sum;
+        };
+        const auto D = [&](double z) { return z * m_short(z) * (beta * m_short(z) - (1.0 - beta) / z); };
+        const Shrinkage found = spectral_estimator("eoptshrink:paper").estimate(s, shape);
+        ASSERT_EQ(found.rank, r);
+        ASSERT_GE(r, 1U);
+        EXPECT_NEAR(found.bulk_edge->value, std::sqrt(edge), 1e-12 * std::sqrt(edge));
+        for (std::size_t i = 0; i < r; ++i) {
+            const double z = s[i] * s[i];
+            const double h = 1e-4 * z;
+            const double slope = (8.0 * (D(z + h) - D(z - h)) - (D(z + 2 * h) - D(z - 2 * h))) / (12.0 * h);
+            EXPECT_NEAR(found.strengths[i], 1.0 / std::sqrt(D(z)), 1e-11);
+            EXPECT_NEAR(found.shrunk[i], -D(z) / (s[i] * slope), 1e-8);
         }
     }
 }
 
-TEST(TruncatedSvd, KeepsTheFirstValuesAndClaimsNothingElse) {
-    const Shrinkage found = spectral_estimator("svd:3").estimate(point_a(), {12, 12});
-    ASSERT_EQ(found.rank, 3U);
-    EXPECT_DOUBLE_EQ(found.shrunk[2], std::sqrt(6.0));
-    EXPECT_TRUE(std::isnan(found.overlap_left[0]));
-    EXPECT_FALSE(found.bulk_edge.has_value());
-    EXPECT_EQ(spectral_estimator("svd:99").estimate(point_a(), {12, 12}).rank, 12U);
+TEST(EOptShrinkReference, TheAuthorsProgramIsReproduced) {
+    const std::string folder = std::string(SPIKED_SOURCE_DIR) + "/estimators/tests/data/";
+    std::ifstream file(folder + "author_octave.json");
+    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const Json reference = Json::parse(text, "author_octave.json");
+    for (const auto& [name, expected] : *reference.members()) {
+        const arma::mat block = sim::read_matrix(folder + name + ".npy");
+        const auto s = singular_values(block);
+        for (const auto& [loss_name, values] : *expected.members()) {
+            const auto loss = theory::loss_from(loss_name);
+            if (!loss) continue;
+            const Shrinkage found =
+                spectral_estimator("eoptshrink:author", *loss).estimate(s, {block.n_rows, block.n_cols});
+            ASSERT_EQ(found.rank, static_cast<std::size_t>(*expected.find("rank")->integer())) << name;
+            for (std::size_t i = 0; i < found.rank; ++i)
+                EXPECT_NEAR(found.shrunk[i], *(*values.items())[i].real(), 1e-8) << name << " " << loss_name;
+        }
+    }
+}
+
+TEST(EOptShrinkReference, TheAuthorsProgramAtTestPointA) {
+    const auto s = point_a();
+    const Shrinkage square = spectral_estimator("eoptshrink:author").estimate(s, {12, 12});
+    const Shrinkage wide = spectral_estimator("eoptshrink:author").estimate(s, {12, 24});
+    ASSERT_EQ(square.rank, 2U);
+    ASSERT_EQ(wide.rank, 2U);
+    EXPECT_NEAR(square.shrunk[0], 4.9353141, 5e-8);
+    EXPECT_NEAR(square.shrunk[1], 2.55799178, 5e-9);
+    EXPECT_NEAR(wide.shrunk[0], 5.20290924, 5e-9);
+    EXPECT_NEAR(wide.shrunk[1], 2.81621769, 5e-9);
+}
+
+TEST(EOptShrink, AReadingIsAShortNameForItsOptions) {
+    const auto s = point_a();
+    const std::pair<const char*, const char*> pairs[] = {
+        {"eoptshrink:paper", "eoptshrink:pilot=d:power=2:impute=j:mass=side"},
+        {"eoptshrink:author", "eoptshrink:factor=1.1:margin=0:impute=2r:mass=side:clip=no"},
+        {"eoptshrink:edgefit", "eoptshrink:edge=fit"},
+        {"eoptshrink:edgefit", "eoptshrink:edgefit:cap=6"},
+        {"eoptshrink", "eoptshrink:pilot=3:factor=1:power=1:impute=j-1:mass=rest:clip=yes"}};
+    for (const auto& [reading, options] : pairs)
+        for (const Shape shape : {Shape{12, 12}, Shape{24, 12}}) {
+            const Shrinkage one = spectral_estimator(reading).estimate(s, shape);
+            const Shrinkage other = spectral_estimator(options).estimate(s, shape);
+            EXPECT_EQ(one.rank, other.rank) << reading;
+            EXPECT_EQ(one.shrunk, other.shrunk) << reading;
+        }
+}
+
+TEST(EOptShrink, AnOracleRankGoesWithEveryReading) {
+    for (const char* name :
+         {"eoptshrink:rank=1", "eoptshrink:paper:rank=1", "eoptshrink:author:rank=1", "eoptshrink:edgefit:rank=1"})
+        EXPECT_EQ(spectral_estimator(name).estimate(point_a(), {12, 24}).rank, 1U) << name;
+}
+
+TEST(EOptShrink, TheEdgeFitIsALineThroughTheTopOfTheNoise) {
+    // Noise exactly on the line lambda = 4 - 0.2 (j - 1/2)^(2/3), behind 5 signals.
+    std::vector<double> s;
+    for (const double signal : {9.0, 8.0, 7.0, 6.5, 6.0}) s.push_back(std::sqrt(signal));
+    for (int j = 1; j <= 35; ++j) s.push_back(std::sqrt(4.0 - 0.2 * std::pow(j - 0.5, 2.0 / 3.0)));
+    for (const char* name : {"eoptshrink:edgefit", "eoptshrink:edgefit:pilot=3", "eoptshrink:edgefit:pilot=8"}) {
+        const Shrinkage found = spectral_estimator(name).estimate(s, {40, 50});
+        EXPECT_EQ(found.rank, 5U) << name;
+        EXPECT_NEAR(found.bulk_edge->value, 4.0, 1e-10) << name;
+    }
+    EXPECT_EQ(spectral_estimator("eoptshrink:edgefit:cap=5").estimate(s, {40, 50}).rank, 5U);
+    EXPECT_EQ(spectral_estimator("eoptshrink:edgefit:margin=3").estimate(s, {40, 50}).rank, 0U);
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ enum class Role : std::uint16_t {
     projection = 7,
     channel = 8,
     token_order = 9,
+    resampling = 10,
 };
 
 /// An address of randomness: numbers are a pure function of (seed, cell, role, replicate, element), whatever thread,

@@ -47,13 +47,14 @@ TrialSetup trial_setup() {
     return setup;
 }
 
-Trial::Trial(const TrialSetup& setup, sim::Colouring colouring)
+Trials::Trials(const TrialSetup& setup, sim::Colouring colouring)
     : colouring_(colouring),
       rotation_(to_float(setup.rotation)),
       hadamard_(trial_rotation(), side),
       search_(setup.codebook),
-      route_(side, side),
-      white_(side, side),
+      decomposition_(estimators::Shape{side, side}),
+      white_(side, side, together),
+      observed_(side, side, together),
       codes_(side, side) {
     const sim::SpikedModel& model = setup.model;
     const double unit = 1.0 / std::sqrt(static_cast<double>(side));
@@ -72,55 +73,68 @@ Trial::Trial(const TrialSetup& setup, sim::Colouring colouring)
     }
 }
 
-TrialOutcome Trial::run(std::uint64_t replicate) {
-    draw(replicate);
-    colour();
+std::vector<TrialOutcome> Trials::run(std::uint64_t first) {
+    for (std::size_t at = 0; at < together; ++at) {
+        draw(at, first + at);
+        colour(at);
+    }
     find_values();
-    estimate();
-    find_vectors();
-    subtract();
-    rotate();
-    quantize();
-    return {shrinkage_.rank, shrinkage_.shrunk, mean_squared_error_};
+    std::vector<TrialOutcome> outcomes;
+    for (std::size_t at = 0; at < together; ++at) {
+        estimate(at);
+        find_vectors(at);
+        subtract(at);
+        rotate();
+        quantize();
+        outcomes.push_back(outcome_);
+    }
+    return outcomes;
 }
 
-void Trial::draw(std::uint64_t replicate) {
-    stream::fill_normal(trial_noise(replicate), std::span<float>(white_.memptr(), white_.n_elem));
+void Trials::draw(std::size_t at, std::uint64_t replicate) {
+    stream::fill_normal(trial_noise(replicate), std::span<float>(white_.slice_memptr(at), side * side));
 }
 
-void Trial::colour() {
+void Trials::colour(std::size_t at) {
+    const arma::fmat& white = white_.slice(at);
+    arma::fmat& observed = observed_.slice(at);
     if (colouring_ == sim::Colouring::dense) {
-        half_coloured_ = row_root_ * white_;
-        observed_ = half_coloured_ * column_root_;
+        half_coloured_ = row_root_ * white;
+        observed = half_coloured_ * column_root_;
     } else {
-        observed_.set_size(side, side);
         const float* row = row_root_.memptr();
         for (arma::uword j = 0; j < side; ++j) {
             const float column = column_root_.at(j);
-            const float* from = white_.colptr(j);
-            float* to = observed_.colptr(j);
+            const float* from = white.colptr(j);
+            float* to = observed.colptr(j);
             for (arma::uword i = 0; i < side; ++i) to[i] = from[i] * row[i] * column;
         }
     }
-    observed_ += left_ * right_.t();
+    observed += left_ * right_.t();
 }
 
-void Trial::find_values() { values_ = route_.singular_values(observed_); }
+void Trials::find_values() { decomposition_.decompose({observed_.memptr(), observed_.n_elem}); }
 
-void Trial::estimate() { shrinkage_ = estimators::eoptshrink(values_, {side, side}); }
+void Trials::estimate(std::size_t at) {
+    shrinkage_ = estimators::eoptshrink(decomposition_.singular_values(at), {side, side});
+    outcome_.rank = shrinkage_.rank;
+    outcome_.shrunk = shrinkage_.shrunk;
+}
 
-void Trial::find_vectors() { vectors_ = route_.right_vectors(shrinkage_.rank); }
+void Trials::find_vectors(std::size_t at) { decomposition_.leading_vectors(at, shrinkage_.rank, nullptr, &vectors_); }
 
-void Trial::subtract() {
-    residual_ = observed_;
+void Trials::subtract(std::size_t at) {
+    const arma::fmat& observed = observed_.slice(at);
+    residual_ = observed;
     if (shrinkage_.rank == 0) return;
-    arma::fmat scaled = observed_ * vectors_;
+    arma::fmat scaled = observed * vectors_;
+    const auto values = decomposition_.singular_values(at);
     for (arma::uword i = 0; i < scaled.n_cols; ++i)
-        scaled.col(i) *= static_cast<float>(shrinkage_.shrunk[i] / values_[i]);
+        scaled.col(i) *= static_cast<float>(shrinkage_.shrunk[i] / values[i]);
     residual_ -= scaled * vectors_.t();
 }
 
-void Trial::rotate() {
+void Trials::rotate() {
     if (colouring_ == sim::Colouring::dense) {
         rotated_ = residual_ * rotation_.t();
     } else {
@@ -129,7 +143,7 @@ void Trial::rotate() {
     }
 }
 
-void Trial::quantize() {
+void Trials::quantize() {
     std::array<float, side> squares{};
     std::array<float, side> to_unit;
     std::array<float, side> errors{};
@@ -150,9 +164,14 @@ void Trial::quantize() {
             errors[i] += error * error;
         }
     }
-    double sum = 0.0;
-    for (std::size_t i = 0; i < side; ++i) sum += static_cast<double>(errors[i]) * static_cast<double>(squares[i]);
-    mean_squared_error_ = sum / static_cast<double>(side * side * side);
+    double error = 0.0;
+    double energy = 0.0;
+    for (std::size_t i = 0; i < side; ++i) {
+        error += static_cast<double>(errors[i]) * static_cast<double>(squares[i]);
+        energy += static_cast<double>(squares[i]);
+    }
+    outcome_.mean_squared_error = error / static_cast<double>(side * side * side);
+    outcome_.residual_energy = energy / static_cast<double>(side * side);
 }
 
 }  // namespace spiked::validation

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "estimators/bench/gram_route.hpp"
+#include "estimators/batch_decomposition.hpp"
 #include "estimators/cell_search.hpp"
 #include "estimators/hadamard.hpp"
 #include "estimators/shrinkage.hpp"
@@ -33,31 +33,34 @@ struct TrialOutcome {
     std::size_t rank = 0;
     std::vector<double> shrunk;
     double mean_squared_error = 0.0;  ///< an entry, of the residual against what its codes stand for
+    double residual_energy = 0.0;     ///< an entry; a NumPy program leaves it out
 };
 
-/// One whole trial in float: standard normals, colouring, signal, all singular values, eOptShrink, the leading vectors,
-/// residual, rotation, Lloyd-Max codes of the rows at unit variance, their mean squared error.
+/// Whole trials in float, several at a time: standard normals, colouring, signal, all singular values, eOptShrink, the
+/// leading vectors, residual, rotation, Lloyd-Max codes of the rows at unit variance, their mean squared error.
 ///
 /// Dense colouring goes with a Haar rotation, colouring in the eigenbasis with two rounds of Hadamard.
-class Trial {
+class Trials {
 public:
-    Trial(const TrialSetup& setup, sim::Colouring colouring);
+    static constexpr std::size_t together = estimators::BatchDecomposition<float>::lanes;
 
-    [[nodiscard]] TrialOutcome run(std::uint64_t replicate);
+    Trials(const TrialSetup& setup, sim::Colouring colouring);
 
-    /// The steps of `run`, in its order. Each can be repeated: it reads what earlier ones left and changes none of it.
-    void draw(std::uint64_t replicate);
-    void colour();
+    /// Trials first, first + 1, ..: as many as stand together.
+    [[nodiscard]] std::vector<TrialOutcome> run(std::uint64_t first);
+
+    /// The steps of `run`, in its order, of trial `at` of the batch (the values of all at once). Each can be repeated:
+    /// it reads what earlier ones left and changes none of it.
+    void draw(std::size_t at, std::uint64_t replicate);
+    void colour(std::size_t at);
     void find_values();
-    void estimate();
-    void find_vectors();
-    void subtract();
+    void estimate(std::size_t at);
+    void find_vectors(std::size_t at);
+    void subtract(std::size_t at);
     void rotate();
     void quantize();
 
-    [[nodiscard]] const arma::fmat& white() const { return white_; }
-    [[nodiscard]] const arma::fmat& observed() const { return observed_; }
-    [[nodiscard]] const arma::fmat& residual() const { return residual_; }
+    [[nodiscard]] arma::fmat white(std::size_t at) const { return white_.slice(at); }
 
 private:
     sim::Colouring colouring_;
@@ -68,18 +71,18 @@ private:
     arma::fmat rotation_;
     estimators::HadamardRotation hadamard_;
     estimators::CellSearch search_;
-    estimators::GramRoute route_;
+    estimators::BatchDecomposition<float> decomposition_;
 
-    arma::fmat white_;
+    arma::fcube white_;
     arma::fmat half_coloured_;
-    arma::fmat observed_;
-    std::vector<double> values_;
+    arma::fcube observed_;
+    // Of the trial under way:
     estimators::Shrinkage shrinkage_;
     arma::fmat vectors_;
     arma::fmat residual_;
     arma::fmat rotated_;
     arma::Mat<std::uint8_t> codes_;
-    double mean_squared_error_ = 0.0;
+    TrialOutcome outcome_;
 };
 
 }  // namespace spiked::validation

@@ -1,9 +1,11 @@
 #include "validation/bench/trial_bench.hpp"
 
+#include <chrono>
 #include <cmath>
+#include <functional>
 
 #include "theory/base/error.hpp"
-#include "validation/bench/numpy_peer.hpp"
+#include "validation/bench/trial_in_numpy.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -20,13 +22,24 @@ bool agree(const TrialOutcome& a, const TrialOutcome& b) {
     return close(a.mean_squared_error, b.mean_squared_error);
 }
 
+/// Microseconds a trial of work that does a batch of them.
+std::function<double(std::size_t)> per_trial(std::function<void()> batch) {
+    return [batch = std::move(batch)](std::size_t trials) {
+        const std::size_t batches = (trials + Trials::together - 1) / Trials::together;
+        const auto begin = std::chrono::steady_clock::now();
+        for (std::size_t i = 0; i < batches; ++i) batch();
+        return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() /
+               static_cast<double>(batches * Trials::together);
+    };
+}
+
 }  // namespace
 
 TrialTimings time_trials(double seconds) {
     const TrialSetup setup = trial_setup();
-    Trial dense(setup, sim::Colouring::dense);
-    Trial eigenbasis(setup, sim::Colouring::eigenbasis);
-    NumpyPeer numpy(setup);
+    Trials dense(setup, sim::Colouring::dense);
+    Trials eigenbasis(setup, sim::Colouring::eigenbasis);
+    TrialInNumpy numpy(setup);
 
     TrialTimings result;
     result.numpy = numpy.description();
@@ -36,11 +49,11 @@ TrialTimings time_trials(double seconds) {
                                                 {"shrunk", outcome.shrunk},
                                                 {"mean_squared_error", outcome.mean_squared_error}}));
     };
-    const TrialOutcome ours = dense.run(0);
+    const TrialOutcome ours = dense.run(0).front();
     note("spiked", ours);
-    note("spiked-eigenbasis-hadamard", eigenbasis.run(0));
+    note("spiked-eigenbasis-hadamard", eigenbasis.run(0).front());
     for (const auto& [what, decomposition] : {std::pair{"numpy", "svd"}, std::pair{"numpy-eigh", "eigh"}}) {
-        const TrialOutcome theirs = numpy.run(decomposition, dense.white());
+        const TrialOutcome theirs = numpy.run(decomposition, dense.white(0));
         note(what, theirs);
         if (!agree(ours, theirs))
             throw bug("{} finds rank {} and error {:.9g} where spiked finds rank {} and {:.9g}", what, theirs.rank,
@@ -48,32 +61,41 @@ TrialTimings time_trials(double seconds) {
     }
 
     std::uint64_t replicate = 0;
-    // Always the same trial, so that each step finds what fits it.
-    Trial staged(setup, sim::Colouring::dense);
-    Trial other_staged(setup, sim::Colouring::eigenbasis);
+    // Always the same trials, so that each step finds what fits it.
+    Trials staged(setup, sim::Colouring::dense);
+    Trials other_staged(setup, sim::Colouring::eigenbasis);
     static_cast<void>(staged.run(0));
     static_cast<void>(other_staged.run(0));
-    const auto whole = [&replicate](Trial& trial) {
-        return [&] { use_result(trial.run(++replicate).mean_squared_error); };
+    const auto whole = [&replicate](Trials& trials) {
+        return per_trial([&] {
+            use_result(trials.run(replicate).front().mean_squared_error);
+            replicate += Trials::together;
+        });
     };
     const auto in_numpy = [&numpy](const char* decomposition) {
         return [&numpy, decomposition](std::size_t trials) { return numpy.microseconds(decomposition, trials); };
     };
-    const auto stage = [](Trial& trial, auto... steps) {
-        return [&trial, steps...] { (static_cast<void>((trial.*steps)()), ...); };
-    };
-    result.rows = time_interleaved({{"spiked", whole(dense)},
-                                    {"spiked-eigenbasis-hadamard", whole(eigenbasis)},
+    const auto decompose = per_trial([&staged] {
+        staged.find_values();
+        for (std::size_t at = 0; at < Trials::together; ++at) {
+            staged.estimate(at);
+            staged.find_vectors(at);
+        }
+    });
+    const std::size_t last = Trials::together - 1;
+    result.rows = time_interleaved({{"spiked", {}, whole(dense)},
+                                    {"spiked-eigenbasis-hadamard", {}, whole(eigenbasis)},
                                     {"numpy", {}, in_numpy("svd")},
                                     {"numpy-eigh", {}, in_numpy("eigh")},
-                                    {"stage:normals", [&staged] { staged.draw(0); }},
-                                    {"stage:colour", stage(staged, &Trial::colour)},
-                                    {"stage:decompose", stage(staged, &Trial::find_values, &Trial::find_vectors)},
-                                    {"stage:shrink", stage(staged, &Trial::estimate, &Trial::subtract)},
-                                    {"stage:rotate", stage(staged, &Trial::rotate)},
-                                    {"stage:quantize", stage(staged, &Trial::quantize)},
-                                    {"stage:colour-eigenbasis", stage(other_staged, &Trial::colour)},
-                                    {"stage:rotate-hadamard", stage(other_staged, &Trial::rotate)}},
+                                    {"stage:normals", [&] { staged.draw(last, 0); }},
+                                    {"stage:colour", [&] { staged.colour(last); }},
+                                    {"stage:decompose", {}, decompose},
+                                    {"stage:shrink", [&] { staged.estimate(last); }},
+                                    {"stage:subtract", [&] { staged.subtract(last); }},
+                                    {"stage:rotate", [&] { staged.rotate(); }},
+                                    {"stage:quantize", [&] { staged.quantize(); }},
+                                    {"stage:colour-eigenbasis", [&] { other_staged.colour(last); }},
+                                    {"stage:rotate-hadamard", [&] { other_staged.rotate(); }}},
                                    seconds);
     return result;
 }

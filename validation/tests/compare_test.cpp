@@ -38,7 +38,7 @@ std::string store_of(const Listed& listed, const std::string& name) {
     cell.params = Json::object({{"cell", listed.cell}});
     experiment.cells = {cell};
     experiment.science = Json::object({{"cell", listed.cell}, {"replicates", cell.replicates}});
-    experiment.worker = [values = listed.values](std::size_t) -> Experiment::Worker {
+    experiment.worker = [values = listed.values](std::size_t, ReplicateRange) -> Experiment::Worker {
         return [values](std::uint64_t r) {
             std::vector<Observation> found;
             for (std::size_t k = 0; k < values.size(); ++k)

@@ -55,7 +55,8 @@ Experiment FakeStudy::experiment() const {
                                        {"margin", margin}});
     std::vector<std::string> hashes;
     for (const auto& cell : experiment.cells) hashes.push_back(cell.hash());
-    experiment.worker = [cells = cells, hashes, of = experiment.seed](std::size_t c) -> Experiment::Worker {
+    experiment.worker = [cells = cells, hashes, of = experiment.seed](std::size_t c,
+                                                                      ReplicateRange) -> Experiment::Worker {
         return [at = cells[c], hash = hashes[c], of](std::uint64_t r) -> std::vector<Observation> {
             std::array<double, 5> z{};
             stream::fill_normal(stream::Stream(of, hash, stream::Role::noise, r), z);

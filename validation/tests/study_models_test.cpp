@@ -46,7 +46,7 @@ const std::string square = "kind = \"spiked\"\nn = 24\nd = 32\n";
 double mean_of(const Experiment& experiment, std::size_t cell, std::string_view metric, int k,
                std::size_t replicates = 4) {
     double sum = 0.0;
-    const auto worker = experiment.worker(cell);
+    const auto worker = experiment.worker(cell, {0, 1});
     for (std::uint64_t r = 0; r < replicates; ++r)
         for (const auto& o : worker(r))
             if (o.metric == metric_index(metric) && o.k == k) sum += o.value;
@@ -140,7 +140,7 @@ TEST(StudyModels, AMatrixOfAFileIsMeasuredUnderManyRotations) {
     ASSERT_EQ(experiment.cells.size(), 1U);
     EXPECT_EQ(experiment.cells[0].rows, 40U);
     std::vector<double> errors;
-    const auto worker = experiment.worker(0);
+    const auto worker = experiment.worker(0, {0, 1});
     for (std::uint64_t r = 0; r < 4; ++r)
         for (const auto& o : worker(r)) {
             EXPECT_NE(experiment.methods[o.method].kind, "sample");  // nothing is known of the truth
@@ -183,8 +183,8 @@ TEST(StudyModels, AStudyIsReadAgainFromItsStore) {
     EXPECT_EQ(again.experiment.science_hash(), study.experiment.science_hash());
     EXPECT_EQ(again.experiment.seed.text(), study.experiment.seed.text());
     EXPECT_EQ(again.experiment.cells[0].rows, 28U);
-    const auto before = study.experiment.worker(0)(2);
-    const auto after = again.experiment.worker(0)(2);
+    const auto before = study.experiment.worker(0, {2, 1})(2);
+    const auto after = again.experiment.worker(0, {2, 1})(2);
     ASSERT_EQ(before.size(), after.size());
     for (std::size_t i = 0; i < before.size(); ++i)
         EXPECT_TRUE(before[i].value == after[i].value || (std::isnan(before[i].value) && std::isnan(after[i].value)));

@@ -224,7 +224,7 @@ TEST(Engine, TheFailureBudgetHoldsOverResumes) {
     cell.replicates = 60;
     cell.params = Json::object({{"x", 1}});
     experiment.cells = {cell};
-    experiment.worker = [](std::size_t) -> Experiment::Worker {
+    experiment.worker = [](std::size_t, ReplicateRange) -> Experiment::Worker {
         return [](std::uint64_t r) -> std::vector<Observation> {
             if (r % 20 == 7) throw input_error("planted");
             return {{0, 0, 0, 1.0}};

@@ -1,40 +1,40 @@
 #pragma once
 #include <cstddef>
+#include <functional>
+#include <span>
 #include <string>
-#include <string_view>
 
 #include "theory/base/json.hpp"
-#include "validation/bench/trial.hpp"
 
-namespace spiked::validation {
+namespace spiked::estimators {
 
-/// The same trial as a NumPy program (trial_numpy.py, compiled in) in a process of Debian's /usr/bin/python3 with one
-/// thread. `decomposition` is svd or eigh.
+/// A NumPy program (numpy_peer.py and the class Work appended to it, both compiled in) in a process of Debian's
+/// /usr/bin/python3 with one thread.
 ///
 /// Every member throws input_error when there is no such Python, no NumPy, or when the program fails; the constructor
 /// also when NumPy is not on OpenBLAS.
 class NumpyPeer {
 public:
-    explicit NumpyPeer(const TrialSetup& setup);
+    /// `begin` sends what belongs to the header.
+    NumpyPeer(const char* work, const Json& header, const std::function<void(NumpyPeer&)>& begin);
     ~NumpyPeer();
     NumpyPeer(const NumpyPeer&) = delete;
     NumpyPeer& operator=(const NumpyPeer&) = delete;
 
     /// Versions, BLAS, threads.
     [[nodiscard]] const Json& description() const { return description_; }
-    /// A trial, over so many of them on fresh draws, by the program's own clock.
-    [[nodiscard]] double microseconds(std::string_view decomposition, std::size_t trials);
-    /// One trial on these normals.
-    [[nodiscard]] TrialOutcome run(std::string_view decomposition, const arma::fmat& white);
+    void send(const void* bytes, std::size_t count);
+    /// Sends a command line.
+    void say(std::string line);
+    [[nodiscard]] Json answer();
+    /// A number of the answer.
+    [[nodiscard]] static double number(const Json& answer, const char* key);
 
 private:
-    void send(const void* bytes, std::size_t count);
-    [[nodiscard]] Json answer();
-
     int socket_ = -1;
     int process_ = -1;
     std::string received_;
     Json description_;
 };
 
-}  // namespace spiked::validation
+}  // namespace spiked::estimators

@@ -1,4 +1,4 @@
-#include "validation/bench/numpy_peer.hpp"
+#include "estimators/bench/numpy_peer.hpp"
 
 #include <fmt/format.h>
 #include <spawn.h>
@@ -12,22 +12,17 @@
 #include <cmath>
 #include <cstring>
 
+#include "estimators/bench/numpy_programs.hpp"
 #include "theory/base/error.hpp"
-#include "validation/bench/trial_numpy.hpp"
 
-namespace spiked::validation {
+namespace spiked::estimators {
 namespace {
 
 constexpr const char* python = "/usr/bin/python3";
 
-double number(const Json* json) {
-    if (json == nullptr) throw bug("the NumPy program left a number out");
-    return json->real() != nullptr ? *json->real() : static_cast<double>(*json->integer());
-}
-
 }  // namespace
 
-NumpyPeer::NumpyPeer(const TrialSetup& setup) {
+NumpyPeer::NumpyPeer(const char* work, const Json& header, const std::function<void(NumpyPeer&)>& begin) {
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
         throw write_error("no connection to {} ({}): close other programs", python, std::strerror(errno));
@@ -42,7 +37,8 @@ NumpyPeer::NumpyPeer(const TrialSetup& setup) {
     std::string name = python;
     std::string isolated = "-I";
     std::string command = "-c";
-    std::string program = trial_numpy_program;
+    std::string program =
+        std::string(numpy_peer_program) + work + "\nmain(Work, sys.stdin.buffer, sys.stdout.buffer)\n";
     std::array<char*, 5> words = {name.data(), isolated.data(), command.data(), program.data(), nullptr};
     const int status = posix_spawn(&process_, python, &actions, nullptr, words.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
@@ -52,29 +48,8 @@ NumpyPeer::NumpyPeer(const TrialSetup& setup) {
         throw input_error("{} cannot be started ({}): apt install python3-numpy", python, std::strerror(status));
     }
     try {
-        const auto send_matrix = [this](const arma::mat& matrix) {
-            const auto entries = arma::conv_to<arma::fmat>::from(matrix);
-            send(entries.memptr(), entries.n_elem * sizeof(float));
-        };
-        const sim::SpikedModel& model = setup.model;
-        const std::size_t rows = model.row.size();
-        const std::size_t columns = model.column.size();
-        const std::string header = Json::object({{"rows", rows},
-                                                 {"columns", columns},
-                                                 {"rank", model.strengths.size()},
-                                                 {"levels", setup.codebook.levels},
-                                                 {"thresholds", setup.codebook.thresholds}})
-                                       .text() +
-                                   "\n";
-        send(header.data(), header.size());
-        arma::mat left = setup.left;
-        for (arma::uword i = 0; i < left.n_cols; ++i) left.col(i) *= model.strengths[i].value;
-        send_matrix(model.row.root_times(arma::mat(rows, rows, arma::fill::eye)) /
-                    std::sqrt(static_cast<double>(columns)));
-        send_matrix(model.column.root_times(arma::mat(columns, columns, arma::fill::eye)));
-        send_matrix(left);
-        send_matrix(setup.right);
-        send_matrix(setup.rotation);
+        say(header.text());
+        begin(*this);
         description_ = answer();
         const Json* blas = description_.find("blas");
         if (blas == nullptr || blas->is_null())
@@ -96,22 +71,15 @@ NumpyPeer::~NumpyPeer() {
     }
 }
 
-double NumpyPeer::microseconds(std::string_view decomposition, std::size_t trials) {
-    const std::string line = fmt::format("time {} {}\n", decomposition, trials);
+void NumpyPeer::say(std::string line) {
+    line += '\n';
     send(line.data(), line.size());
-    return number(answer().find("microseconds"));
 }
 
-TrialOutcome NumpyPeer::run(std::string_view decomposition, const arma::fmat& white) {
-    const std::string line = fmt::format("run {}\n", decomposition);
-    send(line.data(), line.size());
-    send(white.memptr(), white.n_elem * sizeof(float));
-    const Json found = answer();
-    TrialOutcome outcome;
-    outcome.rank = static_cast<std::size_t>(number(found.find("rank")));
-    for (const Json& value : *found.find("shrunk")->items()) outcome.shrunk.push_back(number(&value));
-    outcome.mean_squared_error = number(found.find("mean_squared_error"));
-    return outcome;
+double NumpyPeer::number(const Json& answer, const char* key) {
+    const Json* json = answer.find(key);
+    if (json == nullptr) throw bug("the NumPy program left {} out", key);
+    return json->real() != nullptr ? *json->real() : static_cast<double>(*json->integer());
 }
 
 void NumpyPeer::send(const void* bytes, std::size_t count) {
@@ -143,4 +111,4 @@ Json NumpyPeer::answer() {
     return document;
 }
 
-}  // namespace spiked::validation
+}  // namespace spiked::estimators

@@ -1,49 +1,16 @@
-"""The trial of `spiked bench trial` in NumPy. Spiked starts it, sends the matrices every trial shares, then one command
-a line:
-    time METHOD COUNT    COUNT trials on fresh draws, answered by microseconds a trial
-    run METHOD           one trial on the normals that follow, answered by what it found
-METHOD is how blocks are decomposed: svd, or eigh of their Gram matrix (blocks are square)."""
-import json
-import os
-import signal
-import sys
-import time
+# After numpy_peer.py.
+class Work:
+    """The trial of `spiked bench trial` in NumPy.
+        time METHOD COUNT    COUNT trials on fresh draws, answered by microseconds a trial
+        run METHOD           one trial on the normals that follow, answered by what it found
+    METHOD is how blocks are decomposed: svd, or eigh of their Gram matrix (blocks are square)."""
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the one that started it
-
-
-def blas_of_numpy(numpy):
-    """What NumPy's modules are linked against: the library that says so itself, and its file."""
-    import ctypes
-    numpy.linalg.svd(numpy.ones((2, 2), numpy.float32))
-    with open("/proc/self/maps") as maps:
-        files = sorted({line.split(None, 5)[5].strip() for line in maps if "/" in line})
-
-    def named(word):
-        return [file for file in files if word in os.path.basename(file)]
-
-    blas = (named("libblas") + named("openblas") + [""])[0]
-    described = {"blas": None, "blas_file": blas or None, "lapack_file": (named("liblapack") + [None])[0],
-                 "threads": None}
-    try:
-        library = ctypes.CDLL(blas)
-        library.openblas_get_config.restype = ctypes.c_char_p
-        described["blas"] = library.openblas_get_config().decode()
-        described["threads"] = library.openblas_get_num_threads()
-    except (AttributeError, OSError):
-        pass
-    return described
-
-
-class Trials:
     def __init__(self, numpy, header, source):
         self.numpy = numpy
         rows, columns, rank = header["rows"], header["columns"], header["rank"]
 
         def read(*shape):
-            entries = numpy.frombuffer(source.read(4 * shape[0] * shape[1]), numpy.float32)
-            return numpy.ascontiguousarray(entries.reshape(shape, order="F"))
+            return read_matrix(numpy, source, *shape, numpy.float32)
 
         self.shape = rows, columns
         self.source = source
@@ -105,34 +72,9 @@ class Trials:
         error = numpy.einsum("ij,ij->i", errors, errors) @ squares / (columns * errors.size)
         return {"rank": rank, "shrunk": shrunk, "mean_squared_error": error}
 
-    def microseconds(self, method, count):
-        self.run(self.draw(), method)  # another process had the caches
-        begin = time.perf_counter()
-        for _ in range(count):
-            self.run(self.draw(), method)
-        return (time.perf_counter() - begin) / count * 1e6
-
     def answer(self, command, method, *count):
         if command == "time":
-            return {"microseconds": self.microseconds(method, int(count[0]))}
+            return {"microseconds": microseconds(lambda: self.run(self.draw(), method), int(count[0]))}
         found = self.run(self.read(*self.shape), method)
         return {"rank": found["rank"], "shrunk": found["shrunk"].tolist(),
                 "mean_squared_error": float(found["mean_squared_error"])}
-
-
-def main(source, target):
-    def say(document):
-        target.write(json.dumps(document).encode() + b"\n")
-        target.flush()
-
-    try:
-        import numpy
-        trials = Trials(numpy, json.loads(source.readline()), source)
-        say({"python": sys.version.split()[0], "numpy": numpy.__version__, **blas_of_numpy(numpy)})
-        for line in source:
-            say(trials.answer(*line.decode().split()))
-    except Exception as problem:
-        say({"error": f"{type(problem).__name__}: {problem}"})
-
-
-main(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,111 @@
+// The committed studies, reduced, against the tables they reproduce (their comments say where those come from).
+#include <gtest/gtest.h>
+
+#include <boost/math/distributions/normal.hpp>
+#include <cmath>
+#include <map>
+#include <sstream>
+
+#include "app/tests/process.hpp"
+#include "theory/base/names.hpp"
+
+namespace spiked::app {
+namespace {
+
+struct Mean {
+    double value = 0.0;
+    double deviation = 0.0;  ///< of one replicate
+    double count = 0.0;
+};
+
+/// Means of a metric by cell, in the order of the study, and method.
+std::vector<std::map<std::string, Mean>> means_of(const std::string& study, const std::string& metric,
+                                                  std::size_t replicates) {
+    const std::string folder = scratch(study + "-table");
+    std::filesystem::create_directories(folder);
+    const std::string file = std::string(SPIKED_SOURCE_DIR) + "/validation/studies/" + study + ".toml";
+    const Outcome run = spiked("run '" + file + "' -o '" + folder +
+                               "/s.spiked' --no-report --set run.reps.min=" + std::to_string(replicates));
+    EXPECT_EQ(run.code, 0) << run.err;
+    const Outcome table = spiked("export '" + folder + "/s.spiked' --table summary --format json");
+    EXPECT_EQ(table.code, 0) << table.err;
+    std::vector<std::string> cells;
+    std::vector<std::map<std::string, Mean>> found;
+    const Json document = table.json();
+    const Json* rows = document.find("rows") != nullptr ? document.find("rows") : &document;
+    const auto number = [](const Json& value) {
+        return value.real() != nullptr      ? *value.real()
+               : value.integer() != nullptr ? static_cast<double>(*value.integer())
+                                            : 0.0;
+    };
+    for (const Json& row : *rows->items()) {
+        if (*row.find("metric")->string() != metric) continue;
+        const std::string& cell = *row.find("cell")->string();
+        if (std::find(cells.begin(), cells.end(), cell) == cells.end()) {
+            cells.push_back(cell);
+            found.emplace_back();
+        }
+        const auto at = static_cast<std::size_t>(std::find(cells.begin(), cells.end(), cell) - cells.begin());
+        found[at][*row.find("method")->string()] = {number(*row.find("mean")), number(*row.find("sd")),
+                                                    number(*row.find("n"))};
+    }
+    return found;
+}
+
+double quantile(std::size_t comparisons) {
+    return boost::math::quantile(
+        boost::math::complement(boost::math::normal(), 0.5e-6 / static_cast<double>(comparisons)));
+}
+
+TEST(StudyTableLaw, LossesOverTheOracleAreThoseOfTheTable) {
+    const std::vector<std::string> methods = {
+        "eoptshrink:rank=3",        "optshrink:3", "svd:3",   "eoptshrink", "eoptshrink:margin=0", "eoptshrink:author",
+        "eoptshrink:paper:pilot=p", "gd-shrink",   "gd-hard", "screenot:6"};
+    const double table[7][10] = {{1.013, 1.012, 1.761, 1.122, 1.020, 1.077, 1.028, 1.030, 1.495, 1.526},
+                                 {1.005, 1.005, 1.535, 1.058, 1.007, 1.020, 1.005, 1.007, 1.475, 1.484},
+                                 {1.006, 1.005, 1.705, 1.125, 1.007, 1.040, 1.008, 1.008, 1.519, 1.567},
+                                 {1.019, 1.019, 1.357, 1.154, 1.078, 1.185, 1.217, 3.976, 7.216, 1.405},
+                                 {1.016, 1.011, 1.411, 1.150, 1.032, 1.187, 1.098, 5.010, 9.316, 1.369},
+                                 {1.012, 1.010, 1.358, 1.079, 1.034, 1.108, 1.062, 3.592, 6.631, 1.458},
+                                 {1.012, 1.012, 1.211, 1.012, 1.056, 1.081, 1.316, 7.557, 11.57, 1.316}};
+    const auto found = means_of("loss-table", "loss_ratio", 100);
+    ASSERT_EQ(found.size(), 7U);
+    const double z = quantile(70);
+    constexpr double table_replicates = 40.0;
+    for (std::size_t cell = 0; cell < 7; ++cell)
+        for (std::size_t m = 0; m < methods.size(); ++m) {
+            const Mean& mean = found[cell].at(methods[m]);
+            const double error = mean.deviation * std::sqrt(1.0 / mean.count + 1.0 / table_replicates);
+            EXPECT_NEAR(mean.value, table[cell][m], 0.0015 + z * error)
+                << "cell " << cell + 1 << ", " << methods[m] << ", could see " << 2.0 * z * error;
+        }
+    // The control: the columns of two neighbours exchanged do not pass.
+    const Mean& svd = found[0].at("svd:3");
+    EXPECT_GT(std::abs(svd.value - table[0][1]),
+              0.0015 + z * svd.deviation * std::sqrt(1.0 / svd.count + 1.0 / table_replicates));
+}
+
+TEST(StudyTableLaw, FalseAlarmsOfTheRankRulesAreThoseOfTheTable) {
+    // The reference rule; the notes do not print their number of blocks: at least 100.
+    const double table[] = {0.00, 0.00, 0.02, 0.14, 0.14, 0.19, 0.67, 0.70, 1.00};
+    const auto found = means_of("rank-table", "rank_over", 200);
+    ASSERT_EQ(found.size(), 9U);
+    const double z = quantile(28);
+    for (std::size_t cell = 0; cell < 9; ++cell) {
+        const auto within = [&](const Mean& mean, double expected) {
+            const double share = (mean.value * mean.count + expected * 100.0 + 1.0) / (mean.count + 102.0);
+            return 0.005 + z * std::sqrt(share * (1.0 - share) * (1.0 / mean.count + 0.01));
+        };
+        const Mean& reference = found[cell].at("eoptshrink");
+        EXPECT_NEAR(reference.value, table[cell], within(reference, table[cell])) << "cell " << cell + 1;
+        const Mean& oracle = found[cell].at("tw-test told the law");
+        EXPECT_NEAR(oracle.value, 0.01, within(oracle, 0.01)) << "cell " << cell + 1;
+        EXPECT_LE(found[cell].at("eoptshrink:edgefit").value, reference.value + 0.005) << "cell " << cell + 1;
+        EXPECT_GE(found[cell].at("eoptshrink:paper").value, reference.value) << "cell " << cell + 1;
+    }
+    const Mean& author = found[0].at("eoptshrink:author");
+    EXPECT_NEAR(author.value, 0.43, z * std::sqrt(0.25 * (1.0 / author.count + 0.01)));
+}
+
+}  // namespace
+}  // namespace spiked::app

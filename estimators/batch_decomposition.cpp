@@ -1,0 +1,243 @@
+#include "estimators/batch_decomposition.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include "estimators/aligned_array.hpp"
+#include "estimators/bidiagonal_svd.hpp"
+#include "estimators/decomposition_kernels.hpp"
+#include "theory/base/error.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+template <class Real>
+struct Path {
+    const char* name;
+    const kernels::Kernels<Real>* kernels;
+};
+
+template <class Real>
+Path<Real> path(Instructions wanted) {
+    const std::pair<Instructions, Path<Real>> all[] = {
+        {Instructions::avx512, {"avx512", kernels::avx512<Real>()}},
+        {Instructions::avx2, {"avx2", kernels::avx2<Real>()}},
+        {Instructions::generic, {"generic", kernels::generic<Real>()}},
+    };
+    for (const auto& [instructions, candidate] : all)
+        if ((wanted == Instructions::best || wanted == instructions) && candidate.kernels != nullptr) return candidate;
+    throw input_error("this processor lacks the instructions asked for (AVX2 or AVX-512): take the best it has");
+}
+
+/// Columns a multiple of 1 KiB apart would share few cache sets, and stores would look like loads of the next column.
+template <class Real>
+std::size_t padded(std::size_t length) {
+    constexpr std::size_t line = kernels::alignment / sizeof(Real);
+    const std::size_t stride = (length + line - 1) / line * line;
+    return stride * sizeof(Real) % 1024 == 0 ? stride + line : stride;
+}
+
+template <class Real>
+void copy_scaled(const Real* block, std::size_t rows, std::size_t columns, Real factor, Real* to, std::size_t stride) {
+    for (std::size_t j = 0; j < columns; ++j)
+        for (std::size_t i = 0; i < rows; ++i) to[j * stride + i] = factor * block[j * rows + i];
+}
+
+/// `to` is columns x rows. In tiles, so that both sides stay in cache.
+template <class Real>
+void copy_transposed(const Real* block, std::size_t rows, std::size_t columns, Real factor, Real* to,
+                     std::size_t stride) {
+    constexpr std::size_t tile = 16;
+    for (std::size_t first_column = 0; first_column < columns; first_column += tile)
+        for (std::size_t first_row = 0; first_row < rows; first_row += tile)
+            for (std::size_t i = first_row; i < std::min(rows, first_row + tile); ++i)
+                for (std::size_t j = first_column; j < std::min(columns, first_column + tile); ++j)
+                    to[i * stride + j] = factor * block[j * rows + i];
+}
+
+/// The power of two that brings the largest entry to [1, 2), or as near as it is a number.
+template <class Real>
+int exponent_of(double largest) {
+    constexpr int most = sizeof(Real) == 8 ? 1020 : 124;
+    return largest == 0.0 ? 0 : std::clamp(-std::ilogb(largest), -most, most);
+}
+
+}  // namespace
+
+template <class Real>
+class BatchDecomposition<Real>::Work {
+public:
+    Work(Shape shape, Instructions instructions)
+        : shape_(shape),
+          long_side_(shape.long_side()),
+          short_side_(shape.short_side()),
+          path_(path<Real>(instructions)),
+          left_stride_(padded<Real>(long_side_)),
+          right_stride_(padded<Real>(short_side_ + kernels::reduction_panel - 1)),
+          left_size_(left_stride_ * (short_side_ + kernels::reduction_panel - 1)),
+          right_size_(right_stride_ * short_side_),
+          row_work_(2 * left_stride_),
+          column_work_(right_stride_),
+          bidiagonal_(*path_.kernels, short_side_) {
+        if (short_side_ == 0)
+            throw input_error("a {} x {} block has no singular values (a side is zero): leave it out", shape.rows,
+                              shape.columns);
+        reserve(lanes);
+    }
+
+    void decompose(std::span<const Real> blocks) {
+        const std::size_t entries = shape_.rows * shape_.columns;
+        if (blocks.size() % entries != 0)
+            throw bug("{} numbers given for blocks of {} x {}", blocks.size(), shape_.rows, shape_.columns);
+        const std::size_t count = blocks.size() / entries;
+        count_ = 0;
+        reserve(count);
+        for (std::size_t block = 0; block < count; ++block) reduce(blocks.data() + block * entries, block);
+        for (std::size_t first = 0; first < count; first += kernels::value_lanes) {
+            std::vector<Bidiagonal> some;
+            for (std::size_t block = first; block < std::min(count, first + kernels::value_lanes); ++block)
+                some.push_back(bidiagonal(block));
+            // In float the reduction itself leaves an error of 1e-7 of the largest value.
+            bidiagonal_.values(some, sizeof(Real) == 8, scaled_values_.data() + first * short_side_);
+        }
+        for (std::size_t block = 0; block < count; ++block)
+            for (std::size_t i = block * short_side_; i < (block + 1) * short_side_; ++i)
+                values_[i] = std::ldexp(scaled_values_[i], -exponents_[block]);
+        count_ = count;
+    }
+
+    void leading_vectors(std::size_t block, std::size_t wanted, arma::Mat<Real>* left, arma::Mat<Real>* right) {
+        check(block);
+        if (wanted > short_side_) throw bug("{} singular vectors asked of {}", wanted, short_side_);
+        if (left != nullptr) left->set_size(shape_.rows, wanted);
+        if (right != nullptr) right->set_size(shape_.columns, wanted);
+        if (wanted == 0 || (left == nullptr && right == nullptr)) return;
+        if (shape_.rows < shape_.columns) std::swap(left, right);
+        bidiagonal_.vectors(bidiagonal(block), {scaled_values_.data() + block * short_side_, short_side_}, wanted);
+        if (left != nullptr)
+            transform_back(bidiagonal_.left(), wanted, left_.data() + block * left_size_, left_stride_,
+                           left_scale_.data() + block * short_side_, short_side_, long_side_, *left);
+        if (right != nullptr)
+            transform_back(bidiagonal_.right(), wanted, right_.data() + block * right_size_, right_stride_,
+                           right_scale_.data() + block * short_side_, short_side_ - 1, short_side_, *right);
+    }
+
+    void check(std::size_t block) const {
+        if (block >= count_) throw bug("block {} asked of a batch of {}", block, count_);
+    }
+    [[nodiscard]] std::size_t count() const { return count_; }
+    [[nodiscard]] std::span<const double> values(std::size_t block) const {
+        check(block);
+        return {values_.data() + block * short_side_, short_side_};
+    }
+    [[nodiscard]] const char* name() const { return path_.name; }
+
+private:
+    void reserve(std::size_t count) {
+        if (count <= room_) return;
+        left_ = AlignedArray<Real>(count * left_size_);
+        right_ = AlignedArray<Real>(count * right_size_);
+        left_scale_ = AlignedArray<Real>(count * short_side_);
+        right_scale_ = AlignedArray<Real>(count * short_side_);
+        diagonal_.resize(count * short_side_);
+        off_diagonal_.resize(count * short_side_);
+        scaled_values_.resize(count * short_side_);
+        values_.resize(count * short_side_);
+        exponents_.resize(count);
+        room_ = count;
+    }
+
+    void reduce(const Real* entries, std::size_t block) {
+        const double largest = path_.kernels->largest(entries, shape_.rows * shape_.columns);
+        if (!std::isfinite(largest))
+            throw input_error(
+                "block {} of a batch holds NaN or infinity (no decomposition exists): clean the data first", block);
+        exponents_[block] = exponent_of<Real>(largest);
+        const auto factor = static_cast<Real>(std::ldexp(1.0, exponents_[block]));
+        Real* const left = left_.data() + block * left_size_;
+        if (shape_.rows < shape_.columns)
+            copy_transposed(entries, shape_.rows, shape_.columns, factor, left, left_stride_);
+        else
+            copy_scaled(entries, shape_.rows, shape_.columns, factor, left, left_stride_);
+        path_.kernels->bidiagonalise({long_side_, short_side_, left, left_stride_, right_.data() + block * right_size_,
+                                      right_stride_, left_scale_.data() + block * short_side_,
+                                      right_scale_.data() + block * short_side_, diagonal_.data() + block * short_side_,
+                                      off_diagonal_.data() + block * short_side_, row_work_.data(),
+                                      column_work_.data()});
+    }
+
+    [[nodiscard]] Bidiagonal bidiagonal(std::size_t block) const {
+        return {{diagonal_.data() + block * short_side_, short_side_},
+                {off_diagonal_.data() + block * short_side_, short_side_ - 1}};
+    }
+
+    /// Vectors of the bidiagonal matrix to those of the block.
+    void transform_back(const double* vectors, std::size_t wanted, const Real* reflectors, std::size_t stride,
+                        const Real* scales, std::size_t count, std::size_t length, arma::Mat<Real>& to) {
+        const std::size_t columns = (wanted + kernels::column_tile - 1) / kernels::column_tile * kernels::column_tile;
+        if (vectors_.size() < columns * stride) vectors_ = AlignedArray<Real>(columns * stride);
+        for (std::size_t j = 0; j < columns; ++j) {
+            Real* const column = vectors_.data() + j * stride;
+            const std::size_t filled = j < wanted ? short_side_ : 0;
+            for (std::size_t i = 0; i < filled; ++i)
+                column[i] = static_cast<Real>(vectors[j * bidiagonal_.stride() + i]);
+            std::fill(column + filled, column + stride, Real(0));
+        }
+        path_.kernels->apply_reflectors(reflectors, stride, scales, count, length, {vectors_.data(), stride, columns});
+        for (std::size_t j = 0; j < wanted; ++j) std::copy_n(vectors_.data() + j * stride, length, to.colptr(j));
+    }
+
+    Shape shape_;
+    std::size_t long_side_, short_side_;
+    Path<Real> path_;
+    std::size_t left_stride_, right_stride_;
+    std::size_t left_size_, right_size_;  ///< numbers a block
+    std::size_t room_ = 0;
+    std::size_t count_ = 0;
+    AlignedArray<Real> left_, right_;  ///< reflectors, block after block
+    AlignedArray<Real> left_scale_, right_scale_;
+    AlignedArray<Real> row_work_, column_work_, vectors_;
+    std::vector<double> diagonal_, off_diagonal_;
+    std::vector<int> exponents_;
+    std::vector<double> scaled_values_, values_;
+    BidiagonalSvd<Real> bidiagonal_;
+};
+
+template <class Real>
+BatchDecomposition<Real>::BatchDecomposition(Shape shape, Instructions instructions)
+    : work_(std::make_unique<Work>(shape, instructions)) {}
+template <class Real>
+BatchDecomposition<Real>::~BatchDecomposition() = default;
+template <class Real>
+BatchDecomposition<Real>::BatchDecomposition(BatchDecomposition&&) noexcept = default;
+template <class Real>
+BatchDecomposition<Real>& BatchDecomposition<Real>::operator=(BatchDecomposition&&) noexcept = default;
+
+template <class Real>
+void BatchDecomposition<Real>::decompose(std::span<const Real> blocks) {
+    work_->decompose(blocks);
+}
+template <class Real>
+std::size_t BatchDecomposition<Real>::count() const {
+    return work_->count();
+}
+template <class Real>
+std::span<const double> BatchDecomposition<Real>::singular_values(std::size_t block) const {
+    return work_->values(block);
+}
+template <class Real>
+void BatchDecomposition<Real>::leading_vectors(std::size_t block, std::size_t wanted, arma::Mat<Real>* left,
+                                               arma::Mat<Real>* right) {
+    work_->leading_vectors(block, wanted, left, right);
+}
+template <class Real>
+const char* BatchDecomposition<Real>::instructions() const {
+    return work_->name();
+}
+
+template class BatchDecomposition<float>;
+template class BatchDecomposition<double>;
+
+}  // namespace spiked::estimators

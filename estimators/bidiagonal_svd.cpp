@@ -1,0 +1,247 @@
+#include "estimators/bidiagonal_svd.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "theory/base/error.hpp"
+
+// Fortran passes the length of a character argument after all others.
+extern "C" void dbdsdc_(const char* triangle, const char* vectors, const int* size, double* diagonal,
+                        double* off_diagonal, double* left, const int* left_step, double* right, const int* right_step,
+                        double* compact, int* compact_integers, double* work, int* integers, int* info, std::size_t,
+                        std::size_t);
+
+namespace spiked::estimators {
+namespace {
+
+constexpr double epsilon = 0x1p-53;
+
+/// QL on B B^T leaves an error of a few epsilon in squares; below this share of the largest value it is found again.
+constexpr double too_small_for_squares = 1e-3;
+
+/// Vectors of values closer than this share of the largest one are made orthogonal; the others are by themselves.
+constexpr double close = 1e-2;
+
+/// The eigenvectors of plus and minus a value are told apart down to here.
+constexpr double smallest_for_twisted = 1e-9;
+
+/// What may be missed of value times vector, as a share of the largest value, before another round.
+template <class Real>
+constexpr double good_residual = sizeof(Real) == 8 ? 16.0 * epsilon : 1e-9;
+
+/// The square of an off-diagonal entry that QL drops, as a share of the product of its neighbours: it moves no value by
+/// more than the root of this share.
+template <class Real>
+constexpr double negligible_link = sizeof(Real) == 8 ? epsilon* epsilon : 1e-18;
+
+/// Smaller entries of a vector would become denormal on the way back, which is slow.
+constexpr double smallest_entry = 1e-30;
+double flushed(double entry) { return std::abs(entry) < smallest_entry ? 0.0 : entry; }
+
+/// Beyond this LAPACK is faster.
+std::size_t most_for_twisted(std::size_t size) { return std::max<std::size_t>(32, size / 4); }
+
+}  // namespace
+
+template <class Real>
+BidiagonalSvd<Real>::BidiagonalSvd(const kernels::Kernels<Real>& kernels, std::size_t size)
+    : kernels_(kernels),
+      size_(size),
+      stride_((size + 7) / 8 * 8),
+      diagonals_(size * kernels::value_lanes),
+      off_diagonals_(size * kernels::value_lanes),
+      eigenvalues_(size * kernels::value_lanes),
+      links_(2 * size),
+      vector_work_(4 * size * kernels::vector_lanes) {}
+
+template <class Real>
+void BidiagonalSvd<Real>::values(std::span<const Bidiagonal> matrices, bool exact_small, double* values) {
+    constexpr std::size_t lanes = kernels::value_lanes;
+    kernels::TridiagonalBatch batch{
+        size_, negligible_link<Real>, diagonals_.data(), off_diagonals_.data(), eigenvalues_.data(), {}, {}};
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+        batch.present[lane] = lane < matrices.size();
+        for (std::size_t i = 0; i < size_; ++i) {
+            // B B^T from its last row up: its large entries are most often in the first rows, and QL wants them last.
+            const std::size_t row = size_ - 1 - i;
+            const auto at = i * lanes + lane;
+            diagonals_[at] = off_diagonals_[at] = 0.0;
+            if (!batch.present[lane]) continue;
+            const double d = matrices[lane].diagonal[row];
+            const double e = i == 0 ? 0.0 : matrices[lane].off_diagonal[row];
+            const double before = row == 0 ? 0.0 : matrices[lane].off_diagonal[row - 1];
+            diagonals_[at] = d * d + e * e;
+            off_diagonals_[at] = d * d * (before * before);
+        }
+    }
+    kernels_.eigenvalues(batch);
+    for (std::size_t lane = 0; lane < matrices.size(); ++lane) {
+        const std::span<double> found(values + lane * size_, size_);
+        if (!batch.converged[lane]) {
+            double upper = 0.0;
+            for (const double d : matrices[lane].diagonal) upper += d * d;
+            for (const double e : matrices[lane].off_diagonal) upper += e * e;
+            bisect(matrices[lane], std::sqrt(upper) * (1.0 + 8.0 * epsilon), found);
+            continue;
+        }
+        const double* const eigenvalues = eigenvalues_.data() + lane * size_;
+        std::transform(eigenvalues, eigenvalues + size_, found.begin(),
+                       [](double x) { return std::sqrt(std::max(x, 0.0)); });
+        std::sort(found.begin(), found.end(), std::greater<>());
+        if (!exact_small) continue;
+        const double limit = too_small_for_squares * found[0];
+        const auto small = std::lower_bound(found.begin(), found.end(), limit, std::greater<>());
+        if (small != found.end()) bisect(matrices[lane], 1.1 * limit, {small, found.end()});
+    }
+}
+
+/// The smallest values, all below `upper`, by multisection: 16 points a round, shared by up to 16 values.
+template <class Real>
+void BidiagonalSvd<Real>::bisect(const Bidiagonal& matrix, double upper, std::span<double> smallest) {
+    constexpr std::size_t lanes = kernels::value_lanes;
+    std::vector<double> diagonal(size_);
+    std::vector<double> off_diagonal(size_);
+    double largest = 0.0;
+    for (std::size_t i = 0; i < size_; ++i) {
+        diagonal[i] = matrix.diagonal[i] * matrix.diagonal[i];
+        if (i + 1 < size_) off_diagonal[i] = matrix.off_diagonal[i] * matrix.off_diagonal[i];
+        largest = std::max({largest, diagonal[i], off_diagonal[i]});
+    }
+    const double precise = epsilon * std::sqrt(largest);
+    const std::size_t count = smallest.size();
+    for (std::size_t start = 0; start < count; start += lanes) {
+        const std::size_t some = std::min(lanes, count - start);
+        const std::size_t points = lanes / some;
+        double low[lanes] = {};
+        double high[lanes];
+        std::fill_n(high, some, upper);
+        for (double width = upper; width > precise; width /= static_cast<double>(points + 1)) {
+            alignas(64) double at[lanes] = {};
+            alignas(64) double below[lanes];
+            for (std::size_t j = 0; j < some; ++j)
+                for (std::size_t k = 0; k < points; ++k)
+                    at[j * points + k] =
+                        low[j] + (high[j] - low[j]) * static_cast<double>(k + 1) / static_cast<double>(points + 1);
+            kernels_.count_below(size_, diagonal.data(), off_diagonal.data(), at, below);
+            for (std::size_t j = 0; j < some; ++j)
+                for (std::size_t k = points; k-- > 0;) {
+                    const double point = at[j * points + k];
+                    if (below[j * points + k] > static_cast<double>(start + j)) {
+                        high[j] = point;
+                    } else {
+                        low[j] = point;
+                        break;
+                    }
+                }
+        }
+        for (std::size_t j = 0; j < some; ++j) smallest[count - 1 - start - j] = 0.5 * (low[j] + high[j]);
+    }
+    std::sort(smallest.begin(), smallest.end(), std::greater<>());
+}
+
+template <class Real>
+void BidiagonalSvd<Real>::vectors(const Bidiagonal& matrix, std::span<const double> values, std::size_t wanted) {
+    if (wanted == 0) return;
+    // A group of lanes is written whole.
+    const std::size_t columns = (wanted + kernels::vector_lanes - 1) / kernels::vector_lanes * kernels::vector_lanes;
+    if (right_.size() < columns * stride_) {
+        right_ = AlignedArray<double>(columns * stride_);
+        left_ = AlignedArray<double>(columns * stride_);
+    }
+    if (wanted > most_for_twisted(size_) || !(values[wanted - 1] > smallest_for_twisted * values[0]) ||
+        !twisted(matrix, values, wanted))
+        lapack(matrix, wanted);
+}
+
+template <class Real>
+bool BidiagonalSvd<Real>::twisted(const Bidiagonal& matrix, std::span<const double> values, std::size_t wanted) {
+    for (std::size_t i = 0; i < size_; ++i) {
+        links_[2 * i] = matrix.diagonal[i];
+        if (i + 1 < size_) links_[2 * i + 1] = matrix.off_diagonal[i];
+    }
+    for (std::size_t first = 0; first < wanted; first += kernels::vector_lanes) {
+        const std::size_t some = std::min(kernels::vector_lanes, wanted - first);
+        if (!twisted_group(values.subspan(first, some), values[0], right_.data() + first * stride_,
+                           left_.data() + first * stride_))
+            return false;
+    }
+    std::size_t first_close = 0;
+    for (std::size_t i = 1; i < wanted; ++i) {
+        while (values[first_close] - values[i] > close * values[0]) ++first_close;
+        if (first_close == i) continue;
+        for (AlignedArray<double>* side : {&right_, &left_})
+            if (kernels_.orthogonalise(side->data() + first_close * stride_, stride_, stride_, i + 1 - first_close) <
+                0.5)
+                return false;
+    }
+    return true;
+}
+
+template <class Real>
+bool BidiagonalSvd<Real>::twisted_group(std::span<const double> values, double largest, double* right, double* left) {
+    constexpr std::size_t lanes = kernels::vector_lanes;
+    alignas(64) double eigenvalues[lanes];
+    alignas(64) double right_square[lanes];
+    alignas(64) double left_square[lanes];
+    alignas(64) double miss[lanes];
+    for (std::size_t lane = 0; lane < lanes; ++lane) eigenvalues[lane] = values[std::min(lane, values.size() - 1)];
+    const kernels::GolubKahan matrix{2 * size_, links_.data(), vector_work_.data()};
+    for (int round = 0;; ++round) {
+        kernels_.twisted_vectors(matrix, eigenvalues, right_square, left_square, miss);
+        bool again = false;
+        for (std::size_t lane = 0; lane < lanes; ++lane) {
+            const double square = right_square[lane] + left_square[lane];
+            const double residual = std::abs(miss[lane]) / std::sqrt(square);
+            if (!(residual < 1e-13 * largest) && round == 3) return false;
+            if (residual < good_residual<Real> * largest) continue;
+            again = true;
+            eigenvalues[lane] += miss[lane] / square;  // Rayleigh's quotient
+        }
+        if (!again || round == 3) break;
+    }
+    double right_scale[lanes];
+    double left_scale[lanes];
+    for (std::size_t lane = 0; lane < values.size(); ++lane) {
+        // They are equal unless the vectors of plus and minus the value are mixed.
+        if (!(std::abs(right_square[lane] - left_square[lane]) < 1e-3 * right_square[lane])) return false;
+        right_scale[lane] = 1.0 / std::sqrt(right_square[lane]);
+        left_scale[lane] = 1.0 / std::sqrt(left_square[lane]);
+    }
+    constexpr std::size_t strip = 8;  // rows whose lines stay in cache while lanes take turns
+    for (std::size_t first = 0; first < size_; first += strip)
+        for (std::size_t lane = 0; lane < values.size(); ++lane)
+            for (std::size_t i = first; i < std::min(size_, first + strip); ++i) {
+                const double* const entries = vector_work_.data() + 2 * i * lanes + lane;
+                right[lane * stride_ + i] = flushed(right_scale[lane] * entries[0]);
+                left[lane * stride_ + i] = flushed(left_scale[lane] * entries[lanes]);
+            }
+    return true;
+}
+
+template <class Real>
+void BidiagonalSvd<Real>::lapack(const Bidiagonal& matrix, std::size_t wanted) {
+    std::vector<double> diagonal(matrix.diagonal.begin(), matrix.diagonal.end());
+    std::vector<double> off_diagonal(matrix.off_diagonal.begin(), matrix.off_diagonal.end());
+    off_diagonal.resize(size_);
+    std::vector<double> left(size_ * size_);
+    std::vector<double> right(size_ * size_);  // transposed
+    std::vector<double> work(size_ * (3 * size_ + 4));
+    std::vector<int> integers(8 * size_);
+    const int size = static_cast<int>(size_);
+    int info = 0;
+    dbdsdc_("U", "I", &size, diagonal.data(), off_diagonal.data(), left.data(), &size, right.data(), &size, nullptr,
+            nullptr, work.data(), integers.data(), &info, 1, 1);
+    if (info != 0)
+        throw input_error("the singular vectors of a block did not converge (LAPACK bdsdc): check its values");
+    for (std::size_t j = 0; j < wanted; ++j)
+        for (std::size_t i = 0; i < size_; ++i) {
+            right_[j * stride_ + i] = right[i * size_ + j];
+            left_[j * stride_ + i] = left[j * size_ + i];
+        }
+}
+
+template class BidiagonalSvd<float>;
+template class BidiagonalSvd<double>;
+
+}  // namespace spiked::estimators

@@ -1,0 +1,62 @@
+#include "estimators/relative_spectrum.hpp"
+
+#include <limits>
+
+#include "theory/base/error.hpp"
+
+namespace spiked::estimators {
+
+RelativeSpectrum::RelativeSpectrum(std::span<const double> singular_values, Shape block) : shape(block) {
+    if (singular_values.size() != shape.short_side())
+        throw bug("{} singular values of a {} x {} block", singular_values.size(), shape.rows, shape.columns);
+    for (std::size_t i = 0; i < singular_values.size(); ++i) {
+        if (!(singular_values[i] >= 0.0 && std::isfinite(singular_values[i])))
+            throw input_error("singular value {} of {} is {} (no decomposition gives that): clean the data first",
+                              i + 1, singular_values.size(), singular_values[i]);
+        if (i > 0 && singular_values[i] > singular_values[i - 1])
+            throw bug("singular value {} is larger than the one before it", i + 1);
+    }
+    if (singular_values.empty() || singular_values[0] == 0.0) return;
+    unit = singular_values[0];
+    observed.assign(singular_values.begin(), singular_values.end());
+    const double floor = static_cast<double>(shape.long_side()) * std::numeric_limits<double>::epsilon();
+    for (const double value : singular_values) {
+        const double relative = value / unit;
+        values.push_back(relative > floor ? relative : 0.0);
+        eigenvalues.push_back(values.back() * values.back());
+        if (relative > floor) ++above_rounding;
+    }
+}
+
+std::optional<Eigenvalue> RelativeSpectrum::eigenvalue(double relative) const {
+    const double value = relative * unit * unit;
+    if (!std::isfinite(value) || (value == 0.0 && relative > 0.0)) return std::nullopt;
+    return Eigenvalue{value};
+}
+
+Shrinkage RelativeSpectrum::truncated(std::size_t rank) const {
+    Shrinkage result;
+    result.rank = std::min(rank, above_rounding);
+    result.shrunk.assign(observed.begin(), observed.begin() + static_cast<std::ptrdiff_t>(result.rank));
+    result.strengths.assign(result.rank, std::numeric_limits<double>::quiet_NaN());
+    result.overlap_left = result.overlap_right = result.strengths;
+    return result;
+}
+
+Shrinkage RelativeSpectrum::unshrunk(std::size_t rank, std::string note) const {
+    Shrinkage result = truncated(rank);
+    result.bulk_edge = Eigenvalue{0.0};
+    result.strengths = result.shrunk;
+    result.overlap_left.assign(result.rank, 1.0);
+    result.overlap_right.assign(result.rank, 1.0);
+    result.note = std::move(note);
+    return result;
+}
+
+Shrinkage nothing_found(std::string note) {
+    Shrinkage result;
+    result.note = std::move(note);
+    return result;
+}
+
+}  // namespace spiked::estimators

@@ -1,0 +1,36 @@
+#pragma once
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "estimators/shrinkage.hpp"
+
+namespace spiked::estimators {
+
+/// The singular values of a block in units of the largest, so that squares neither overflow nor vanish at any scale a
+/// double has. Values within rounding of 0, long side times epsilon, are 0.
+struct RelativeSpectrum {
+    /// Throws bug when there are not min(n, d) values or they do not descend, input_error when one is no number of at
+    /// least 0.
+    RelativeSpectrum(std::span<const double> singular_values, Shape shape);
+
+    Shape shape;
+    double unit = 0.0;                ///< the largest singular value; 0: the block is zero or empty
+    std::vector<double> observed;     ///< as given
+    std::vector<double> values;       ///< in units of the largest, descending
+    std::vector<double> eigenvalues;  ///< their squares
+    std::size_t above_rounding = 0;
+
+    [[nodiscard]] std::size_t size() const { return values.size(); }
+    /// Back in the block's own units; nothing when the square is no double there.
+    [[nodiscard]] std::optional<Eigenvalue> eigenvalue(double relative) const;
+    /// The first `rank` values as they are, for a block without noise.
+    [[nodiscard]] Shrinkage unshrunk(std::size_t rank, std::string note) const;
+    /// The first `rank` values as they are, for a method that says nothing of strengths and overlaps.
+    [[nodiscard]] Shrinkage truncated(std::size_t rank) const;
+};
+
+/// Rank 0, and why.
+[[nodiscard]] Shrinkage nothing_found(std::string note);
+
+}  // namespace spiked::estimators

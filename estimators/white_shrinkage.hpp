@@ -1,0 +1,12 @@
+#pragma once
+#include "estimators/relative_spectrum.hpp"
+#include "theory/shrinkers.hpp"
+
+namespace spiked::estimators {
+
+/// Strengths, overlaps and shrunk values of the first `rank` components under white noise whose entries have standard
+/// deviation `level`, in units of the largest singular value. Components at or below the edge get overlap and value 0.
+[[nodiscard]] Shrinkage white_shrinkage(const RelativeSpectrum& spectrum, std::size_t rank, double level,
+                                        theory::Loss loss);
+
+}  // namespace spiked::estimators
