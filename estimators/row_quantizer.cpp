@@ -61,42 +61,37 @@ struct Maker {
     RowQuantizer (*make)(const ParsedName&, std::size_t, unsigned, const QuantizerOptions&);
 };
 
-const std::vector<Maker>& makers() {
-    static const std::vector<Maker> table = {
-        {{"tq-mse",
-          "TurboQuant MSE: row norm, rotation, Lloyd-Max index of every coordinate",
-          {},
-          "index bits",
+std::vector<Maker> make_table() {
+    const std::vector<std::string> rotated = {"--rotation haar|rht1|rht2|fht-kac|identity (default haar)",
+                                              "--codebook sphere|normal (default sphere)",
+                                              "--norm fp16|bf16|fp32|fp64|log8 (default fp16)"};
+    const std::string projection = "projection=gaussian|orthogonal (default gaussian)";
+    std::vector<std::string> rotated_and_projected = rotated;
+    rotated_and_projected.push_back(projection);
+    return {
+        {{"tq-mse", "TurboQuant MSE: row norm, rotation, Lloyd-Max index of every coordinate", rotated, "index bits",
           "Zandieh et al. 2025, Algorithm 1"},
          {},
          make_turboquant<RowScale::norm>},
         {{"tq-prod",
           "TurboQuant for inner products: tq-mse, then norm and signs of a random projection of what it left over",
-          {"projection=gaussian|orthogonal (default gaussian)"},
-          "index bits; the sign is one more",
-          "Zandieh et al. 2025, Algorithm 2"},
+          rotated_and_projected, "index bits; the sign is one more", "Zandieh et al. 2025, Algorithm 2"},
          {"projection"},
          make_prod},
-        {{"eden",
-          "the indices of tq-mse with the scale that makes <x, x^> exact: unbiased over rotations",
-          {},
-          "index bits",
-          "Vargaftik et al. 2022"},
+        {{"eden", "the indices of tq-mse with the scale that makes <x, x^> exact: unbiased over rotations", rotated,
+          "index bits", "Vargaftik et al. 2022"},
          {},
          make_turboquant<RowScale::unbiased>},
-        {{"eden-mmse", "the same with the least-squares scale", {}, "index bits", "Vargaftik et al. 2022"},
+        {{"eden-mmse", "the same with the least-squares scale", rotated, "index bits", "Vargaftik et al. 2022"},
          {},
          make_turboquant<RowScale::least_squares>},
-        {{"eden-norm",
-          "the same with the scale that keeps the norm of a row",
-          {},
-          "index bits",
+        {{"eden-norm", "the same with the scale that keeps the norm of a row", rotated, "index bits",
           "norm correction of public TurboQuant ports"},
          {},
          make_turboquant<RowScale::norm_matched>},
         {{"qjl",
           "norm and signs of a random sketch of a row: for inner products, not for reconstruction",
-          {"projection=gaussian|orthogonal (default gaussian)"},
+          {projection, "--norm fp16|bf16|fp32|fp64|log8 (default fp16)"},
           "signs an entry: B d of them a row",
           "Zandieh et al. 2024"},
          {"projection"},
@@ -116,6 +111,10 @@ const std::vector<Maker>& makers() {
          {"group", "residual"},
          make_kivi},
     };
+}
+
+const std::vector<Maker>& makers() {
+    static const std::vector<Maker> table = make_table();
     return table;
 }
 

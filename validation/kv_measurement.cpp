@@ -41,6 +41,7 @@ struct DumpStudy {
 estimators::QuantizerOptions options_of(const DumpStudy& study, const Head& at) {
     estimators::QuantizerOptions options = study.plan.quantizer;
     options.rotation_index = at.rotation;
+    options.axis = at.tensor->side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
     return options;
 }
 
@@ -198,7 +199,10 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
     experiment.science.set("quantizer", Json::object({{"rotation", static_cast<int>(options.rotation)},
                                                       {"codebook", static_cast<int>(options.codebook)},
                                                       {"norm", estimators::name_of(options.norm)},
-                                                      {"factor_bits", static_cast<int>(options.factor_bits)}}));
+                                                      {"factor_bits", static_cast<int>(options.factor_bits)},
+                                                      {"factor_codebook", static_cast<int>(options.factor_codebook)},
+                                                      {"open_loop", options.open_loop},
+                                                      {"group", options.group}}));
     Json files = Json::array();
     for (const auto& input : experiment.inputs) files.push(input.sha256);
     experiment.science.set("inputs", std::move(files));
