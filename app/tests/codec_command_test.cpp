@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -286,7 +287,9 @@ TEST(CodecCommands, EveryOptionTravelsInTheFile) {
     }
 }
 
-TEST(CodecCommands, ReadNpzAndOtherNames) {
+void write(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+TEST(CodecCommands, ReadOtherNamesAndLayouts) {
     const std::string dump = scratch("names.safetensors");
     sim::write_safetensors(dump, {}, {sim::tensor_of("k_cache.3", sim::DType::bf16, {8, 2, 4}, normals(64, "k"))});
     const std::string file = scratch("names.spkv");
@@ -299,7 +302,30 @@ TEST(CodecCommands, ReadNpzAndOtherNames) {
     EXPECT_TRUE(found.metadata().empty());
 }
 
-void write(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+TEST(CodecCommands, ReadArraysInFortranOrder) {
+    // Element (head, token, dim) is 100 head + token + dim / 10; the last axis is the slowest.
+    std::string header = "{'descr': '>f4', 'fortran_order': True, 'shape': (2, 8, 4), }";
+    header.resize(117, ' ');
+    std::string bytes = "\x93NUMPY\x01" + std::string(1, '\0') + "\x76" + std::string(1, '\0') + header + "\n";
+    const auto value = [](int head, int token, int dim) {
+        return static_cast<float>(100.0 * head + token + 0.1 * dim);
+    };
+    for (int dim = 0; dim < 4; ++dim)
+        for (int token = 0; token < 8; ++token)
+            for (int head = 0; head < 2; ++head) {
+                const auto bits = std::bit_cast<std::uint32_t>(value(head, token, dim));
+                for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(bits >> shift);
+            }
+    const std::string dump = scratch("layers.0.key.npy");
+    write(dump, bytes);
+    const std::string file = scratch("fortran.spkv");
+    const std::string back = scratch("fortran-back.safetensors");
+    (void)encoded(dump, file, "--block 8 --bits 8 --layout head,token,dim");
+    ASSERT_EQ(spiked("kv decode '" + file + "' -o '" + back + "'").code, 0);
+    const auto found = values_of(sim::SafetensorsFile(back), "layers.0.key");
+    ASSERT_EQ(found.size(), 64U);
+    for (int i = 0; i < 64; ++i) EXPECT_NEAR(found[i], value(i / 32, i / 4 % 8, i % 4), 2.0) << i;
+}
 
 std::uint64_t number_at(const std::string& bytes, std::size_t at, int count) {
     std::uint64_t number = 0;
