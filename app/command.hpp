@@ -79,13 +79,17 @@ void keep_apart(const std::string& output, const std::string& other);
 /// A remark for a person, on standard error, unless --quiet.
 void remark(const Arguments& arguments, std::string_view text);
 
-// One file each, but for the commands around a store, which share run.cpp.
+// One file each, but for the commands around a store, which share run.cpp, and those of a codec, which share
+// kv_codec.cpp.
 [[nodiscard]] Command theory_command();
 [[nodiscard]] Command spectrum_command();
 [[nodiscard]] Command quantize_command();
 [[nodiscard]] Command kv_inspect_command();
 [[nodiscard]] Command kv_generate_command();
 [[nodiscard]] Command kv_run_command();
+[[nodiscard]] Command kv_encode_command();
+[[nodiscard]] Command kv_decode_command();
+[[nodiscard]] Command kv_golden_command();
 [[nodiscard]] Command demo_command();
 [[nodiscard]] Command init_command();
 [[nodiscard]] Command run_command();

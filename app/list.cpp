@@ -32,17 +32,18 @@ std::vector<Line> estimator_lines() {
     return lines;
 }
 
+Line quantizer_line(const estimators::QuantizerEntry& entry) {
+    Line line{entry.name, entry.summary, {"--bits B: " + entry.bits_mean}, entry.source};
+    line.options.insert(line.options.end(), entry.options.begin(), entry.options.end());
+    return line;
+}
+
 std::vector<Line> quantizer_lines() {
     std::vector<Line> lines;
-    for (const auto& entry : estimators::row_quantizers())
-        lines.push_back({entry.name,
-                         entry.summary,
-                         {"--bits B: " + entry.bits_mean, "--rotation haar|identity (default haar)",
-                          "--codebook sphere|normal (default sphere)", "--norm fp16|bf16|fp32|fp64 (default fp16)"},
-                         entry.source});
+    for (const auto& entry : estimators::row_quantizers()) lines.push_back(quantizer_line(entry));
     lines.push_back({"ESTIMATOR+QUANTIZER",
                      "the estimator's low-rank part stored in factors, the rest through the quantizer",
-                     {"--factor-bits N (default 4)"},
+                     {"--factor-bits N (default 4)", "--factor-codebook normal|lloyd|fp16", "--open-loop"},
                      "paper Algorithm 1"});
     for (const auto& [alias, meaning] : estimators::method_aliases())
         lines.push_back({alias, "the paper's name of " + meaning, {}, "paper"});

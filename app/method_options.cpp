@@ -6,10 +6,13 @@ namespace spiked::app {
 
 const std::vector<Option>& quantizer_options() {
     static const std::vector<Option> options = {
-        {"--rotation", "haar|identity", "rotation before the indices", "haar", false},
+        {"--rotation", "haar|rht1|rht2|fht-kac|identity", "rotation before the indices", "haar", false},
         {"--codebook", "sphere|normal", "law the levels are optimal for", "sphere", false},
-        {"--norm", "fp16|bf16|fp32|fp64", "format of row norms and singular values", "fp16", false},
+        {"--norm", "fp16|bf16|fp32|fp64|log8", "format of norms, scales and singular values", "fp16", false},
+        {"--group", "G", "entries that share a scale (kivi)", "64", false},
         {"--factor-bits", "N", "bits an entry of a stored singular vector, 1 to 8", "4", false},
+        {"--factor-codebook", "normal|lloyd|fp16", "levels of stored singular vectors", "normal", false},
+        {"--open-loop", "", "form the residual before the factors are coded (loses accuracy)", "", false},
         {"--seed", "HEX", "seed of the rotations", "0x5eed", false},
     };
     return options;
@@ -24,6 +27,9 @@ estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments) 
     if (factor_bits < 1 || factor_bits > 8)
         throw usage_error("--factor-bits {} is not possible: choose 1 to 8", factor_bits);
     options.factor_bits = static_cast<unsigned>(factor_bits);
+    options.factor_codebook = estimators::factor_codebook(arguments.text("--factor-codebook"));
+    options.open_loop = arguments.has("--open-loop");
+    options.group = arguments.count("--group");
     options.seed = stream::StudySeed::parse(arguments.text("--seed"));
     return options;
 }

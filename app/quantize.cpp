@@ -16,7 +16,9 @@ int run(const Arguments& arguments) {
     const estimators::Method method = estimators::parse_method(arguments.text("--method"));
     const auto bits = read_bits(arguments);
     if (bits.size() != 1) throw usage_error("--bits takes one number here: run the command once a bit width");
-    const auto options = read_quantizer_options(arguments);
+    auto options = read_quantizer_options(arguments);
+    options.axis = estimators::group_axis(arguments.text("--axis"));
+    options.residual = arguments.count("--residual");
     const std::string& file = arguments.positionals.front();
     keep_apart(arguments.text("--output"), file);
 
@@ -72,6 +74,8 @@ Command quantize_command() {
     std::vector<Option> options = {
         {"--method", "NAME", "quantizer or composition; spiked list shows all", "tq-mse", false},
         {"--bits", "B", "index bits an entry", "4", false},
+        {"--axis", "key|value", "groups along tokens or along channels (kivi)", "value", false},
+        {"--residual", "R", "last tokens kept in fp16 (kivi)", "0", false},
         {"-o,--output", "DECODED.npy", "write the decoded matrix", "", false},
     };
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());

@@ -12,6 +12,8 @@ namespace spiked::estimators {
 class BitWriter {
 public:
     void write(Item item, std::uint64_t value, unsigned bits);
+    /// Many fields of one width, 1 to 8 bits: the same bytes as one by one, faster.
+    void write_cells(Item item, std::span<const std::uint8_t> cells, unsigned bits);
     /// Fills up to a whole byte; the filling is counted as padding.
     void align();
 
@@ -30,7 +32,10 @@ class BitReader {
 public:
     explicit BitReader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
     [[nodiscard]] std::uint64_t read(unsigned bits);
+    void read_cells(std::span<std::uint8_t> cells, unsigned bits);
     void align() { at_ = (at_ + 7) / 8 * 8; }
+    /// Whole bytes that were begun.
+    [[nodiscard]] std::size_t bytes_read() const { return (at_ + 7) / 8; }
     [[nodiscard]] bool at_end() const { return (at_ + 7) / 8 == bytes_.size(); }
 
 private:

@@ -3,52 +3,13 @@
 #include <cmath>
 
 #include "estimators/byte_stream.hpp"
-#include "estimators/scalar_quantizer.hpp"
 #include "theory/base/names.hpp"
 
 namespace spiked::estimators {
-namespace {
-
-constexpr unsigned rank_bits = 16;
-
-/// Entries of a unit vector of length m, times sqrt(m), are close to N(0, 1): one fixed codebook serves every vector.
-void write_vector(BitWriter& writer, const arma::vec& vector, const theory::Codebook& codebook) {
-    const double unit = std::sqrt(static_cast<double>(vector.n_elem));
-    for (const double entry : vector)
-        writer.write(Item::factor_indices, cell_of(entry * unit, codebook), static_cast<unsigned>(codebook.bits));
-}
-
-arma::vec read_vector(BitReader& reader, std::size_t length, const theory::Codebook& codebook) {
-    arma::vec vector(length);
-    for (double& entry : vector) entry = codebook.levels[reader.read(static_cast<unsigned>(codebook.bits))];
-    return vector / std::sqrt(static_cast<double>(length));
-}
-
-struct LowRankPart {
-    arma::mat matrix;
-    std::size_t bytes;  ///< that it took
-};
-
-LowRankPart decode_factors(std::span<const std::uint8_t> bytes, std::size_t rows, std::size_t columns,
-                           NumberFormat format, const theory::Codebook& codebook) {
-    BitReader reader(bytes);
-    arma::mat low_rank(rows, columns);
-    const std::uint64_t rank = reader.read(rank_bits);
-    std::size_t bits = rank_bits;
-    for (std::uint64_t i = 0; i < rank; ++i) {
-        const double value = decode_number(reader.read(bits_of(format)), format);
-        const arma::vec left = read_vector(reader, rows, codebook);
-        const arma::vec right = read_vector(reader, columns, codebook);
-        low_rank += value * left * right.t();
-        bits += bits_of(format) + (rows + columns) * static_cast<std::size_t>(codebook.bits);
-    }
-    return {std::move(low_rank), (bits + 7) / 8};
-}
-
-}  // namespace
 
 const std::map<std::string, std::string>& method_aliases() {
-    static const std::map<std::string, std::string> aliases = {{"eoptshrinkq-mse", "eoptshrink+tq-mse"}};
+    static const std::map<std::string, std::string> aliases = {{"eoptshrinkq-mse", "eoptshrink+tq-mse"},
+                                                               {"eoptshrinkq-prod", "eoptshrink+tq-prod"}};
     return aliases;
 }
 
@@ -80,30 +41,21 @@ Compressor::Compressor(const Method& method, std::size_t dimension, unsigned bit
       quantizer_(row_quantizer(method.quantizer, dimension, bits, options)),
       dimension_(dimension),
       bits_(bits),
-      options_(options),
-      factor_codebook_(theory::lloyd_max_normal(static_cast<int>(options.factor_bits))) {}
+      open_loop_(options.open_loop),
+      factors_(options) {}
 
 Compressor::Result Compressor::encode(AnalysedBlock& analysed) const {
     const arma::mat& block = analysed.block();
     if (!spectral_) return {quantizer_.encode(block), 0};
 
     const LowRank signal = spectral_->factors(analysed).signal;
-    const std::size_t rank = signal.values.n_elem;
     BitWriter writer;
-    writer.write(Item::ranks, rank, rank_bits);
-    if (rank > 0) refuse_underflow(signal.values.front(), options_.norm, "largest singular value");
-    for (std::size_t i = 0; i < rank; ++i) {
-        writer.write(Item::singular_values, encode_number(signal.values(i), options_.norm, "singular value"),
-                     bits_of(options_.norm));
-        write_vector(writer, signal.left.col(i), factor_codebook_);
-        write_vector(writer, signal.right.col(i), factor_codebook_);
-    }
-    writer.align();
-    const LowRankPart stored =
-        decode_factors(writer.bytes(), block.n_rows, block.n_cols, options_.norm, factor_codebook_);
+    factors_.write(writer, signal);
+    const arma::mat removed =
+        open_loop_ ? signal.matrix() : factors_.read(writer.bytes(), block.n_rows, block.n_cols).matrix;
 
-    const Encoded residual = quantizer_.encode(block - stored.matrix);
-    Result result{{{}, writer.ledger()}, rank};
+    const Encoded residual = quantizer_.encode(block - removed);
+    Result result{{{}, writer.ledger()}, signal.values.n_elem};
     result.encoded.bytes = writer.take_bytes();
     result.encoded.bytes.insert(result.encoded.bytes.end(), residual.bytes.begin(), residual.bytes.end());
     result.encoded.ledger += residual.ledger;
@@ -112,14 +64,14 @@ Compressor::Result Compressor::encode(AnalysedBlock& analysed) const {
 
 arma::mat Compressor::decode(std::span<const std::uint8_t> bytes, std::size_t rows) const {
     if (!spectral_) return quantizer_.decode(bytes, rows);
-    const LowRankPart stored = decode_factors(bytes, rows, dimension_, options_.norm, factor_codebook_);
+    const FactorCodec::Read stored = factors_.read(bytes, rows, dimension_);
     return stored.matrix + quantizer_.decode(bytes.subspan(stored.bytes), rows);
 }
 
 double Compressor::paper_bits(std::size_t rank, std::size_t rows) const {
     const double n = static_cast<double>(rows);
     const double d = static_cast<double>(dimension_);
-    return bits_ + static_cast<double>(rank) * (n + d) * options_.factor_bits / (n * d);
+    return bits_ + static_cast<double>(rank) * (n + d) * factors_.entry_bits() / (n * d);
 }
 
 }  // namespace spiked::estimators

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "estimators/analysed_block.hpp"
+#include "estimators/factor_codec.hpp"
 #include "estimators/row_quantizer.hpp"
 #include "estimators/spectral_method.hpp"
 #include "theory/lloyd_max.hpp"
@@ -25,9 +26,8 @@ struct Method {
 
 /// One method at one bit width for blocks of one width.
 ///
-/// Stored for a composition: the rank (16 bits), then for each component its shrunk value (norm format) and its two
-/// vectors (factor_bits an entry, on fixed levels for unit-variance normal entries), then the rows of the residual. The
-/// residual is formed after the factors are decoded, so their error is quantized with it.
+/// Stored for a composition: the low-rank part (factor_codec.hpp), then the rows of the residual. The residual is
+/// formed after the factors are decoded, so their error is quantized with it; with open_loop it is not.
 class Compressor {
 public:
     Compressor(const Method& method, std::size_t dimension, unsigned bits, const QuantizerOptions& options);
@@ -48,8 +48,8 @@ private:
     RowQuantizer quantizer_;
     std::size_t dimension_;
     unsigned bits_;
-    QuantizerOptions options_;
-    theory::Codebook factor_codebook_;
+    bool open_loop_;
+    FactorCodec factors_;
 };
 
 }  // namespace spiked::estimators

@@ -89,32 +89,60 @@ struct Rounds {
     const float* signs;
     std::size_t dimension;
     unsigned count;
+    bool walks;
     bool back;
 
-    [[nodiscard]] const float* signs_of(unsigned round) const {
-        return signs + (back ? count - 1 - round : round) * dimension;
+    [[nodiscard]] const float* signs_of(unsigned round) const { return signs + number_of(round) * dimension; }
+    [[nodiscard]] unsigned number_of(unsigned round) const { return back ? count - 1 - round : round; }
+    /// Entries that one transform mixes, and the first of them.
+    [[nodiscard]] std::size_t width() const { return std::bit_floor(dimension); }
+    [[nodiscard]] std::size_t offset(unsigned round) const {
+        return number_of(round) % 2 == 0 ? 0 : dimension - width();
     }
 };
+
+/// Entry i against entry d - floor(d / 2) + i, by 45 degrees; its own inverse.
+template <class Real>
+SPIKED_INLINE void walk(Line<Real>* strip, std::size_t dimension) {
+    using Entries = typename Wide<Real>::Entries;
+    const Real root = static_cast<Real>(std::sqrt(0.5));
+    for (std::size_t i = 0; i < dimension / 2; ++i) {
+        auto* const a = reinterpret_cast<Entries*>(strip + i);
+        auto* const b = reinterpret_cast<Entries*>(strip + (dimension - dimension / 2 + i));
+        for (std::size_t j = 0; j < sizeof(Line<Real>) / sizeof(Entries); ++j) {
+            a[j] *= root;
+            b[j] *= root;
+            butterfly(a[j], b[j]);
+        }
+    }
+}
 
 /// The rows from `first` on, at most `lanes`, of a column-major block; entries of one row are `stride` apart.
 template <class Real>
 SPIKED_INLINE void transform(const Rounds& rounds, Real* first, std::size_t stride, std::size_t count,
                              Line<Real>* strip) {
     const auto dimension = rounds.dimension;
-    const auto scale =
-        static_cast<Real>(std::pow(static_cast<double>(dimension), -0.5 * static_cast<double>(rounds.count)));
+    const std::size_t width = rounds.width();
+    // Where every round mixes all entries, their scales are one.
+    const double each = 1.0 / std::sqrt(static_cast<double>(width));
+    const auto scale = static_cast<Real>(rounds.walks ? 1.0 : std::pow(each, rounds.count));
     for (std::size_t j = 0; j < dimension; ++j) {
         if (count == lanes)
             copy_line(first + j * stride, strip[j].entry);
         else
             std::copy_n(first + j * stride, count, strip[j].entry);
-        multiply(strip[j], scale);
+        if (!rounds.walks) multiply(strip[j], scale);
     }
     for (unsigned round = 0; round < rounds.count; ++round) {
         const float* signs = rounds.signs_of(round);
+        if (rounds.walks && rounds.back) walk(strip, dimension);
         if (!rounds.back)
             for (std::size_t j = 0; j < dimension; ++j) multiply(strip[j], static_cast<Real>(signs[j]));
-        butterflies(strip, dimension);
+        Line<Real>* const mixed = strip + (rounds.walks ? rounds.offset(round) : 0);
+        butterflies(mixed, width);
+        if (rounds.walks)
+            for (std::size_t j = 0; j < width; ++j) multiply(mixed[j], static_cast<Real>(each));
+        if (rounds.walks && !rounds.back) walk(strip, dimension);
         if (rounds.back)
             for (std::size_t j = 0; j < dimension; ++j) multiply(strip[j], static_cast<Real>(signs[j]));
     }
@@ -160,10 +188,19 @@ void transform_rows(const Rounds& rounds, arma::Mat<Real>& rows) {
 }  // namespace
 
 HadamardRotation::HadamardRotation(const stream::Stream& stream, std::size_t dimension, unsigned rounds)
-    : dimension_(dimension), rounds_(rounds), signs_(dimension * rounds) {
+    : HadamardRotation(stream, dimension, rounds, false) {
     if (!std::has_single_bit(dimension))
-        throw usage_error("no Hadamard matrix of size {} is known here (it must be a power of two): rotate by haar",
-                          dimension);
+        throw usage_error(
+            "no Hadamard matrix of size {} is known here (it must be a power of two): rotate by fht-kac or haar",
+            dimension);
+}
+
+HadamardRotation HadamardRotation::kac(const stream::Stream& stream, std::size_t dimension) {
+    return {stream, dimension, 4, true};
+}
+
+HadamardRotation::HadamardRotation(const stream::Stream& stream, std::size_t dimension, unsigned rounds, bool walks)
+    : dimension_(dimension), rounds_(rounds), walks_(walks), signs_(dimension * rounds) {
     for (unsigned round = 0; round < rounds; ++round)
         for (std::size_t j = 0; j < dimension; ++j) {
             const auto words = stream.words(static_cast<std::uint32_t>(j / 128), static_cast<std::uint16_t>(round));
@@ -173,16 +210,16 @@ HadamardRotation::HadamardRotation(const stream::Stream& stream, std::size_t dim
 }
 
 void HadamardRotation::rotate(arma::mat& rows) const {
-    transform_rows<double>({signs_.data(), dimension_, rounds_, false}, rows);
+    transform_rows<double>({signs_.data(), dimension_, rounds_, walks_, false}, rows);
 }
 void HadamardRotation::rotate(arma::fmat& rows) const {
-    transform_rows<float>({signs_.data(), dimension_, rounds_, false}, rows);
+    transform_rows<float>({signs_.data(), dimension_, rounds_, walks_, false}, rows);
 }
 void HadamardRotation::rotate_back(arma::mat& rows) const {
-    transform_rows<double>({signs_.data(), dimension_, rounds_, true}, rows);
+    transform_rows<double>({signs_.data(), dimension_, rounds_, walks_, true}, rows);
 }
 void HadamardRotation::rotate_back(arma::fmat& rows) const {
-    transform_rows<float>({signs_.data(), dimension_, rounds_, true}, rows);
+    transform_rows<float>({signs_.data(), dimension_, rounds_, walks_, true}, rows);
 }
 
 }  // namespace spiked::estimators

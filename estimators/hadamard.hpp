@@ -13,12 +13,18 @@ namespace spiked::estimators {
 /// One round maps a vector with one entry onto entries of one size, which a quantizer for spread-out entries codes up
 /// to twice as badly; from two rounds on it is as good as Haar there (research note quantizers.md 1.10).
 ///
+/// For other dimensions, `kac` (RaBitQ's FHT-Kac): four rounds of signs, the transform of the first 2^k entries, or of
+/// the last 2^k in every second round, 2^k <= d being as large as fits, and a rotation by 45 degrees of entry i against
+/// entry d - floor(d / 2) + i.
+///
 /// Sign j of a round is bit j mod 32 of word (j mod 128) / 32 of element j / 128 and draw `round` of the stream: 1 is
 /// minus.
 class HadamardRotation {
 public:
     /// Throws usage_error when the dimension is no power of two.
     HadamardRotation(const stream::Stream& stream, std::size_t dimension, unsigned rounds = 2);
+
+    [[nodiscard]] static HadamardRotation kac(const stream::Stream& stream, std::size_t dimension);
 
     [[nodiscard]] std::size_t dimension() const { return dimension_; }
 
@@ -30,8 +36,11 @@ public:
     void rotate_back(arma::fmat& rows) const;
 
 private:
+    HadamardRotation(const stream::Stream& stream, std::size_t dimension, unsigned rounds, bool walks);
+
     std::size_t dimension_;
     unsigned rounds_;
+    bool walks_;
     std::vector<float> signs_;  // round after round
 };
 

@@ -1,5 +1,8 @@
 #include "estimators/number_format.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -13,14 +16,28 @@
 namespace spiked::estimators {
 namespace {
 
-constexpr std::array<std::string_view, 4> format_names = {"fp16", "bf16", "fp32", "fp64"};
-constexpr std::array<unsigned, 4> format_bits = {16, 16, 32, 64};
+constexpr std::array<std::string_view, 5> format_names = {"fp16", "bf16", "fp32", "fp64", "log8"};
+constexpr std::array<unsigned, 5> format_bits = {16, 16, 32, 64, 8};
 
 /// What holds this value.
 std::string_view advice(double value) {
     const double size = std::abs(value);
     if (!std::isfinite(value)) return "scale the data";
     return size < 3e38 && size > 2e-38 ? "use --norm bf16 or fp32" : "use --norm fp64";
+}
+
+// log8: steps an octave, below the largest.
+constexpr double log8_octaves = 12.0;
+constexpr double log8_steps = 254.0 / log8_octaves;
+
+std::uint64_t log8_code(double value, double largest) {
+    if (!(value > 0.0)) return 0;
+    const double code = std::round(1.0 + 254.0 + log8_steps * std::log2(value / largest));
+    return code < 1.0 ? 0 : static_cast<std::uint64_t>(code);
+}
+
+double log8_value(std::uint64_t code, double largest) {
+    return code == 0 ? 0.0 : largest * std::exp2((static_cast<double>(code) - 255.0) / log8_steps);
 }
 
 }  // namespace
@@ -50,6 +67,8 @@ std::uint64_t encode_number(double value, NumberFormat format, std::string_view 
         case NumberFormat::fp64:
             bits = std::bit_cast<std::uint64_t>(value);
             break;
+        case NumberFormat::log8:
+            throw bug("log8 writes numbers in groups");
     }
     if (!std::isfinite(decode_number(bits, format)))
         throw input_error("{} {:.6g} does not fit {} (it would be stored as infinity): {}", what, value,
@@ -74,8 +93,47 @@ double decode_number(std::uint64_t bits, NumberFormat format) {
             return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
         case NumberFormat::fp64:
             break;
+        case NumberFormat::log8:
+            throw bug("log8 reads numbers in groups");
     }
     return std::bit_cast<double>(bits);
+}
+
+void write_numbers(BitWriter& writer, Item item, std::span<const double> values, NumberFormat format,
+                   std::string_view what) {
+    if (values.empty()) return;
+    const double largest =
+        *std::max_element(values.begin(), values.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
+    const NumberFormat alone = format == NumberFormat::log8 ? NumberFormat::fp32 : format;
+    refuse_underflow(largest, alone, fmt::format("largest {}", what));
+    if (format != NumberFormat::log8) {
+        for (const double value : values) writer.write(item, encode_number(value, format, what), bits_of(format));
+        return;
+    }
+    const std::uint64_t stored = encode_number(largest, alone, what);
+    writer.write(item, stored, bits_of(alone));
+    for (const double value : values) writer.write(item, log8_code(value, decode_number(stored, alone)), 8);
+}
+
+void read_numbers(BitReader& reader, std::span<double> values, NumberFormat format) {
+    if (values.empty()) return;
+    if (format != NumberFormat::log8) {
+        for (double& value : values) value = decode_number(reader.read(bits_of(format)), format);
+        return;
+    }
+    const double largest = decode_number(reader.read(32), NumberFormat::fp32);
+    for (double& value : values) value = log8_value(reader.read(8), largest);
+}
+
+std::vector<double> write_and_read_numbers(BitWriter& writer, Item item, std::span<const double> values,
+                                           NumberFormat format, std::string_view what) {
+    BitWriter copy;
+    write_numbers(copy, item, values, format, what);
+    std::vector<double> stored(values.size());
+    BitReader reader(copy.bytes());
+    read_numbers(reader, stored, format);
+    write_numbers(writer, item, values, format, what);
+    return stored;
 }
 
 }  // namespace spiked::estimators

@@ -9,6 +9,7 @@
 
 #include "estimators/ledger.hpp"
 #include "estimators/number_format.hpp"
+#include "estimators/row_rotation.hpp"
 #include "sim/stream/address.hpp"
 
 namespace spiked::estimators {
@@ -19,21 +20,35 @@ struct Encoded {
     Ledger ledger;
 };
 
-/// A row quantizer is two functions. Rows are rows of an m x d block; decode needs their number and nothing else.
+/// A row quantizer is two functions. Rows are rows of an m x d block; decode needs their number and nothing else. The
+/// float pair does the same arithmetic in float: the same format, indices that differ only for values next to a
+/// threshold.
 struct RowQuantizer {
     std::string name;  ///< as typed
     std::function<Encoded(const arma::mat& rows)> encode;
     std::function<arma::mat(std::span<const std::uint8_t> bytes, std::size_t rows)> decode;
+    std::function<Encoded(const arma::fmat& rows)> encode_float;
+    std::function<arma::fmat(std::span<const std::uint8_t> bytes, std::size_t rows)> decode_float;
 };
 
-enum class RotationKind { haar, identity };
 enum class CodebookKind { sphere, normal };
+/// Groups of a min-max quantizer lie along the tokens of one channel (key) or along the channels of one token (value).
+enum class GroupAxis { key, value };
+
+/// Levels of the entries of stored singular vectors (factor_codec.hpp).
+enum class FactorCodebook { normal, lloyd, fp16 };
 
 struct QuantizerOptions {
     RotationKind rotation = RotationKind::haar;
     CodebookKind codebook = CodebookKind::sphere;  ///< law of a rotated coordinate: exact at this d, or its limit
     NumberFormat norm = NumberFormat::fp16;
     unsigned factor_bits = 4;  ///< per entry of a stored singular vector
+    FactorCodebook factor_codebook = FactorCodebook::normal;
+    bool open_loop =
+        false;  ///< the residual is formed before the factors are coded, so their error stays: to show why not
+    std::size_t group = 64;  ///< entries that share a scale
+    GroupAxis axis = GroupAxis::value;
+    std::size_t residual = 0;  ///< last tokens kept in fp16 (KIVI)
     stream::StudySeed seed;
     std::uint64_t rotation_index = 0;  ///< which rotation of the seed: one a layer, head and side
 };
@@ -42,16 +57,25 @@ struct QuantizerOptions {
 struct QuantizerEntry {
     std::string name;
     std::string summary;
+    std::vector<std::string> options;
     std::string bits_mean;
     std::string source;
 };
 [[nodiscard]] const std::vector<QuantizerEntry>& row_quantizers();
 
-/// Builds a row quantizer for rows of length `dimension`. Throws usage_error for an unknown name or bits outside 1..8.
+/// Builds a row quantizer for rows of length `dimension` from its name with options, `tq-prod:projection=orthogonal`.
+/// Throws usage_error for an unknown name or option, or bits outside 1..8.
 [[nodiscard]] RowQuantizer row_quantizer(std::string_view name, std::size_t dimension, unsigned bits,
                                          const QuantizerOptions& options);
+/// The same checks without building anything.
+void check_row_quantizer(std::string_view name);
 
-[[nodiscard]] RotationKind rotation_kind(std::string_view name);  ///< throws usage_error
-[[nodiscard]] CodebookKind codebook_kind(std::string_view name);  ///< throws usage_error
+[[nodiscard]] CodebookKind codebook_kind(std::string_view name);      ///< throws usage_error
+[[nodiscard]] GroupAxis group_axis(std::string_view name);            ///< throws usage_error
+[[nodiscard]] FactorCodebook factor_codebook(std::string_view name);  ///< throws usage_error
+
+/// What every row quantizer refuses: rows of another length, NaN and infinity.
+void require_rows(const arma::mat& rows, std::size_t dimension);
+void require_rows(const arma::fmat& rows, std::size_t dimension);
 
 }  // namespace spiked::estimators

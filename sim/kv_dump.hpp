@@ -52,6 +52,8 @@ public:
     [[nodiscard]] std::string model() const { return metadata("model").value_or(""); }
     [[nodiscard]] std::optional<std::string> prompt_id() const { return metadata(options_.prompt_id_key); }
     [[nodiscard]] const TensorLayout& layout() const { return layout_; }
+    /// Every tensor of the file, those outside the cache too.
+    [[nodiscard]] const TensorContainer& file() const { return *file_; }
 
     /// By layer, then key, value, query.
     [[nodiscard]] const std::vector<DumpTensor>& tensors() const { return tensors_; }

@@ -66,6 +66,16 @@ void OutputFile::write(std::span<const std::byte> bytes) {
     }
 }
 
+void OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+        const ssize_t count = ::pwrite(file_.number(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) fail(errno);
+        offset += static_cast<std::uint64_t>(count);
+        bytes = bytes.subspan(static_cast<std::size_t>(count));
+    }
+}
+
 void OutputFile::write(const std::string& text) { write(std::as_bytes(std::span(text))); }
 
 void OutputFile::commit() {

@@ -20,6 +20,8 @@ public:
 
     void write(std::span<const std::byte> bytes);
     void write(const std::string& text);
+    /// At any place; what is never written reads as zeros. Not for pipes.
+    void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
     void commit();
 
 private:

@@ -10,7 +10,6 @@
 #include <optional>
 #include <unordered_set>
 
-#include "sim/output_file.hpp"
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/json.hpp"
@@ -30,14 +29,6 @@ std::optional<std::uint64_t> product(std::span<const std::size_t> factors) {
     for (const std::uint64_t factor : factors)
         if (__builtin_mul_overflow(result, factor, &result)) return std::nullopt;
     return result;
-}
-
-std::optional<std::uint64_t> bytes_of(std::span<const std::size_t> shape, DType dtype) {
-    const auto elements = product(shape);
-    std::uint64_t bits = 0;
-    if (!elements || __builtin_mul_overflow(*elements, std::uint64_t{dtype_bits(dtype)}, &bits)) return std::nullopt;
-    if (bits % 8 != 0) return std::nullopt;
-    return bits / 8;
 }
 
 std::uint64_t little_endian(std::span<const std::byte, length_bytes> bytes) {
@@ -107,7 +98,7 @@ TensorInfo parse_tensor(const std::string& name, const Json& json, const std::st
             "{} has reversed data_offsets [{}, {}] (the end lies before the beginning): the header is "
             "damaged",
             where, begin, end);
-    const auto needed = bytes_of(*shape, *dtype);
+    const auto needed = tensor_bytes(*shape, *dtype);
     if (!needed)
         throw input_error(
             "{} has shape {} of {} (its size overflows 64 bits or is no whole number of bytes): the "
@@ -165,11 +156,52 @@ void check_tiling(const std::vector<TensorInfo>& tensors, const ByteFile& file, 
             file.path(), bytes_text(present - end), bytes_text(data_begin + end), bytes_text(file.size()));
 }
 
-Json header_entry(const TensorSource& tensor, std::uint64_t begin, std::uint64_t end) {
+Json header_entry(const TensorForm& tensor, std::uint64_t begin, std::uint64_t end) {
     Json::Array shape(tensor.shape.begin(), tensor.shape.end());
     return Json::object({{"dtype", Json(dtype_name(tensor.dtype))},
                          {"shape", Json(std::move(shape))},
                          {"data_offsets", Json(Json::Array{Json(std::size_t{begin}), Json(std::size_t{end})})}});
+}
+
+SafetensorsWriter::Plan plan_file(const Metadata& metadata, const std::vector<TensorForm>& tensors) {
+    SafetensorsWriter::Plan plan;
+    plan.order.resize(tensors.size());
+    std::iota(plan.order.begin(), plan.order.end(), std::size_t{0});
+    std::stable_sort(plan.order.begin(), plan.order.end(), [&](std::size_t a, std::size_t b) {
+        return dtype_bits(tensors[a].dtype) > dtype_bits(tensors[b].dtype);
+    });
+    plan.offsets.resize(tensors.size());
+    std::uint64_t data_bytes = 0;
+    for (const std::size_t i : plan.order) {
+        const auto bytes = tensor_bytes(tensors[i].shape, tensors[i].dtype);
+        if (!bytes || tensors[i].name == metadata_key)
+            throw bug("tensor {} of shape {} and dtype {} cannot be written", in_quotes(tensors[i].name),
+                      shape_text(tensors[i].shape), dtype_name(tensors[i].dtype));
+        plan.offsets[i] = data_bytes;
+        data_bytes += *bytes;
+    }
+    Json::Object header;
+    if (!metadata.empty()) {
+        Json::Object texts;
+        for (const auto& [key, value] : metadata) texts.emplace_back(key, Json(value));
+        header.emplace_back(metadata_key, Json::object(std::move(texts)));
+    }
+    std::unordered_set<std::string> names;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const auto& tensor = tensors[i];
+        if (!names.insert(tensor.name).second) throw bug("two tensors named {} to write", in_quotes(tensor.name));
+        const std::uint64_t end = plan.offsets[i] + *tensor_bytes(tensor.shape, tensor.dtype);
+        header.emplace_back(tensor.name, header_entry(tensor, plan.offsets[i], end));
+    }
+    std::string text = Json::object(std::move(header)).text();
+    text.append((8 - text.size() % 8) % 8, ' ');
+
+    plan.head.assign(length_bytes, '\0');
+    for (std::size_t i = 0; i < length_bytes; ++i) plan.head[i] = static_cast<char>(text.size() >> (8 * i) & 0xFFU);
+    plan.head += text;
+    for (auto& offset : plan.offsets) offset += plan.head.size();
+    plan.size = plan.head.size() + data_bytes;
+    return plan;
 }
 
 void write_values(OutputFile& out, const TensorSource& tensor, std::uint64_t elements, const std::string& path) {
@@ -195,6 +227,14 @@ const std::string* find_metadata(const Metadata& metadata, std::string_view key)
     for (const auto& [name, value] : metadata)
         if (name == key) return &value;
     return nullptr;
+}
+
+std::optional<std::uint64_t> tensor_bytes(std::span<const std::size_t> shape, DType dtype) {
+    const auto elements = product(shape);
+    std::uint64_t bits = 0;
+    if (!elements || __builtin_mul_overflow(*elements, std::uint64_t{dtype_bits(dtype)}, &bits)) return std::nullopt;
+    if (bits % 8 != 0) return std::nullopt;
+    return bits / 8;
 }
 
 SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
@@ -272,6 +312,13 @@ void SafetensorsFile::read(const TensorInfo& tensor, std::uint64_t first_element
     }
 }
 
+void SafetensorsFile::read_bytes(const TensorInfo& tensor, std::uint64_t first_byte, std::span<std::byte> out) const {
+    if (first_byte > tensor.bytes || out.size() > tensor.bytes - first_byte)
+        throw bug("{}: tensor {}: {} bytes asked for at {} of {}", path(), in_quotes(tensor.name), out.size(),
+                  first_byte, tensor.bytes);
+    file_.read(tensor.offset + first_byte, out);
+}
+
 TensorSource tensor_of(std::string name, DType dtype, std::vector<std::size_t> shape, std::vector<double> values) {
     if (product(shape) != values.size())
         throw bug("tensor {} of shape {} got {} values", in_quotes(name), shape_text(shape), values.size());
@@ -282,44 +329,27 @@ TensorSource tensor_of(std::string name, DType dtype, std::vector<std::size_t> s
 }
 
 void write_safetensors(const std::string& path, const Metadata& metadata, const std::vector<TensorSource>& tensors) {
-    std::vector<std::size_t> order(tensors.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return dtype_bits(tensors[a].dtype) > dtype_bits(tensors[b].dtype);
-    });
-    std::vector<std::uint64_t> begins(tensors.size());
-    std::uint64_t data_bytes = 0;
-    for (const std::size_t i : order) {
-        const auto bytes = bytes_of(tensors[i].shape, tensors[i].dtype);
-        if (!bytes || !is_block_dtype(tensors[i].dtype) || tensors[i].name == metadata_key)
-            throw bug("tensor {} of shape {} and dtype {} cannot be written", in_quotes(tensors[i].name),
-                      shape_text(tensors[i].shape), dtype_name(tensors[i].dtype));
-        begins[i] = data_bytes;
-        data_bytes += *bytes;
+    std::vector<TensorForm> forms;
+    for (const auto& tensor : tensors) {
+        if (!is_block_dtype(tensor.dtype))
+            throw bug("tensor {} of dtype {} has no values to write", in_quotes(tensor.name), dtype_name(tensor.dtype));
+        forms.push_back({tensor.name, tensor.dtype, tensor.shape});
     }
-    Json::Object header;
-    if (!metadata.empty()) {
-        Json::Object texts;
-        for (const auto& [key, value] : metadata) texts.emplace_back(key, Json(value));
-        header.emplace_back(metadata_key, Json::object(std::move(texts)));
-    }
-    std::unordered_set<std::string> names;
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-        const auto& tensor = tensors[i];
-        if (!names.insert(tensor.name).second) throw bug("two tensors named {} to write", in_quotes(tensor.name));
-        const std::uint64_t end = begins[i] + *bytes_of(tensor.shape, tensor.dtype);
-        header.emplace_back(tensor.name, header_entry(tensor, begins[i], end));
-    }
-    std::string text = Json::object(std::move(header)).text();
-    text.append((8 - text.size() % 8) % 8, ' ');
-
-    std::array<std::byte, length_bytes> length{};
-    for (std::size_t i = 0; i < length_bytes; ++i) length[i] = static_cast<std::byte>(text.size() >> (8 * i) & 0xFFU);
-    OutputFile out(path, length_bytes + text.size() + data_bytes);
-    out.write(length);
-    out.write(text);
-    for (const std::size_t i : order) write_values(out, tensors[i], *product(tensors[i].shape), path);
+    const auto plan = plan_file(metadata, forms);
+    OutputFile out(path, plan.size);
+    out.write(plan.head);
+    for (const std::size_t i : plan.order) write_values(out, tensors[i], *product(tensors[i].shape), path);
     out.commit();
+}
+
+SafetensorsWriter::SafetensorsWriter(const std::string& path, const Metadata& metadata,
+                                     const std::vector<TensorForm>& tensors)
+    : plan_(plan_file(metadata, tensors)), out_(path, plan_.size) {
+    out_.write_at(0, std::as_bytes(std::span(plan_.head)));
+}
+
+void SafetensorsWriter::write(std::size_t tensor, std::uint64_t first_byte, std::span<const std::byte> bytes) {
+    out_.write_at(plan_.offsets.at(tensor) + first_byte, bytes);
 }
 
 }  // namespace spiked::sim

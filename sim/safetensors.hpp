@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "sim/byte_file.hpp"
 #include "sim/dtype.hpp"
+#include "sim/output_file.hpp"
 
 namespace spiked::sim {
 
@@ -43,6 +45,8 @@ public:
     /// Elements first_element ... of a tensor of this file, in file order. Only F16, BF16, F32 and F64 are read as
     /// numbers; other types are an input_error.
     void read(const TensorInfo& tensor, std::uint64_t first_element, std::span<double> out) const;
+    /// The same as stored, of any type.
+    void read_bytes(const TensorInfo& tensor, std::uint64_t first_byte, std::span<std::byte> out) const;
 
 private:
     void parse_header(std::uint64_t header_bytes);
@@ -51,6 +55,41 @@ private:
     Metadata metadata_;
     std::vector<TensorInfo> tensors_;
     std::unordered_map<std::string, std::size_t> index_;
+};
+
+/// Bytes of a tensor of this shape; nothing when they overflow 64 bits or are not whole.
+[[nodiscard]] std::optional<std::uint64_t> tensor_bytes(std::span<const std::size_t> shape, DType dtype);
+
+/// A tensor to write, without its content.
+struct TensorForm {
+    std::string name;
+    DType dtype = DType::f32;
+    std::vector<std::size_t> shape;
+};
+
+/// A file whose tensors are written piece by piece, in any order and of any dtype; whole or not at all (see
+/// OutputFile). Wider dtypes come first in the file so that every tensor is aligned; the header keeps the given order.
+/// The pieces must cover every tensor.
+class SafetensorsWriter {
+public:
+    SafetensorsWriter(const std::string& path, const Metadata& metadata, const std::vector<TensorForm>& tensors);
+
+    void write(std::size_t tensor, std::uint64_t first_byte, std::span<const std::byte> bytes);
+    void commit() { out_.commit(); }
+    /// Of the whole file.
+    [[nodiscard]] std::uint64_t size() const { return plan_.size; }
+
+    /// Where everything lies.
+    struct Plan {
+        std::string head;                    ///< length and header
+        std::vector<std::uint64_t> offsets;  ///< of the tensors, from the beginning of the file
+        std::vector<std::size_t> order;      ///< of the tensors in the file
+        std::uint64_t size = 0;
+    };
+
+private:
+    Plan plan_;
+    OutputFile out_;
 };
 
 /// One tensor to write; `values` fills elements first_element ... in C order and is called in ascending order.
@@ -64,8 +103,8 @@ struct TensorSource {
 [[nodiscard]] TensorSource tensor_of(std::string name, DType dtype, std::vector<std::size_t> shape,
                                      std::vector<double> values);
 
-/// Whole or not at all (see OutputFile). Wider dtypes come first in the file so that every tensor is aligned; the
-/// header keeps the given order. A finite value that its dtype cannot hold is a write_error naming it.
+/// Laid out as by SafetensorsWriter, whole or not at all. A finite value that its dtype cannot hold is a write_error
+/// naming it.
 void write_safetensors(const std::string& path, const Metadata& metadata, const std::vector<TensorSource>& tensors);
 
 }  // namespace spiked::sim

@@ -17,6 +17,17 @@ StoredTensor stored(std::string name, const NpyHeader& header) {
     return {std::move(name), header.dtype, header.descr, header.shape, header.fortran_order};
 }
 
+void read_npy_bytes(const ByteSource& source, const NpyHeader& header, std::uint64_t first_byte,
+                    std::span<std::byte> out) {
+    const bool one_byte = header.dtype && dtype_bits(*header.dtype) == 8;
+    if (!header.dtype || (header.fortran_order && header.shape.size() > 1) ||
+        (header.order != std::endian::little && !one_byte))
+        throw input_error(
+            "{}: array of type {} cannot be copied as it is (little-endian numbers in C order can): save it so",
+            source.where, header.descr);
+    source.read(header.data_offset + first_byte, out);
+}
+
 class SafetensorsContainer : public TensorContainer {
 public:
     explicit SafetensorsContainer(const std::string& path) : file_(path) {
@@ -28,6 +39,9 @@ public:
     const std::vector<StoredTensor>& tensors() const override { return tensors_; }
     void read(std::size_t index, std::uint64_t first, std::span<double> out) const override {
         file_.read(file_.tensors()[index], first, out);
+    }
+    void read_bytes(std::size_t index, std::uint64_t first_byte, std::span<std::byte> out) const override {
+        file_.read_bytes(file_.tensors()[index], first_byte, out);
     }
 
 private:
@@ -47,6 +61,9 @@ public:
     const std::vector<StoredTensor>& tensors() const override { return tensors_; }
     void read(std::size_t, std::uint64_t first, std::span<double> out) const override {
         read_npy_elements(source_of(file_), header_, first, out);
+    }
+    void read_bytes(std::size_t, std::uint64_t first_byte, std::span<std::byte> out) const override {
+        read_npy_bytes(source_of(file_), header_, first_byte, out);
     }
 
 private:
@@ -68,6 +85,11 @@ public:
         const NpzMember& member = file_.members()[index];
         const auto bytes = unpacked(index);
         read_npy_elements(source_of(*bytes, file_.where(member)), member.header, first, out);
+    }
+    void read_bytes(std::size_t index, std::uint64_t first_byte, std::span<std::byte> out) const override {
+        const NpzMember& member = file_.members()[index];
+        const auto bytes = unpacked(index);
+        read_npy_bytes(source_of(*bytes, file_.where(member)), member.header, first_byte, out);
     }
 
 private:

@@ -29,6 +29,9 @@ public:
     [[nodiscard]] virtual const std::vector<StoredTensor>& tensors() const = 0;
     /// Elements first ... of tensors()[index] in storage order. Safe from several threads. Throws input_error.
     virtual void read(std::size_t index, std::uint64_t first, std::span<double> out) const = 0;
+    /// Bytes first_byte ... of tensors()[index] as a safetensors file holds them: little-endian, C order. Safe from
+    /// several threads. Throws input_error where the file stores them in another way.
+    virtual void read_bytes(std::size_t index, std::uint64_t first_byte, std::span<std::byte> out) const = 0;
 };
 
 /// By suffix. A .npz keeps its two last used members unpacked in memory; the others read from the disk.

@@ -36,11 +36,10 @@ struct DumpStudy {
     std::vector<Head> heads;
 };
 
-/// One rotation of the seed for each head of each file: clusters must not share a rotation, or their errors would leave
-/// its part of the spread out.
 estimators::QuantizerOptions options_of(const DumpStudy& study, const Head& at) {
     estimators::QuantizerOptions options = study.plan.quantizer;
     options.rotation_index = at.rotation;
+    options.axis = at.tensor->side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
     return options;
 }
 
@@ -159,6 +158,15 @@ Factor number_factor(const std::string& name, std::size_t value) {
 
 }  // namespace
 
+Json head_identity(const std::string& dump_sha256, const std::string& tensor, std::size_t head,
+                   std::size_t block_tokens) {
+    return Json::object({{"sha256", dump_sha256}, {"tensor", tensor}, {"head", head}, {"block", block_tokens}});
+}
+
+std::uint64_t rotation_of(const Json& identity) {
+    return std::stoull(hex(sha256(identity.text())).substr(0, 16), nullptr, 16);
+}
+
 std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods, const std::vector<unsigned>& bits) {
     std::vector<NamedCodec> codecs;
     for (const auto& method : methods) codecs.push_back({method, estimators::parse_method(method), bits});
@@ -198,7 +206,10 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
     experiment.science.set("quantizer", Json::object({{"rotation", static_cast<int>(options.rotation)},
                                                       {"codebook", static_cast<int>(options.codebook)},
                                                       {"norm", estimators::name_of(options.norm)},
-                                                      {"factor_bits", static_cast<int>(options.factor_bits)}}));
+                                                      {"factor_bits", static_cast<int>(options.factor_bits)},
+                                                      {"factor_codebook", static_cast<int>(options.factor_codebook)},
+                                                      {"open_loop", options.open_loop},
+                                                      {"group", options.group}}));
     Json files = Json::array();
     for (const auto& input : experiment.inputs) files.push(input.sha256);
     experiment.science.set("inputs", std::move(files));
@@ -214,15 +225,12 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
         cell.rows = plan.block_tokens;
         cell.columns = tensor->dim;
         cell.replicates = tensor->tokens / plan.block_tokens;
-        cell.params = Json::object({{"sha256", experiment.inputs[dump_index].sha256},
-                                    {"tensor", tensor->name},
-                                    {"head", head},
-                                    {"block", plan.block_tokens}});
+        cell.params = head_identity(experiment.inputs[dump_index].sha256, tensor->name, head, plan.block_tokens);
         if (plan.view.shuffle) cell.params.set("order", "shuffled");
         if (plan.view.undo_rotary && tensor->side == Side::key) cell.params.set("rotary", "undone");
         blocks = std::make_shared<const sim::DumpHead>(
             dump, *tensor, head, plan.view, stream::Stream(experiment.seed, cell.hash(), stream::Role::token_order, 0));
-        rotation = std::stoull(cell.hash().substr(0, 16), nullptr, 16);
+        rotation = rotation_of(cell.params);
         const std::string prompt = dump.prompt_id().value_or("");
         const std::string cluster =
             by_prompt ? prompt : fmt::format("{} layer {} head {}", dump.model(), tensor->layer, head);

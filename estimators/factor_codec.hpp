@@ -1,0 +1,33 @@
+#pragma once
+#include "estimators/byte_stream.hpp"
+#include "estimators/row_quantizer.hpp"
+#include "estimators/spectral_method.hpp"
+#include "theory/lloyd_max.hpp"
+
+namespace spiked::estimators {
+
+/// How a low-rank part is stored: the rank (16 bits), the values (norm format), then the vectors, left and right of
+/// each component in turn. Entries of sqrt(length) times a unit vector are close to N(0, 1), so one fixed codebook
+/// serves them all (FactorCodebook::normal); `lloyd` fits two to the block, one for left and one for right vectors, and
+/// stores their levels in fp16; `fp16` stores the entries themselves.
+class FactorCodec {
+public:
+    explicit FactorCodec(const QuantizerOptions& options);
+
+    void write(BitWriter& writer, const LowRank& signal) const;
+    struct Read {
+        arma::mat matrix;   ///< rows x columns
+        std::size_t bytes;  ///< that it took, to a whole one
+    };
+    [[nodiscard]] Read read(std::span<const std::uint8_t> bytes, std::size_t rows, std::size_t columns) const;
+
+    /// Bits of an entry of a vector.
+    [[nodiscard]] unsigned entry_bits() const;
+
+private:
+    NumberFormat format_;
+    FactorCodebook kind_;
+    theory::Codebook normal_;
+};
+
+}  // namespace spiked::estimators

@@ -1,0 +1,144 @@
+#include "estimators/kivi.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "estimators/byte_stream.hpp"
+#include "theory/base/error.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+struct Setup {
+    std::size_t dimension;
+    unsigned bits;
+    NumberFormat format;
+    std::size_t group;
+    GroupAxis axis;
+    std::size_t residual;
+
+    /// Tokens kept in full.
+    [[nodiscard]] std::size_t kept(std::size_t tokens) const {
+        if (residual == 0) return 0;
+        return axis == GroupAxis::key ? tokens % residual : std::min(tokens, residual);
+    }
+    [[nodiscard]] double top() const { return static_cast<double>((1U << bits) - 1U); }
+};
+
+/// Groups of a matrix in their order: line by line along the axis. Calls work(first element, stride, count).
+template <class Work>
+void each_group(const Setup& setup, std::size_t tokens, std::size_t stride, const Work& work) {
+    const bool key = setup.axis == GroupAxis::key;
+    const std::size_t lines = key ? setup.dimension : tokens;
+    const std::size_t length = key ? tokens : setup.dimension;
+    for (std::size_t line = 0; line < lines; ++line)
+        for (std::size_t first = 0; first < length; first += setup.group)
+            work(key ? line * stride + first : first * stride + line, key ? std::size_t{1} : stride,
+                 std::min(setup.group, length - first));
+}
+
+struct Groups {
+    std::vector<double> zeros;
+    std::vector<double> scales;
+};
+
+template <class Real>
+Groups find_groups(const Setup& setup, const Real* entries, std::size_t tokens, std::size_t stride) {
+    Groups groups;
+    each_group(setup, tokens, stride, [&](std::size_t at, std::size_t step, std::size_t count) {
+        Real low = entries[at];
+        Real high = entries[at];
+        for (std::size_t i = 1; i < count; ++i) {
+            low = std::min(low, entries[at + i * step]);
+            high = std::max(high, entries[at + i * step]);
+        }
+        groups.zeros.push_back(static_cast<double>(low));
+        groups.scales.push_back((static_cast<double>(high) - static_cast<double>(low)) / setup.top());
+    });
+    return groups;
+}
+
+template <class Real>
+Encoded encode(const Setup& setup, const arma::Mat<Real>& rows) {
+    require_rows(rows, setup.dimension);
+    const std::size_t kept = setup.kept(rows.n_rows);
+    const std::size_t tokens = rows.n_rows - kept;
+    const std::size_t stride = rows.n_rows;
+    const Real* entries = rows.memptr();
+    BitWriter writer;
+    const Groups groups = find_groups(setup, entries, tokens, stride);
+    const auto zeros = write_and_read_numbers(writer, Item::zeros, groups.zeros, setup.format, "group minimum");
+    const auto scales = write_and_read_numbers(writer, Item::scales, groups.scales, setup.format, "group scale");
+    std::vector<std::uint8_t> codes(tokens * setup.dimension);
+    std::size_t group = 0;
+    const auto top = static_cast<Real>(setup.top());
+    each_group(setup, tokens, stride, [&](std::size_t at, std::size_t step, std::size_t count) {
+        const auto zero = static_cast<Real>(zeros[group]);
+        const auto scale = static_cast<Real>(scales[group]);
+        ++group;
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::size_t element = at + i * step;
+            const Real code = scale > Real{0} ? (entries[element] - zero) / scale : Real{0};
+            // Codes lie channel after channel without the kept tokens.
+            codes[element / stride * tokens + element % stride] =
+                static_cast<std::uint8_t>(std::nearbyint(std::clamp(code, Real{0}, top)));
+        }
+    });
+    writer.write_cells(Item::indices, codes, setup.bits);
+    std::vector<double> window;
+    for (std::size_t j = 0; j < setup.dimension; ++j)
+        for (std::size_t t = tokens; t < stride; ++t) window.push_back(static_cast<double>(entries[j * stride + t]));
+    for (const double value : window)
+        writer.write(Item::residual_window, encode_number(value, NumberFormat::fp16, "entry of the residual window"),
+                     bits_of(NumberFormat::fp16));
+    writer.align();
+    const Ledger ledger = writer.ledger();
+    return {writer.take_bytes(), ledger};
+}
+
+template <class Real>
+arma::Mat<Real> decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::size_t count) {
+    const std::size_t tokens = count - setup.kept(count);
+    std::size_t groups = 0;
+    each_group(setup, tokens, count, [&](std::size_t, std::size_t, std::size_t) { ++groups; });
+    BitReader reader(bytes);
+    std::vector<double> zeros(groups);
+    std::vector<double> scales(groups);
+    read_numbers(reader, zeros, setup.format);
+    read_numbers(reader, scales, setup.format);
+    std::vector<std::uint8_t> codes(tokens * setup.dimension);
+    reader.read_cells(codes, setup.bits);
+    arma::Mat<Real> rows(count, setup.dimension);
+    std::size_t group = 0;
+    each_group(setup, tokens, count, [&](std::size_t at, std::size_t step, std::size_t size) {
+        const auto zero = static_cast<Real>(zeros[group]);
+        const auto scale = static_cast<Real>(scales[group]);
+        ++group;
+        for (std::size_t i = 0; i < size; ++i) {
+            const std::size_t element = at + i * step;
+            rows[element] = static_cast<Real>(codes[element / count * tokens + element % count]) * scale + zero;
+        }
+    });
+    for (std::size_t j = 0; j < setup.dimension; ++j)
+        for (std::size_t t = tokens; t < count; ++t)
+            rows(t, j) = static_cast<Real>(decode_number(reader.read(16), NumberFormat::fp16));
+    return rows;
+}
+
+}  // namespace
+
+RowQuantizer kivi(std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
+    if (options.group == 0) throw usage_error("a group of 0 entries has no scale: give --group 1 or more");
+    if (options.norm == NumberFormat::log8)
+        throw usage_error("log8 holds no signs (a group's minimum has one): give --norm fp16 with kivi");
+    const auto setup = std::make_shared<const Setup>(
+        Setup{dimension, bits, options.norm, options.group, options.axis, options.residual});
+    return {
+        "kivi", [setup](const arma::mat& rows) { return encode(*setup, rows); },
+        [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode<double>(*setup, bytes, rows); },
+        [setup](const arma::fmat& rows) { return encode(*setup, rows); },
+        [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode<float>(*setup, bytes, rows); }};
+}
+
+}  // namespace spiked::estimators

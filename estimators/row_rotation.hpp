@@ -1,0 +1,35 @@
+#pragma once
+#include <armadillo>
+#include <string_view>
+#include <variant>
+
+#include "estimators/hadamard.hpp"
+
+namespace spiked::estimators {
+
+/// How rows are turned before their entries are coded: by a Haar matrix, by a randomised Hadamard transform of one or
+/// two rounds (a power of two), by its relative for any dimension, or not at all.
+enum class RotationKind { haar, rht1, rht2, fht_kac, identity };
+[[nodiscard]] RotationKind rotation_kind(std::string_view name);  ///< throws usage_error
+
+/// One rotation R, a pure function of kind, stream and dimension; nothing of it is stored with the data.
+class RowRotation {
+public:
+    /// Throws usage_error when the kind does not fit the dimension.
+    RowRotation(RotationKind kind, const stream::Stream& stream, std::size_t dimension);
+
+    /// Every row x of an m x dimension block becomes R x, or R^T x. Haar: one product of matrices.
+    [[nodiscard]] arma::mat rotate(const arma::mat& rows) const;
+    [[nodiscard]] arma::fmat rotate(const arma::fmat& rows) const;
+    [[nodiscard]] arma::mat rotate_back(const arma::mat& rows) const;
+    [[nodiscard]] arma::fmat rotate_back(const arma::fmat& rows) const;
+
+private:
+    struct Matrix {
+        arma::mat transposed;  ///< R^T
+        arma::fmat transposed_float;
+    };
+    std::variant<std::monostate, Matrix, HadamardRotation> rotation_;
+};
+
+}  // namespace spiked::estimators
