@@ -67,6 +67,7 @@ void BitReader::read_cells(std::span<std::uint8_t> cells, unsigned bits) {
 
 void BitWriter::write(Item item, std::uint64_t value, unsigned bits) {
     ledger_.add(item, bits);
+    for (; free_bits_ == 0 && bits >= 8; bits -= 8, value >>= 8) bytes_.push_back(static_cast<std::uint8_t>(value));
     while (bits > 0) {
         if (free_bits_ == 0) {
             bytes_.push_back(0);
@@ -92,6 +93,8 @@ std::uint64_t BitReader::read(unsigned bits) {
                           bytes_.size());
     std::uint64_t value = 0;
     unsigned have = 0;
+    if (at_ % 8 == 0)
+        for (; have + 8 <= bits; have += 8, at_ += 8) value |= std::uint64_t{bytes_[at_ / 8]} << have;
     while (have < bits) {
         const auto offset = static_cast<unsigned>(at_ % 8);
         const unsigned now = std::min(bits - have, 8 - offset);

@@ -196,7 +196,8 @@ HadamardRotation::HadamardRotation(const stream::Stream& stream, std::size_t dim
 }
 
 HadamardRotation HadamardRotation::kac(const stream::Stream& stream, std::size_t dimension) {
-    return {stream, dimension, 4, true};
+    // Where one transform mixes all entries, a walk would undo its last butterfly: four rounds without.
+    return {stream, dimension, 4, !std::has_single_bit(dimension)};
 }
 
 HadamardRotation::HadamardRotation(const stream::Stream& stream, std::size_t dimension, unsigned rounds, bool walks)

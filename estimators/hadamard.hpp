@@ -15,7 +15,8 @@ namespace spiked::estimators {
 ///
 /// For other dimensions, `kac` (RaBitQ's FHT-Kac): four rounds of signs, the transform of the first 2^k entries, or of
 /// the last 2^k in every second round, 2^k <= d being as large as fits, and a rotation by 45 degrees of entry i against
-/// entry d - floor(d / 2) + i.
+/// entry d - floor(d / 2) + i; four plain rounds where d is a power of two. Vectors with one entry cost a few percent
+/// more than under Haar: the squared error of tq-mse at 2 bits is 2 % (d = 80) to 6 % (d = 96) larger.
 ///
 /// Sign j of a round is bit j mod 32 of word (j mod 128) / 32 of element j / 128 and draw `round` of the stream: 1 is
 /// minus.
