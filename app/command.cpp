@@ -101,6 +101,7 @@ const std::vector<Command>& commands() {
                                                bench_theory_command(),
                                                bench_trial_command(),
                                                bench_decompose_command(),
+                                               bench_quantize_command(),
                                                list_command(),
                                                doctor_command()};
     return table;

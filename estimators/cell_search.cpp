@@ -102,14 +102,17 @@ bool has_avx512() {
     return found;
 }
 
+// Without a mask these intrinsics start from a register that the compiler takes for uninitialised.
+constexpr __mmask16 every = 0xFFFF;
+
 template <unsigned bits>
 __attribute__((target("avx512f,avx512bw"))) std::size_t find_sixteens(const Tree& tree, std::span<const float> block,
                                                                       std::span<const float> factors,
                                                                       std::uint8_t* cells) {
-    const auto eight = [&](unsigned depth) __attribute__((target("avx512f,avx512bw"))) {
-        return _mm512_castps256_ps512(_mm256_loadu_ps(tree[depth].data()));
-    };
-    const __m512 nodes[most_fast_bits] = {eight(0), eight(1), eight(2), eight(3)};
+    float padded[most_fast_bits][16] = {};
+    for (unsigned depth = 0; depth < bits; ++depth) std::copy(tree[depth].begin(), tree[depth].end(), padded[depth]);
+    const __m512 nodes[most_fast_bits] = {_mm512_loadu_ps(padded[0]), _mm512_loadu_ps(padded[1]),
+                                          _mm512_loadu_ps(padded[2]), _mm512_loadu_ps(padded[3])};
     const __m512i one = _mm512_set1_epi32(1);
     const std::size_t rows = factors.size();
     const std::size_t whole = rows / 16 * 16;
@@ -120,11 +123,11 @@ __attribute__((target("avx512f,avx512bw"))) std::size_t find_sixteens(const Tree
             __m512i cell = _mm512_setzero_si512();
             for (unsigned depth = 0; depth < bits; ++depth) {
                 const __mmask16 above =
-                    _mm512_cmp_ps_mask(value, _mm512_permutexvar_ps(cell, nodes[depth]), _CMP_GT_OQ);
+                    _mm512_cmp_ps_mask(value, _mm512_maskz_permutexvar_ps(every, cell, nodes[depth]), _CMP_GT_OQ);
                 cell = _mm512_add_epi32(cell, cell);
                 cell = _mm512_mask_add_epi32(cell, above, cell, one);
             }
-            _mm_storeu_si128(reinterpret_cast<__m128i*>(cells + column + t), _mm512_cvtepi32_epi8(cell));
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(cells + column + t), _mm512_maskz_cvtepi32_epi8(every, cell));
         }
     return whole;
 }
@@ -141,9 +144,10 @@ __attribute__((target("avx512f,avx512bw"))) std::size_t place_sixteens(const std
     const std::size_t whole = rows / 16 * 16;
     for (std::size_t column = 0; column < block.size(); column += rows)
         for (std::size_t t = 0; t < whole; t += 16) {
-            const __m512i cell =
-                _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(cells + column + t)));
-            __m512 value = _mm512_mul_ps(_mm512_permutexvar_ps(cell, table), _mm512_loadu_ps(factors.data() + t));
+            const __m512i cell = _mm512_maskz_cvtepu8_epi32(
+                every, _mm_loadu_si128(reinterpret_cast<const __m128i*>(cells + column + t)));
+            __m512 value =
+                _mm512_mul_ps(_mm512_maskz_permutexvar_ps(every, cell, table), _mm512_loadu_ps(factors.data() + t));
             if constexpr (add) value = _mm512_add_ps(value, _mm512_loadu_ps(block.data() + column + t));
             _mm512_storeu_ps(block.data() + column + t, value);
         }

@@ -35,6 +35,7 @@ public:
     void rotate(arma::fmat& rows) const;
     void rotate_back(arma::mat& rows) const;
     void rotate_back(arma::fmat& rows) const;
+    [[nodiscard]] arma::fmat rotated(const arma::fmat& rows) const;
 
 private:
     HadamardRotation(const stream::Stream& stream, std::size_t dimension, unsigned rounds, bool walks);

@@ -17,6 +17,7 @@ struct Setup {
     std::size_t group;
     GroupAxis axis;
     std::size_t residual;
+    Underflow underflow;
 
     /// Tokens kept in full.
     [[nodiscard]] std::size_t kept(std::size_t tokens) const {
@@ -78,7 +79,9 @@ void refuse_lost_groups(const Setup& setup, const Groups& groups, const Groups& 
 
 template <class Real>
 Encoded encode(const Setup& setup, const arma::Mat<Real>& rows) {
-    require_rows(rows, setup.dimension);
+    require_length(rows.n_cols, setup.dimension);
+    if (!rows.is_finite())
+        throw input_error("a row holds NaN or infinity (its group has no range): clean the data first");
     const std::size_t kept = setup.kept(rows.n_rows);
     const std::size_t tokens = rows.n_rows - kept;
     const std::size_t stride = rows.n_rows;
@@ -89,7 +92,7 @@ Encoded encode(const Setup& setup, const arma::Mat<Real>& rows) {
         write_and_read_numbers(writer, Item::zeros, groups.zeros, setup.format, "group minimum", Underflow::allowed);
     const auto scales =
         write_and_read_numbers(writer, Item::scales, groups.scales, setup.format, "group scale", Underflow::allowed);
-    refuse_lost_groups(setup, groups, {zeros, scales});
+    if (setup.underflow == Underflow::refused) refuse_lost_groups(setup, groups, {zeros, scales});
     std::vector<std::uint8_t> codes(tokens * setup.dimension);
     std::size_t group = 0;
     const auto top = static_cast<Real>(setup.top());
@@ -153,7 +156,7 @@ RowQuantizer kivi(std::size_t dimension, unsigned bits, const QuantizerOptions& 
     if (options.norm == NumberFormat::log8)
         throw usage_error("log8 holds no signs (a group's minimum has one): give --norm fp16 with kivi");
     const auto setup = std::make_shared<const Setup>(
-        Setup{dimension, bits, options.norm, options.group, options.axis, options.residual});
+        Setup{dimension, bits, options.norm, options.group, options.axis, options.residual, options.underflow});
     return {
         "kivi", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode<double>(*setup, bytes, rows); },

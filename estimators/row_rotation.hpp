@@ -21,8 +21,8 @@ public:
     /// Every row x of an m x dimension block becomes R x, or R^T x. Haar: one product of matrices.
     [[nodiscard]] arma::mat rotate(const arma::mat& rows) const;
     [[nodiscard]] arma::fmat rotate(const arma::fmat& rows) const;
-    [[nodiscard]] arma::mat rotate_back(const arma::mat& rows) const;
-    [[nodiscard]] arma::fmat rotate_back(const arma::fmat& rows) const;
+    [[nodiscard]] arma::mat rotate_back(arma::mat rows) const;
+    [[nodiscard]] arma::fmat rotate_back(arma::fmat rows) const;
 
 private:
     struct Matrix {

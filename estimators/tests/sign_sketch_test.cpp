@@ -85,8 +85,11 @@ TEST(SignSketchLaw, MoreBitsAreMoreRows) {
 
 TEST(SignSketch, ZeroIsNotPositiveAndZeroRowsComeBackZero) {
     const SignSketch sketch(ProjectionKind::gaussian, {.seed = test_seed}, 5, 10);
-    EXPECT_EQ(arma::accu(sketch.signs(arma::mat(3, 5))), 0U);
-    EXPECT_EQ(arma::accu(sketch.signs(arma::fmat(3, 5))), 0U);
+    BitWriter writer;
+    sketch.write_signs(writer, arma::mat(3, 5));
+    sketch.write_signs(writer, arma::fmat(3, 5));
+    EXPECT_EQ(writer.ledger().bits(Item::signs), 60U);
+    for (const std::uint8_t byte : writer.bytes()) EXPECT_EQ(byte, 0U);
     EXPECT_EQ(arma::abs(through(row_quantizer("qjl", 5, 2, {.seed = test_seed}), arma::mat(3, 5))).max(), 0.0);
 }
 
