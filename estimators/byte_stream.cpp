@@ -123,6 +123,23 @@ void BitWriter::write_cells(Item item, std::span<const std::uint8_t> cells, unsi
     for (; done < cells.size(); ++done) write(item, cells[done], bits);
 }
 
+void BitWriter::write_all(Item item, std::span<const std::uint64_t> values, unsigned bits) {
+    if (free_bits_ != 0 || bits % 8 != 0) {
+        for (const std::uint64_t value : values) write(item, value, bits);
+        return;
+    }
+    const std::size_t at = bytes_.size();
+    const std::size_t width = bits / 8;
+    bytes_.resize(at + values.size() * width + 8);
+    std::uint8_t* to = bytes_.data() + at;
+    for (const std::uint64_t value : values) {
+        std::memcpy(to, &value, 8);
+        to += width;
+    }
+    bytes_.resize(at + values.size() * width);
+    ledger_.add(item, values.size() * bits);
+}
+
 void BitReader::read_cells(std::span<std::uint8_t> cells, unsigned bits) {
     std::size_t done = 0;
     if (at_ % 8 == 0 && at_ / 8 + 8 <= bytes_.size()) {

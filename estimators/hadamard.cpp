@@ -115,8 +115,8 @@ SPIKED_INLINE void walk(Line<Real>* strip, std::size_t dimension) {
     }
 }
 
-/// `count` rows, at most `lanes`, of a column-major block, to the same place of another one or of itself; entries of
-/// one row are `stride` apart.
+/// `count` rows, at most `lanes`, of a column-major block, to the same place of another one or of itself, or left in
+/// the strip when there is no `to`; entries of one row are `stride` apart.
 template <class Entries, class Real>
 SPIKED_INLINE void transform(const Rounds& rounds, const Real* from, Real* to, std::size_t stride, std::size_t count,
                              Line<Real>* strip) {
@@ -144,6 +144,7 @@ SPIKED_INLINE void transform(const Rounds& rounds, const Real* from, Real* to, s
         if (rounds.back && round + 1 < rounds.count)
             for (std::size_t j = 0; j < dimension; ++j) multiply<Entries>(strip[j], static_cast<Real>(signs[j]));
     }
+    if (to == nullptr) return;
     const float* last_signs = rounds.signs_of(rounds.count - 1);
     for (std::size_t j = 0; j < dimension; ++j)
         move_line<Entries>(strip[j].entry, to + j * stride, rounds.back ? static_cast<Real>(last_signs[j]) : Real{1},
@@ -182,10 +183,14 @@ Transform<Real> best_transform() {
     return plain_transform<Real>;
 }
 
+void require_length(std::size_t length, const Rounds& rounds) {
+    if (length != rounds.dimension)
+        throw bug("rows of length {} given to a rotation of dimension {}", length, rounds.dimension);
+}
+
 template <class Real>
 void transform_rows(const Rounds& rounds, const arma::Mat<Real>& from, arma::Mat<Real>& to) {
-    if (from.n_cols != rounds.dimension)
-        throw bug("rows of length {} given to a rotation of dimension {}", from.n_cols, rounds.dimension);
+    require_length(from.n_cols, rounds);
     static const Transform<Real> path = best_transform<Real>();
     std::vector<Line<Real>> strip(rounds.dimension);
     for (arma::uword first = 0; first < from.n_rows; first += lanes<Real>)
@@ -229,6 +234,19 @@ void HadamardRotation::rotate_back(arma::mat& rows) const {
 }
 void HadamardRotation::rotate_back(arma::fmat& rows) const {
     transform_rows<float>({signs_.data(), dimension_, rounds_, walks_, true}, rows, rows);
+}
+
+void HadamardRotation::rotate_strips(const arma::fmat& rows, const TakeStrip& take) const {
+    static_assert(lanes<float> == strip_rows);
+    const Rounds rounds{signs_.data(), dimension_, rounds_, walks_, false};
+    require_length(rows.n_cols, rounds);
+    static const Transform<float> path = best_transform<float>();
+    std::vector<Line<float>> strip(dimension_);
+    for (arma::uword first = 0; first < rows.n_rows; first += strip_rows) {
+        const auto count = std::min<std::size_t>(strip_rows, rows.n_rows - first);
+        path(rounds, rows.memptr() + first, nullptr, rows.n_rows, count, strip.data());
+        take(first, count, {strip.front().entry, strip_rows * dimension_});
+    }
 }
 
 arma::fmat HadamardRotation::rotated(const arma::fmat& rows) const {

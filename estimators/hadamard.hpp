@@ -1,6 +1,8 @@
 #pragma once
 #include <armadillo>
 #include <cstddef>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "sim/stream/address.hpp"
@@ -36,6 +38,12 @@ public:
     void rotate_back(arma::mat& rows) const;
     void rotate_back(arma::fmat& rows) const;
     [[nodiscard]] arma::fmat rotated(const arma::fmat& rows) const;
+
+    static constexpr std::size_t strip_rows = 32;
+    /// Rows first, .., first + count - 1, column-major with strip_rows rows; those from `count` on hold any numbers.
+    using TakeStrip = std::function<void(std::size_t first, std::size_t count, std::span<const float> strip)>;
+    /// R x of every row, handed over while it lies in the first cache instead of being written.
+    void rotate_strips(const arma::fmat& rows, const TakeStrip& take) const;
 
 private:
     HadamardRotation(const stream::Stream& stream, std::size_t dimension, unsigned rounds, bool walks);

@@ -126,7 +126,7 @@ Coded encode_numbers(std::span<const double> values, NumberFormat format, std::s
 
 void write_coded(BitWriter& writer, Item item, const Coded& coded, NumberFormat format) {
     if (coded.largest) writer.write(item, *coded.largest, bits_of(NumberFormat::fp32));
-    for (const std::uint64_t bits : coded.bits) writer.write(item, bits, bits_of(format));
+    writer.write_all(item, coded.bits, bits_of(format));
 }
 
 }  // namespace

@@ -24,6 +24,9 @@ public:
     [[nodiscard]] arma::mat rotate_back(arma::mat rows) const;
     [[nodiscard]] arma::fmat rotate_back(arma::fmat rows) const;
 
+    /// The rotation where it can hand its rows over strip by strip, else none.
+    [[nodiscard]] const HadamardRotation* hadamard() const { return std::get_if<HadamardRotation>(&rotation_); }
+
 private:
     struct Matrix {
         arma::mat transposed;  ///< R^T

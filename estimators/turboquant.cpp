@@ -1,6 +1,8 @@
 #include "estimators/turboquant.hpp"
 
+#include <array>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <optional>
 
@@ -123,6 +125,30 @@ std::vector<float> times(const std::vector<double>& values, double factor) {
     return products;
 }
 
+/// Where only norms and cells are stored: cells are searched while a strip of rows lies in the first cache.
+Encoded encode_strips(const Setup& setup, const HadamardRotation& rotation, const arma::fmat& rows,
+                      const std::vector<double>& norms, const std::vector<double>& to_unit) {
+    constexpr std::size_t height = HadamardRotation::strip_rows;
+    Cells cells(rows.n_rows, rows.n_cols, arma::fill::none);
+    std::vector<std::uint8_t> found(height * rows.n_cols);
+    std::array<float, height> factors{};
+    rotation.rotate_strips(rows, [&](std::size_t first, std::size_t count, std::span<const float> strip) {
+        for (std::size_t t = 0; t < count; ++t) factors[t] = static_cast<float>(to_unit[first + t]);
+        setup.search.find(strip, factors, found);
+        for (std::size_t j = 0; j < rows.n_cols; ++j) {
+            std::uint8_t* const to = cells.colptr(j) + first;
+            if (count == height)
+                std::memcpy(to, found.data() + height * j, height);
+            else
+                std::memcpy(to, found.data() + height * j, count);
+        }
+    });
+    BitWriter writer;
+    write_numbers(writer, Item::norms, norms, setup.norm, "row norm", setup.underflow);
+    write_cells(setup, writer, cells);
+    return finished(writer);
+}
+
 /// The same with few passes over the block: rows are rotated as they are, their norms enter where cells are searched.
 Encoded encode(const Setup& setup, const arma::fmat& rows) {
     require_length(rows.n_cols, setup.dimension);
@@ -134,6 +160,9 @@ Encoded encode(const Setup& setup, const arma::fmat& rows) {
         if (norms[t] < 1e-15 || norms[t] > 1e18) return encode(setup, arma::conv_to<arma::mat>::from(rows));
         to_unit[t] = setup.unit() / norms[t];
     }
+    if (const HadamardRotation* hadamard = setup.rotation.hadamard();
+        hadamard != nullptr && setup.scale == RowScale::norm && !setup.sketch)
+        return encode_strips(setup, *hadamard, rows, norms, to_unit);
     arma::fmat coordinates = setup.rotation.rotate(rows);
     const std::span<float> entries{coordinates.memptr(), coordinates.n_elem};
     Cells cells(rows.n_rows, rows.n_cols, arma::fill::none);

@@ -33,6 +33,44 @@ TEST(BitStream, FieldsOfAnyWidthComeBackAndEveryBitIsCounted) {
     EXPECT_THROW((void)reader.read(64), Error);
 }
 
+TEST(BitStream, CellsAndListsAreTheFieldsOneByOne) {
+    for (unsigned bits = 1; bits <= 8; ++bits)
+        for (const std::size_t count : {0, 1, 7, 8, 31, 32, 33, 100, 257})
+            for (const unsigned before : {0U, 3U, 8U}) {
+                std::vector<std::uint8_t> cells(count);
+                for (std::size_t i = 0; i < count; ++i)
+                    cells[i] = static_cast<std::uint8_t>(
+                        stream::philox_4x32_10({static_cast<std::uint32_t>(i), bits, 0, 0}, {5, 6})[0] &
+                        ((1U << bits) - 1U));
+                BitWriter one_by_one;
+                BitWriter together;
+                for (BitWriter* writer : {&one_by_one, &together})
+                    if (before > 0) writer->write(Item::norms, 5, before);
+                for (const std::uint8_t cell : cells) one_by_one.write(Item::indices, cell, bits);
+                together.write_cells(Item::indices, cells, bits);
+                const std::vector<std::uint64_t> list(cells.begin(), cells.end());
+                for (const std::uint64_t value : list) one_by_one.write(Item::scales, value, 16);
+                together.write_all(Item::scales, list, 16);
+                one_by_one.align();
+                together.align();
+                ASSERT_EQ(one_by_one.bytes(), together.bytes()) << bits << " " << count << " " << before;
+                ASSERT_EQ(one_by_one.ledger().total(), together.ledger().total());
+                BitReader reader(together.bytes());
+                if (before > 0) (void)reader.read(before);
+                std::vector<std::uint8_t> read(count);
+                reader.read_cells(read, bits);
+                ASSERT_EQ(read, cells);
+                for (const std::uint64_t value : list) ASSERT_EQ(reader.read(16), value);
+                // Bytes that end inside the cells.
+                const std::size_t needed = (before + count * bits + 7) / 8;
+                if (count > 0) {
+                    BitReader cut(std::span(together.bytes()).first(needed - 1));
+                    if (before <= 8 * (needed - 1) && before > 0) (void)cut.read(before);
+                    EXPECT_THROW(cut.read_cells(read, bits), Error);
+                }
+            }
+}
+
 TEST(TurboQuant, BitsAreTheBytesAndAddUpByHand) {
     // 128 x 128 at 2 bits: 128 norms of 16 bits and 16384 indices of 2; 5 x 3 at 3 bits: 80 + 45 = 125, padded to 128.
     const Encoded square = row_quantizer("tq-mse", 128, 2, {.seed = seed}).encode(gaussian(128, 128, 1));

@@ -209,25 +209,28 @@ TEST(RowQuantizerReference, TheFloatPathCodesLikeTheDoubleOneButForValuesNextToT
 TEST(RowQuantizerReference, TheFloatPathOnOddShapesAndSizes) {
     for (const auto& name : every_method())
         for (const auto& [n, d] : {std::pair{1, 2}, {3, 7}, {9, 33}, {16, 16}, {17, 24}, {0, 4}})
-            for (const double size : {1.0, 1e-20, 1e20, 3e37}) {
-                // Norms in fp64; squares of entries of these sizes leave the range of float.
-                const RowQuantizer quantizer = row_quantizer(
-                    name, static_cast<std::size_t>(d), 6, {.norm = NumberFormat::fp64, .group = 5, .seed = test_seed});
-                if (name.find("residual") != std::string::npos && size != 1.0) continue;
-                arma::fmat rows = gaussian<float>(static_cast<std::size_t>(n), static_cast<std::size_t>(d), 9) *
-                                  static_cast<float>(size);
-                if (n > 2) rows.row(1).zeros();
-                const arma::mat exact = arma::conv_to<arma::mat>::from(rows);
-                const arma::mat slow = quantizer.decode(quantizer.encode(exact).bytes, rows.n_rows);
-                const Encoded fast = quantizer.encode_float(rows);
-                const arma::mat quick = arma::conv_to<arma::mat>::from(quantizer.decode_float(fast.bytes, rows.n_rows));
-                EXPECT_EQ(fast.ledger.total(), 8 * fast.bytes.size());
-                ASSERT_TRUE(quick.is_finite()) << name << " " << n << "x" << d << " " << size;
-                if (n > 0) {
-                    EXPECT_NEAR(relative_error(quick, exact), relative_error(slow, exact), 1e-2)
-                        << name << " " << n << "x" << d << " " << size;
+            for (const double size : {1.0, 1e-20, 1e20, 3e37})
+                for (const auto kind : {RotationKind::haar, RotationKind::fht_kac}) {
+                    // Norms in fp64; squares of entries of these sizes leave the range of float.
+                    const RowQuantizer quantizer =
+                        row_quantizer(name, static_cast<std::size_t>(d), 6,
+                                      {.rotation = kind, .norm = NumberFormat::fp64, .group = 5, .seed = test_seed});
+                    if (name.find("residual") != std::string::npos && size != 1.0) continue;
+                    arma::fmat rows = gaussian<float>(static_cast<std::size_t>(n), static_cast<std::size_t>(d), 9) *
+                                      static_cast<float>(size);
+                    if (n > 2) rows.row(1).zeros();
+                    const arma::mat exact = arma::conv_to<arma::mat>::from(rows);
+                    const arma::mat slow = quantizer.decode(quantizer.encode(exact).bytes, rows.n_rows);
+                    const Encoded fast = quantizer.encode_float(rows);
+                    const arma::mat quick =
+                        arma::conv_to<arma::mat>::from(quantizer.decode_float(fast.bytes, rows.n_rows));
+                    EXPECT_EQ(fast.ledger.total(), 8 * fast.bytes.size());
+                    ASSERT_TRUE(quick.is_finite()) << name << " " << n << "x" << d << " " << size;
+                    if (n > 0) {
+                        EXPECT_NEAR(relative_error(quick, exact), relative_error(slow, exact), 1e-2)
+                            << name << " " << n << "x" << d << " " << size;
+                    }
                 }
-            }
 }
 
 TEST(RowQuantizer, WhatCannotBeStoredIsRefusedInOneLine) {
@@ -321,6 +324,19 @@ TEST(Compressor, EveryQuantizerServesBehindAnEstimatorAlsoAtRankZero) {
                 },
                 ExitCode::unusable_input);
         }
+}
+
+TEST(Compressor, WhatALowRankPartLeavesOverMayBeTooSmallTheBlockMayNot) {
+    const arma::mat low_rank = gaussian(30, 1, 8) * gaussian(20, 1, 9).t() * 0.01;
+    for (const auto& name : every_method()) {
+        const Compressor compressor(parse_method("svd:1+" + name), 20, 8,
+                                    {.factor_codebook = FactorCodebook::fp16, .seed = test_seed});
+        AnalysedBlock analysed(low_rank);
+        const arma::mat decoded = compressor.decode(compressor.encode(analysed).encoded.bytes, 30);
+        EXPECT_LT(relative_error(decoded, low_rank), 2e-3) << name;
+        AnalysedBlock tiny(low_rank * 1e-9);
+        message_of([&] { (void)compressor.encode(tiny); }, ExitCode::unusable_input);
+    }
 }
 
 }  // namespace
