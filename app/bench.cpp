@@ -4,6 +4,7 @@
 
 #include "app/command.hpp"
 #include "estimators/bench/decompose_bench.hpp"
+#include "estimators/bench/quantize_bench.hpp"
 #include "reports/text_table.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -104,6 +105,23 @@ int run_decompose(const Arguments& arguments) {
     return 0;
 }
 
+int run_quantize(const Arguments& arguments) {
+    const std::vector<Timing> timings = estimators::time_row_quantizers(arguments.number("--seconds"));
+    if (arguments.json()) {
+        print_json(document(timings));
+        return 0;
+    }
+    const double gemm = p10(timings, "gemm");
+    reports::TextTable table({"what", "median", "p10", "p10 / gemm"});
+    for (const auto& timing : timings)
+        table.add({timing.what, fmt::format("{:.1f}", timing.median), fmt::format("{:.1f}", timing.p10),
+                   fmt::format("{:.2f}", timing.p10 / gemm)});
+    print_text(table.text() +
+               "microseconds a block of 128 x 128 in float, bits packed, one thread; gemm is a product of two such "
+               "blocks.\np10 is what a quiet machine gives.\n");
+    return 0;
+}
+
 }  // namespace
 
 Command bench_decompose_command() {
@@ -119,6 +137,17 @@ Command bench_decompose_command() {
              {"--vectors", "R", "leading vectors a side", "16", false},
              {"--seconds", "S", "about how long to measure", "5", false}},
             run_decompose};
+}
+
+Command bench_quantize_command() {
+    return {"bench quantize",
+            "times row quantizers, bits packed, in units of a matrix product",
+            {"spiked bench quantize", "spiked bench quantize --seconds 20 --json"},
+            "",
+            0,
+            0,
+            {{"--seconds", "S", "about how long to measure", "5", false}},
+            run_quantize};
 }
 
 Command bench_theory_command() {

@@ -102,6 +102,7 @@ void remark(const Arguments& arguments, std::string_view text);
 [[nodiscard]] Command list_command();
 [[nodiscard]] Command bench_theory_command();
 [[nodiscard]] Command bench_decompose_command();
+[[nodiscard]] Command bench_quantize_command();
 [[nodiscard]] Command bench_trial_command();
 [[nodiscard]] Command doctor_command();
 

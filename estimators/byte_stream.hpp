@@ -14,6 +14,8 @@ public:
     void write(Item item, std::uint64_t value, unsigned bits);
     /// Many fields of one width, 1 to 8 bits: the same bytes as one by one, faster.
     void write_cells(Item item, std::span<const std::uint8_t> cells, unsigned bits);
+    /// Many fields of one width, 1 to 64 bits.
+    void write_all(Item item, std::span<const std::uint64_t> values, unsigned bits);
     /// Fills up to a whole byte; the filling is counted as padding.
     void align();
 

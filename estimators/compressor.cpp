@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "estimators/byte_stream.hpp"
+#include "estimators/row_norms.hpp"
 #include "theory/base/names.hpp"
 
 namespace spiked::estimators {
@@ -36,9 +37,20 @@ Method parse_method(std::string_view text) {
     return method;
 }
 
+namespace {
+
+/// What a low-rank part leaves over may be too small to be stored; the block itself must not.
+QuantizerOptions for_residuals(QuantizerOptions options) {
+    options.underflow = Underflow::allowed;
+    return options;
+}
+
+}  // namespace
+
 Compressor::Compressor(const Method& method, std::size_t dimension, unsigned bits, const QuantizerOptions& options)
     : spectral_(method.spectral),
-      quantizer_(row_quantizer(method.quantizer, dimension, bits, options)),
+      quantizer_(row_quantizer(method.quantizer, dimension, bits, spectral_ ? for_residuals(options) : options)),
+      norm_(options.norm),
       dimension_(dimension),
       bits_(bits),
       open_loop_(options.open_loop),
@@ -48,6 +60,8 @@ Compressor::Result Compressor::encode(AnalysedBlock& analysed) const {
     const arma::mat& block = analysed.block();
     if (!spectral_) return {quantizer_.encode(block), 0};
 
+    BitWriter unused;
+    write_numbers(unused, Item::norms, row_norms(block), norm_, "row norm");
     const LowRank signal = spectral_->factors(analysed).signal;
     BitWriter writer;
     factors_.write(writer, signal);

@@ -46,6 +46,7 @@ public:
 private:
     std::optional<SpectralMethod> spectral_;
     RowQuantizer quantizer_;
+    NumberFormat norm_;
     std::size_t dimension_;
     unsigned bits_;
     bool open_loop_;

@@ -13,22 +13,17 @@ namespace {
 #define SPIKED_INLINE inline __attribute__((always_inline))
 
 /// Entry j of so many rows; a strip has `dimension` of them, and every butterfly adds whole registers.
-constexpr std::size_t lanes = 16;
+template <class Real>
+constexpr std::size_t lanes = 128 / sizeof(Real);
 template <class Real>
 struct alignas(64) Line {
-    Real entry[lanes];
+    Real entry[lanes<Real>];
 };
 
-/// Part of a line; where registers are narrower the compiler takes two.
-template <class Real>
-struct Wide;
-template <>
-struct Wide<float> {
-    using Entries [[gnu::vector_size(32), gnu::may_alias]] = float;
-};
-template <>
-struct Wide<double> {
-    using Entries [[gnu::vector_size(32), gnu::may_alias]] = double;
+/// Part of a line, as wide as a register; where registers are narrower the compiler takes two.
+template <class Real, std::size_t bytes>
+struct Wide {
+    using Entries [[gnu::vector_size(bytes), gnu::may_alias]] = Real;
 };
 
 template <class Entries>
@@ -53,9 +48,8 @@ SPIKED_INLINE void stages(Entries* strip, std::size_t half, const Entries* end) 
         }
 }
 
-template <class Real>
+template <class Entries, class Real>
 SPIKED_INLINE void butterflies(Line<Real>* lines, std::size_t dimension) {
-    using Entries = typename Wide<Real>::Entries;
     constexpr std::size_t line = sizeof(Line<Real>) / sizeof(Entries);
     auto* const strip = reinterpret_cast<Entries*>(lines);
     const auto* const end = strip + dimension * line;
@@ -68,18 +62,23 @@ SPIKED_INLINE void butterflies(Line<Real>* lines, std::size_t dimension) {
     for (; left > 0; left -= 3, half *= 8) stages<3>(strip, half, end);
 }
 
-template <class Real>
+template <class Entries, class Real>
 SPIKED_INLINE void multiply(Line<Real>& line, Real factor) {
-    auto* const at = reinterpret_cast<typename Wide<Real>::Entries*>(&line);
+    auto* const at = reinterpret_cast<Entries*>(&line);
     for (std::size_t i = 0; i < sizeof line / sizeof *at; ++i) at[i] *= factor;
 }
 
-template <class Real>
-SPIKED_INLINE void copy_line(const Real* from, Real* to) {
-    using Entries = typename Wide<Real>::Entries;
-    for (std::size_t i = 0; i < lanes; i += sizeof(Entries) / sizeof(Real)) {
+/// A line times a factor, or as much of it as the block has rows.
+template <class Entries, class Real>
+SPIKED_INLINE void move_line(const Real* from, Real* to, Real factor, std::size_t count) {
+    if (count < lanes<Real>) {
+        for (std::size_t i = 0; i < count; ++i) to[i] = factor * from[i];
+        return;
+    }
+    for (std::size_t i = 0; i < lanes<Real>; i += sizeof(Entries) / sizeof(Real)) {
         Entries some;
         std::memcpy(&some, from + i, sizeof some);
+        some *= factor;
         std::memcpy(to + i, &some, sizeof some);
     }
 }
@@ -102,9 +101,8 @@ struct Rounds {
 };
 
 /// Entry i against entry d - floor(d / 2) + i, by 45 degrees; its own inverse.
-template <class Real>
+template <class Entries, class Real>
 SPIKED_INLINE void walk(Line<Real>* strip, std::size_t dimension) {
-    using Entries = typename Wide<Real>::Entries;
     const Real root = static_cast<Real>(std::sqrt(0.5));
     for (std::size_t i = 0; i < dimension / 2; ++i) {
         auto* const a = reinterpret_cast<Entries*>(strip + i);
@@ -117,72 +115,87 @@ SPIKED_INLINE void walk(Line<Real>* strip, std::size_t dimension) {
     }
 }
 
-/// The rows from `first` on, at most `lanes`, of a column-major block; entries of one row are `stride` apart.
-template <class Real>
-SPIKED_INLINE void transform(const Rounds& rounds, Real* first, std::size_t stride, std::size_t count,
+/// `count` rows, at most `lanes`, of a column-major block, to the same place of another one or of itself, or left in
+/// the strip when there is no `to`; entries of one row are `stride` apart.
+template <class Entries, class Real>
+SPIKED_INLINE void transform(const Rounds& rounds, const Real* from, Real* to, std::size_t stride, std::size_t count,
                              Line<Real>* strip) {
     const auto dimension = rounds.dimension;
     const std::size_t width = rounds.width();
     // Where every round mixes all entries, their scales are one.
     const double each = 1.0 / std::sqrt(static_cast<double>(width));
     const auto scale = static_cast<Real>(rounds.walks ? 1.0 : std::pow(each, rounds.count));
+    // The first signs go with the way in, the last ones of the way back with the way out.
+    const float* first_signs = rounds.signs_of(0);
     for (std::size_t j = 0; j < dimension; ++j) {
-        if (count == lanes)
-            copy_line(first + j * stride, strip[j].entry);
-        else
-            std::copy_n(first + j * stride, count, strip[j].entry);
-        if (!rounds.walks) multiply(strip[j], scale);
+        const Real factor = rounds.back ? scale : scale * static_cast<Real>(first_signs[j]);
+        move_line<Entries>(from + j * stride, strip[j].entry, factor, count);
     }
     for (unsigned round = 0; round < rounds.count; ++round) {
         const float* signs = rounds.signs_of(round);
-        if (rounds.walks && rounds.back) walk(strip, dimension);
-        if (!rounds.back)
-            for (std::size_t j = 0; j < dimension; ++j) multiply(strip[j], static_cast<Real>(signs[j]));
+        if (rounds.walks && rounds.back) walk<Entries>(strip, dimension);
+        if (!rounds.back && round > 0)
+            for (std::size_t j = 0; j < dimension; ++j) multiply<Entries>(strip[j], static_cast<Real>(signs[j]));
         Line<Real>* const mixed = strip + (rounds.walks ? rounds.offset(round) : 0);
-        butterflies(mixed, width);
+        butterflies<Entries>(mixed, width);
         if (rounds.walks)
-            for (std::size_t j = 0; j < width; ++j) multiply(mixed[j], static_cast<Real>(each));
-        if (rounds.walks && !rounds.back) walk(strip, dimension);
-        if (rounds.back)
-            for (std::size_t j = 0; j < dimension; ++j) multiply(strip[j], static_cast<Real>(signs[j]));
+            for (std::size_t j = 0; j < width; ++j) multiply<Entries>(mixed[j], static_cast<Real>(each));
+        if (rounds.walks && !rounds.back) walk<Entries>(strip, dimension);
+        if (rounds.back && round + 1 < rounds.count)
+            for (std::size_t j = 0; j < dimension; ++j) multiply<Entries>(strip[j], static_cast<Real>(signs[j]));
     }
+    if (to == nullptr) return;
+    const float* last_signs = rounds.signs_of(rounds.count - 1);
     for (std::size_t j = 0; j < dimension; ++j)
-        if (count == lanes)
-            copy_line(strip[j].entry, first + j * stride);
-        else
-            std::copy_n(strip[j].entry, count, first + j * stride);
+        move_line<Entries>(strip[j].entry, to + j * stride, rounds.back ? static_cast<Real>(last_signs[j]) : Real{1},
+                           count);
 }
 
 template <class Real>
-void plain_transform(const Rounds& rounds, Real* first, std::size_t stride, std::size_t count, Line<Real>* strip) {
-    transform(rounds, first, stride, count, strip);
+using Transform = void (*)(const Rounds&, const Real*, Real*, std::size_t, std::size_t, Line<Real>*);
+
+template <class Real>
+void plain_transform(const Rounds& rounds, const Real* from, Real* to, std::size_t stride, std::size_t count,
+                     Line<Real>* strip) {
+    transform<typename Wide<Real, 32>::Entries>(rounds, from, to, stride, count, strip);
 }
 
 #if defined(__x86_64__)
 template <class Real>
-__attribute__((target("avx2"))) void avx2_transform(const Rounds& rounds, Real* first, std::size_t stride,
-                                                    std::size_t count, Line<Real>* strip) {
-    transform(rounds, first, stride, count, strip);
+__attribute__((target("avx2"))) void avx2_transform(const Rounds& rounds, const Real* from, Real* to,
+                                                    std::size_t stride, std::size_t count, Line<Real>* strip) {
+    transform<typename Wide<Real, 32>::Entries>(rounds, from, to, stride, count, strip);
+}
+
+template <class Real>
+__attribute__((target("avx512f"))) void avx512_transform(const Rounds& rounds, const Real* from, Real* to,
+                                                         std::size_t stride, std::size_t count, Line<Real>* strip) {
+    transform<typename Wide<Real, 64>::Entries>(rounds, from, to, stride, count, strip);
 }
 #endif
 
 template <class Real>
-auto best_transform() {
+Transform<Real> best_transform() {
 #if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) return avx512_transform<Real>;
     if (__builtin_cpu_supports("avx2")) return avx2_transform<Real>;
 #endif
     return plain_transform<Real>;
 }
 
+void require_length(std::size_t length, const Rounds& rounds) {
+    if (length != rounds.dimension)
+        throw bug("rows of length {} given to a rotation of dimension {}", length, rounds.dimension);
+}
+
 template <class Real>
-void transform_rows(const Rounds& rounds, arma::Mat<Real>& rows) {
-    if (rows.n_cols != rounds.dimension)
-        throw bug("rows of length {} given to a rotation of dimension {}", rows.n_cols, rounds.dimension);
-    static const auto path = best_transform<Real>();
+void transform_rows(const Rounds& rounds, const arma::Mat<Real>& from, arma::Mat<Real>& to) {
+    require_length(from.n_cols, rounds);
+    static const Transform<Real> path = best_transform<Real>();
     std::vector<Line<Real>> strip(rounds.dimension);
-    for (arma::uword first = 0; first < rows.n_rows; first += lanes)
-        path(rounds, rows.memptr() + first, rows.n_rows, std::min<std::size_t>(lanes, rows.n_rows - first),
-             strip.data());
+    for (arma::uword first = 0; first < from.n_rows; first += lanes<Real>)
+        path(rounds, from.memptr() + first, to.memptr() + first, from.n_rows,
+             std::min<std::size_t>(lanes<Real>, from.n_rows - first), strip.data());
 }
 
 }  // namespace
@@ -196,7 +209,8 @@ HadamardRotation::HadamardRotation(const stream::Stream& stream, std::size_t dim
 }
 
 HadamardRotation HadamardRotation::kac(const stream::Stream& stream, std::size_t dimension) {
-    return {stream, dimension, 4, true};
+    // Where one transform mixes all entries, a walk would undo its last butterfly: four rounds without.
+    return {stream, dimension, 4, !std::has_single_bit(dimension)};
 }
 
 HadamardRotation::HadamardRotation(const stream::Stream& stream, std::size_t dimension, unsigned rounds, bool walks)
@@ -210,16 +224,35 @@ HadamardRotation::HadamardRotation(const stream::Stream& stream, std::size_t dim
 }
 
 void HadamardRotation::rotate(arma::mat& rows) const {
-    transform_rows<double>({signs_.data(), dimension_, rounds_, walks_, false}, rows);
+    transform_rows<double>({signs_.data(), dimension_, rounds_, walks_, false}, rows, rows);
 }
 void HadamardRotation::rotate(arma::fmat& rows) const {
-    transform_rows<float>({signs_.data(), dimension_, rounds_, walks_, false}, rows);
+    transform_rows<float>({signs_.data(), dimension_, rounds_, walks_, false}, rows, rows);
 }
 void HadamardRotation::rotate_back(arma::mat& rows) const {
-    transform_rows<double>({signs_.data(), dimension_, rounds_, walks_, true}, rows);
+    transform_rows<double>({signs_.data(), dimension_, rounds_, walks_, true}, rows, rows);
 }
 void HadamardRotation::rotate_back(arma::fmat& rows) const {
-    transform_rows<float>({signs_.data(), dimension_, rounds_, walks_, true}, rows);
+    transform_rows<float>({signs_.data(), dimension_, rounds_, walks_, true}, rows, rows);
+}
+
+void HadamardRotation::rotate_strips(const arma::fmat& rows, const TakeStrip& take) const {
+    static_assert(lanes<float> == strip_rows);
+    const Rounds rounds{signs_.data(), dimension_, rounds_, walks_, false};
+    require_length(rows.n_cols, rounds);
+    static const Transform<float> path = best_transform<float>();
+    std::vector<Line<float>> strip(dimension_);
+    for (arma::uword first = 0; first < rows.n_rows; first += strip_rows) {
+        const auto count = std::min<std::size_t>(strip_rows, rows.n_rows - first);
+        path(rounds, rows.memptr() + first, nullptr, rows.n_rows, count, strip.data());
+        take(first, count, {strip.front().entry, strip_rows * dimension_});
+    }
+}
+
+arma::fmat HadamardRotation::rotated(const arma::fmat& rows) const {
+    arma::fmat result(arma::size(rows), arma::fill::none);
+    transform_rows<float>({signs_.data(), dimension_, rounds_, walks_, false}, rows, result);
+    return result;
 }
 
 }  // namespace spiked::estimators

@@ -17,6 +17,7 @@ struct Setup {
     std::size_t group;
     GroupAxis axis;
     std::size_t residual;
+    Underflow underflow;
 
     /// Tokens kept in full.
     [[nodiscard]] std::size_t kept(std::size_t tokens) const {
@@ -59,17 +60,39 @@ Groups find_groups(const Setup& setup, const Real* entries, std::size_t tokens, 
     return groups;
 }
 
+/// A minimum or a scale may vanish beside larger entries of the block; the block must not.
+void refuse_lost_groups(const Setup& setup, const Groups& groups, const Groups& stored) {
+    double largest = 0.0;
+    double moved = 0.0;
+    for (std::size_t g = 0; g < groups.zeros.size(); ++g) {
+        const double range = setup.top() * groups.scales[g];
+        largest = std::max({largest, std::abs(groups.zeros[g]), std::abs(groups.zeros[g] + range)});
+        moved = std::max(
+            {moved, std::abs(stored.zeros[g] - groups.zeros[g]), std::abs(setup.top() * stored.scales[g] - range)});
+    }
+    // Rounding within the normal range of the coarsest format moves entries by half as much.
+    if (moved > 0x1p-7 * largest)
+        throw input_error(
+            "groups of entries up to {:.6g} are too small for {} (rounded, they move by up to {:.6g}): {}", largest,
+            name_of(setup.format), moved, advice_for(largest / setup.top()));
+}
+
 template <class Real>
 Encoded encode(const Setup& setup, const arma::Mat<Real>& rows) {
-    require_rows(rows, setup.dimension);
+    require_length(rows.n_cols, setup.dimension);
+    if (!rows.is_finite())
+        throw input_error("a row holds NaN or infinity (its group has no range): clean the data first");
     const std::size_t kept = setup.kept(rows.n_rows);
     const std::size_t tokens = rows.n_rows - kept;
     const std::size_t stride = rows.n_rows;
     const Real* entries = rows.memptr();
     BitWriter writer;
     const Groups groups = find_groups(setup, entries, tokens, stride);
-    const auto zeros = write_and_read_numbers(writer, Item::zeros, groups.zeros, setup.format, "group minimum");
-    const auto scales = write_and_read_numbers(writer, Item::scales, groups.scales, setup.format, "group scale");
+    const auto zeros =
+        write_and_read_numbers(writer, Item::zeros, groups.zeros, setup.format, "group minimum", Underflow::allowed);
+    const auto scales =
+        write_and_read_numbers(writer, Item::scales, groups.scales, setup.format, "group scale", Underflow::allowed);
+    if (setup.underflow == Underflow::refused) refuse_lost_groups(setup, groups, {zeros, scales});
     std::vector<std::uint8_t> codes(tokens * setup.dimension);
     std::size_t group = 0;
     const auto top = static_cast<Real>(setup.top());
@@ -133,7 +156,7 @@ RowQuantizer kivi(std::size_t dimension, unsigned bits, const QuantizerOptions& 
     if (options.norm == NumberFormat::log8)
         throw usage_error("log8 holds no signs (a group's minimum has one): give --norm fp16 with kivi");
     const auto setup = std::make_shared<const Setup>(
-        Setup{dimension, bits, options.norm, options.group, options.axis, options.residual});
+        Setup{dimension, bits, options.norm, options.group, options.axis, options.residual, options.underflow});
     return {
         "kivi", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode<double>(*setup, bytes, rows); },

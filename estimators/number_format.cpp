@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,13 +19,6 @@ namespace {
 
 constexpr std::array<std::string_view, 5> format_names = {"fp16", "bf16", "fp32", "fp64", "log8"};
 constexpr std::array<unsigned, 5> format_bits = {16, 16, 32, 64, 8};
-
-/// What holds this value.
-std::string_view advice(double value) {
-    const double size = std::abs(value);
-    if (!std::isfinite(value)) return "scale the data";
-    return size < 3e38 && size > 2e-38 ? "use --norm bf16 or fp32" : "use --norm fp64";
-}
 
 // log8: steps an octave, below the largest.
 constexpr double log8_octaves = 12.0;
@@ -52,6 +46,12 @@ NumberFormat number_format(std::string_view name) {
 std::string_view name_of(NumberFormat format) { return format_names[static_cast<std::size_t>(format)]; }
 unsigned bits_of(NumberFormat format) { return format_bits[static_cast<std::size_t>(format)]; }
 
+std::string_view advice_for(double value) {
+    const double size = std::abs(value);
+    if (!std::isfinite(value)) return "scale the data";
+    return size < 3e38 && size > 2e-38 ? "use --norm bf16 or fp32" : "use --norm fp64";
+}
+
 std::uint64_t encode_number(double value, NumberFormat format, std::string_view what) {
     std::uint64_t bits = 0;
     switch (format) {
@@ -72,7 +72,7 @@ std::uint64_t encode_number(double value, NumberFormat format, std::string_view 
     }
     if (!std::isfinite(decode_number(bits, format)))
         throw input_error("{} {:.6g} does not fit {} (it would be stored as infinity): {}", what, value,
-                          name_of(format), advice(value));
+                          name_of(format), advice_for(value));
     return bits;
 }
 
@@ -80,7 +80,7 @@ void refuse_underflow(double value, NumberFormat format, std::string_view what) 
     const double stored = decode_number(encode_number(value, format, what), format);
     if (std::abs(stored - value) > std::abs(value) * 0x1p-8)
         throw input_error("{} {:.6g} is too small for {} (it would be stored as {:.6g}): {}", what, value,
-                          name_of(format), stored, advice(value));
+                          name_of(format), stored, advice_for(value));
 }
 
 double decode_number(std::uint64_t bits, NumberFormat format) {
@@ -99,20 +99,41 @@ double decode_number(std::uint64_t bits, NumberFormat format) {
     return std::bit_cast<double>(bits);
 }
 
-void write_numbers(BitWriter& writer, Item item, std::span<const double> values, NumberFormat format,
-                   std::string_view what) {
-    if (values.empty()) return;
+namespace {
+
+/// The numbers as bits and, in log8, their largest.
+struct Coded {
+    std::vector<std::uint64_t> bits;
+    std::optional<std::uint64_t> largest;
+};
+
+Coded encode_numbers(std::span<const double> values, NumberFormat format, std::string_view what, Underflow underflow) {
     const double largest =
         *std::max_element(values.begin(), values.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
     const NumberFormat alone = format == NumberFormat::log8 ? NumberFormat::fp32 : format;
-    refuse_underflow(largest, alone, fmt::format("largest {}", what));
+    if (underflow == Underflow::refused) refuse_underflow(largest, alone, fmt::format("largest {}", what));
+    Coded coded;
+    coded.bits.reserve(values.size());
     if (format != NumberFormat::log8) {
-        for (const double value : values) writer.write(item, encode_number(value, format, what), bits_of(format));
-        return;
+        for (const double value : values) coded.bits.push_back(encode_number(value, format, what));
+        return coded;
     }
-    const std::uint64_t stored = encode_number(largest, alone, what);
-    writer.write(item, stored, bits_of(alone));
-    for (const double value : values) writer.write(item, log8_code(value, decode_number(stored, alone)), 8);
+    coded.largest = encode_number(largest, alone, what);
+    const double unit = decode_number(*coded.largest, alone);
+    for (const double value : values) coded.bits.push_back(unit > 0.0 ? log8_code(value, unit) : 0);
+    return coded;
+}
+
+void write_coded(BitWriter& writer, Item item, const Coded& coded, NumberFormat format) {
+    if (coded.largest) writer.write(item, *coded.largest, bits_of(NumberFormat::fp32));
+    writer.write_all(item, coded.bits, bits_of(format));
+}
+
+}  // namespace
+
+void write_numbers(BitWriter& writer, Item item, std::span<const double> values, NumberFormat format,
+                   std::string_view what, Underflow underflow) {
+    if (!values.empty()) write_coded(writer, item, encode_numbers(values, format, what, underflow), format);
 }
 
 void read_numbers(BitReader& reader, std::span<double> values, NumberFormat format) {
@@ -126,13 +147,15 @@ void read_numbers(BitReader& reader, std::span<double> values, NumberFormat form
 }
 
 std::vector<double> write_and_read_numbers(BitWriter& writer, Item item, std::span<const double> values,
-                                           NumberFormat format, std::string_view what) {
-    BitWriter copy;
-    write_numbers(copy, item, values, format, what);
-    std::vector<double> stored(values.size());
-    BitReader reader(copy.bytes());
-    read_numbers(reader, stored, format);
-    write_numbers(writer, item, values, format, what);
+                                           NumberFormat format, std::string_view what, Underflow underflow) {
+    std::vector<double> stored;
+    if (values.empty()) return stored;
+    const Coded coded = encode_numbers(values, format, what, underflow);
+    write_coded(writer, item, coded, format);
+    stored.reserve(values.size());
+    for (const std::uint64_t bits : coded.bits)
+        stored.push_back(coded.largest ? log8_value(bits, decode_number(*coded.largest, NumberFormat::fp32))
+                                       : decode_number(bits, format));
     return stored;
 }
 

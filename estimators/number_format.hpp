@@ -16,16 +16,22 @@ enum class NumberFormat { fp16, bf16, fp32, fp64, log8 };
 [[nodiscard]] NumberFormat number_format(std::string_view name);  ///< throws usage_error
 [[nodiscard]] std::string_view name_of(NumberFormat format);
 [[nodiscard]] unsigned bits_of(NumberFormat format);  ///< of each number
+/// What to do with a value that its format does not hold, for messages.
+[[nodiscard]] std::string_view advice_for(double value);
+
+/// Whether all numbers of a list may vanish: only where they are small beside others that are stored.
+enum class Underflow { refused, allowed };
 
 /// Writes numbers, entered under `item`; throws what encode_number and, for the largest of them, refuse_underflow
 /// throw. A small number beside larger ones may vanish; all of them must not.
 void write_numbers(BitWriter& writer, Item item, std::span<const double> values, NumberFormat format,
-                   std::string_view what);
+                   std::string_view what, Underflow underflow = Underflow::refused);
 /// What write_numbers wrote, as many of them.
 void read_numbers(BitReader& reader, std::span<double> values, NumberFormat format);
 /// Both at once: what will be read of it.
 [[nodiscard]] std::vector<double> write_and_read_numbers(BitWriter& writer, Item item, std::span<const double> values,
-                                                         NumberFormat format, std::string_view what);
+                                                         NumberFormat format, std::string_view what,
+                                                         Underflow underflow = Underflow::refused);
 
 /// A single number; not in log8. Nearest representable value as bits. Throws input_error when a finite value overflows;
 /// `what` names it in the message.

@@ -137,13 +137,6 @@ const Maker& maker_of(const ParsedName& parsed) {
     throw usage_error("unknown quantizer \"{}\"{}", parsed.name, suggestion(parsed.name, names));
 }
 
-template <class Real>
-void require(const arma::Mat<Real>& rows, std::size_t dimension) {
-    if (rows.n_cols != dimension)
-        throw bug("rows of length {} given to a quantizer for length {}", rows.n_cols, dimension);
-    if (!rows.is_finite()) throw input_error("a row holds NaN or infinity (it has no direction): clean the data first");
-}
-
 }  // namespace
 
 CodebookKind codebook_kind(std::string_view name) {
@@ -154,8 +147,9 @@ FactorCodebook factor_codebook(std::string_view name) {
 }
 GroupAxis group_axis(std::string_view name) { return kind_of<GroupAxis>("axis", name, {"key", "value"}); }
 
-void require_rows(const arma::mat& rows, std::size_t dimension) { require(rows, dimension); }
-void require_rows(const arma::fmat& rows, std::size_t dimension) { require(rows, dimension); }
+void require_length(std::size_t length, std::size_t dimension) {
+    if (length != dimension) throw bug("rows of length {} given to a quantizer for length {}", length, dimension);
+}
 
 const std::vector<QuantizerEntry>& row_quantizers() {
     static const std::vector<QuantizerEntry> entries = [] {

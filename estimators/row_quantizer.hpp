@@ -50,6 +50,8 @@ struct QuantizerOptions {
     GroupAxis axis = GroupAxis::value;
     std::size_t residual = 0;  ///< last tokens kept in fp16 (KIVI)
     stream::StudySeed seed;
+    /// Of norms and group scales: allowed where rows are what a larger part left over.
+    Underflow underflow = Underflow::refused;
     std::uint64_t rotation_index = 0;  ///< which rotation of the seed: one a layer, head and side
 };
 
@@ -74,8 +76,7 @@ void check_row_quantizer(std::string_view name);
 [[nodiscard]] GroupAxis group_axis(std::string_view name);            ///< throws usage_error
 [[nodiscard]] FactorCodebook factor_codebook(std::string_view name);  ///< throws usage_error
 
-/// What every row quantizer refuses: rows of another length, NaN and infinity.
-void require_rows(const arma::mat& rows, std::size_t dimension);
-void require_rows(const arma::fmat& rows, std::size_t dimension);
+/// Throws bug for rows of another length.
+void require_length(std::size_t length, std::size_t dimension);
 
 }  // namespace spiked::estimators

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "sim/stream/haar.hpp"
@@ -20,23 +21,37 @@ const arma::Mat<Real>& in_precision(const Matrix& matrix) {
 }
 
 template <class Real, class Rotation>
-arma::Mat<Real> turned(const Rotation& rotation, const arma::Mat<Real>& rows, bool back) {
+arma::Mat<Real> turned(const Rotation& rotation, const arma::Mat<Real>& rows) {
     return std::visit(
         [&](const auto& how) -> arma::Mat<Real> {
             using How = std::decay_t<decltype(how)>;
             if constexpr (std::is_same_v<How, std::monostate>) {
                 return rows;
+            } else if constexpr (std::is_same_v<How, HadamardRotation> && std::is_same_v<Real, float>) {
+                return how.rotated(rows);
             } else if constexpr (std::is_same_v<How, HadamardRotation>) {
                 arma::Mat<Real> result = rows;
-                if (back)
-                    how.rotate_back(result);
-                else
-                    how.rotate(result);
+                how.rotate(result);
                 return result;
             } else {
-                const arma::Mat<Real>& transposed = in_precision<Real>(how);
-                if (back) return rows * transposed.t();
-                return rows * transposed;
+                return rows * in_precision<Real>(how);
+            }
+        },
+        rotation);
+}
+
+template <class Real, class Rotation>
+arma::Mat<Real> turned_back(const Rotation& rotation, arma::Mat<Real> rows) {
+    return std::visit(
+        [&](const auto& how) -> arma::Mat<Real> {
+            using How = std::decay_t<decltype(how)>;
+            if constexpr (std::is_same_v<How, std::monostate>) {
+                return std::move(rows);
+            } else if constexpr (std::is_same_v<How, HadamardRotation>) {
+                how.rotate_back(rows);
+                return std::move(rows);
+            } else {
+                return rows * in_precision<Real>(how).t();
             }
         },
         rotation);
@@ -74,9 +89,9 @@ RowRotation::RowRotation(RotationKind kind, const stream::Stream& stream, std::s
     }
 }
 
-arma::mat RowRotation::rotate(const arma::mat& rows) const { return turned<double>(rotation_, rows, false); }
-arma::fmat RowRotation::rotate(const arma::fmat& rows) const { return turned<float>(rotation_, rows, false); }
-arma::mat RowRotation::rotate_back(const arma::mat& rows) const { return turned<double>(rotation_, rows, true); }
-arma::fmat RowRotation::rotate_back(const arma::fmat& rows) const { return turned<float>(rotation_, rows, true); }
+arma::mat RowRotation::rotate(const arma::mat& rows) const { return turned<double>(rotation_, rows); }
+arma::fmat RowRotation::rotate(const arma::fmat& rows) const { return turned<float>(rotation_, rows); }
+arma::mat RowRotation::rotate_back(arma::mat rows) const { return turned_back<double>(rotation_, std::move(rows)); }
+arma::fmat RowRotation::rotate_back(arma::fmat rows) const { return turned_back<float>(rotation_, std::move(rows)); }
 
 }  // namespace spiked::estimators

@@ -21,8 +21,11 @@ public:
     /// Every row x of an m x dimension block becomes R x, or R^T x. Haar: one product of matrices.
     [[nodiscard]] arma::mat rotate(const arma::mat& rows) const;
     [[nodiscard]] arma::fmat rotate(const arma::fmat& rows) const;
-    [[nodiscard]] arma::mat rotate_back(const arma::mat& rows) const;
-    [[nodiscard]] arma::fmat rotate_back(const arma::fmat& rows) const;
+    [[nodiscard]] arma::mat rotate_back(arma::mat rows) const;
+    [[nodiscard]] arma::fmat rotate_back(arma::fmat rows) const;
+
+    /// The rotation where it can hand its rows over strip by strip, else none.
+    [[nodiscard]] const HadamardRotation* hadamard() const { return std::get_if<HadamardRotation>(&rotation_); }
 
 private:
     struct Matrix {

@@ -1,7 +1,9 @@
 #pragma once
 #include <armadillo>
 #include <string_view>
+#include <vector>
 
+#include "estimators/byte_stream.hpp"
 #include "estimators/row_quantizer.hpp"
 
 namespace spiked::estimators {
@@ -21,12 +23,12 @@ public:
     SignSketch(ProjectionKind kind, const QuantizerOptions& options, std::size_t dimension, std::size_t sketch_rows);
 
     [[nodiscard]] std::size_t sketch_rows() const { return sketch_.n_cols; }
-    /// n x m of 0 and 1, for rows of an n x d block.
-    [[nodiscard]] arma::Mat<std::uint8_t> signs(const arma::mat& rows) const;
-    [[nodiscard]] arma::Mat<std::uint8_t> signs(const arma::fmat& rows) const;
-    /// n x d: factor S^T sign of each row, for |r| = 1.
-    [[nodiscard]] arma::mat directions(const arma::Mat<std::uint8_t>& signs) const;
-    [[nodiscard]] arma::fmat directions_float(const arma::Mat<std::uint8_t>& signs) const;
+    /// Signs of the sketches of all rows, sketch row after sketch row.
+    void write_signs(BitWriter& writer, const arma::mat& rows) const;
+    void write_signs(BitWriter& writer, const arma::fmat& rows) const;
+    /// Adds to every row what its signs stand for when |r| = norms[row].
+    void add_directions(BitReader& reader, const std::vector<double>& norms, arma::mat& rows) const;
+    void add_directions(BitReader& reader, const std::vector<double>& norms, arma::fmat& rows) const;
 
 private:
     arma::mat sketch_;  ///< d x m: S^T

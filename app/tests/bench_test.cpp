@@ -80,6 +80,28 @@ TEST(BenchCommand, DecomposeTimesEqualWork) {
     EXPECT_NE(text.out.find("times the gemm-floor"), std::string::npos) << text.out << text.err;
 }
 
+TEST(BenchCommand, QuantizeTimesEveryMethodBothWays) {
+    const Outcome found = spiked("bench quantize --json --seconds 0.1");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json json = found.json();
+    EXPECT_EQ(*json.find("schema")->string(), "spiked.bench/1");
+    EXPECT_EQ(*json.find("unit")->string(), "us");
+    std::map<std::string, double> p10;
+    for (const Json& row : *json.find("rows")->items()) {
+        p10[*row.find("what")->string()] = number(row, "p10");
+        EXPECT_GE(number(row, "median"), number(row, "p10"));
+    }
+    EXPECT_EQ(p10.size(), 5 * 3 * 2 + 2U);
+    for (const std::string method : {"tq-mse", "tq-mse-rht2", "tq-prod", "eden", "kivi"})
+        for (const std::string bits : {"2", "3", "4"})
+            for (const std::string way : {"encode", "decode"})
+                EXPECT_GT(p10[method + ":" + bits + ":" + way], 0.0) << method;
+    EXPECT_GT(p10["gemm"], p10["copy"]);
+    const Outcome text = spiked("bench quantize --seconds 0.1");
+    EXPECT_NE(text.out.find("p10 / gemm"), std::string::npos) << text.out << text.err;
+    EXPECT_EQ(spiked("bench quantize --seconds much").code, 2);
+}
+
 template <class Real>
 void expect_routes_decompose(estimators::Shape shape, std::size_t wanted, double accuracy) {
     arma::arma_rng::set_seed(7);

@@ -39,6 +39,37 @@ TEST_P(CellSearchReference, FindsTheCellsOfTheValueByValueSearch) {
     }
 }
 
+TEST_P(CellSearchReference, BlocksOfAnyHeightGetTheCellsAndLevelsOfTheirScaledEntries) {
+    theory::Codebook codebook = theory::lloyd_max_normal(GetParam());
+    for (auto* list : {&codebook.thresholds, &codebook.levels})
+        for (double& value : *list) value = static_cast<float>(value);
+    const CellSearch search(codebook);
+    for (const std::size_t rows : {1, 7, 8, 16, 20, 40, 128}) {
+        constexpr std::size_t columns = 5;
+        std::vector<float> block(rows * columns);
+        std::vector<float> factors(rows);
+        stream::fill_normal(stream::Stream({}, "cell search test", stream::Role::noise, rows), std::span<float>(block));
+        stream::fill_normal(stream::Stream({}, "cell search test", stream::Role::noise, 1000 + rows),
+                            std::span<float>(factors));
+        factors[rows / 2] = 0.0F;
+        std::vector<std::uint8_t> cells(block.size());
+        search.find(block, factors, cells);
+        std::vector<float> levels(block.size());
+        search.set_levels(cells, factors, levels);
+        std::vector<float> sums = block;
+        search.add_levels(cells, factors, sums);
+        for (std::size_t i = 0; i < block.size(); ++i) {
+            const float factor = factors[i % rows];
+            ASSERT_EQ(cells[i], cell_of(block[i] * factor, codebook)) << rows << " " << i;
+            const float level = static_cast<float>(codebook.levels[cells[i]]) * factor;
+            ASSERT_EQ(levels[i], level);
+            ASSERT_EQ(sums[i], block[i] + level);
+        }
+    }
+    std::vector<std::uint8_t> none;
+    search.find({}, {}, none);
+}
+
 INSTANTIATE_TEST_SUITE_P(Bits, CellSearchReference, testing::Range(1, 9));
 
 }  // namespace

@@ -76,6 +76,26 @@ TEST(HadamardIdentity, TheRotationIsOrthogonal) {
     EXPECT_LT(arma::abs(there_and_back - block).max(), 3e-6F);
 }
 
+TEST(HadamardIdentity, StripsAndBlocksAreTheSameNumbers) {
+    for (const std::size_t rows : {0, 1, 31, 32, 33, 100})
+        for (const std::size_t d : {8, 80, 128}) {
+            const HadamardRotation rotation = d == 80 ? HadamardRotation::kac(signs, d) : HadamardRotation(signs, d, 2);
+            const arma::fmat block = gaussian<float>(rows, d);
+            arma::fmat in_place = block;
+            rotation.rotate(in_place);
+            EXPECT_TRUE(arma::approx_equal(rotation.rotated(block), in_place, "absdiff", 0.0F));
+            std::size_t seen = 0;
+            rotation.rotate_strips(block, [&](std::size_t first, std::size_t count, std::span<const float> strip) {
+                EXPECT_EQ(first, seen);
+                seen += count;
+                for (std::size_t t = 0; t < count; ++t)
+                    for (std::size_t j = 0; j < d; ++j)
+                        ASSERT_EQ(strip[j * HadamardRotation::strip_rows + t], in_place(first + t, j));
+            });
+            EXPECT_EQ(seen, rows);
+        }
+}
+
 TEST(HadamardIdentity, EachAddressHasItsOwnSigns) {
     const arma::mat block = gaussian<double>(1, 128);
     arma::mat once = block;

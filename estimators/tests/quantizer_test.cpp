@@ -1,47 +1,15 @@
 #include <gtest/gtest.h>
 
-#include <boost/math/distributions/normal.hpp>
 #include <cmath>
-#include <fstream>
-#include <functional>
-#include <sstream>
 
 #include "estimators/byte_stream.hpp"
 #include "estimators/compressor.hpp"
-#include "sim/stream/normal.hpp"
-#include "theory/base/error.hpp"
-#include "theory/base/json.hpp"
-#include "theory/lloyd_max.hpp"
+#include "estimators/tests/quantizer_samples.hpp"
 
 namespace spiked::estimators {
 namespace {
 
-const stream::StudySeed seed = stream::StudySeed::parse("0x5eed");
-
-arma::mat gaussian(std::size_t rows, std::size_t columns, std::uint64_t replicate) {
-    arma::mat matrix(rows, columns);
-    stream::fill_normal(stream::Stream(seed, "quantizer test", stream::Role::noise, replicate),
-                        {matrix.memptr(), matrix.n_elem});
-    return matrix;
-}
-
-const QuantizerOptions golden_flags = {
-    .rotation = RotationKind::identity, .codebook = CodebookKind::normal, .norm = NumberFormat::fp64};
-
-double relative_error(const arma::mat& decoded, const arma::mat& block) {
-    return arma::norm(decoded - block, "fro") / arma::norm(block, "fro");
-}
-
-std::string message_of(const std::function<void()>& work, ExitCode code) {
-    try {
-        work();
-    } catch (const Error& error) {
-        EXPECT_EQ(error.code(), code) << error.what();
-        return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return "";
-}
+const stream::StudySeed& seed = test_seed;
 
 TEST(BitStream, FieldsOfAnyWidthComeBackAndEveryBitIsCounted) {
     BitWriter writer;
@@ -65,83 +33,42 @@ TEST(BitStream, FieldsOfAnyWidthComeBackAndEveryBitIsCounted) {
     EXPECT_THROW((void)reader.read(64), Error);
 }
 
-TEST(TurboQuantStability, GoldenVectorsComeOutExactly) {
-    std::ifstream file(std::string(SPIKED_SOURCE_DIR) + "/estimators/tests/data/quantizer_golden.json");
-    std::stringstream text;
-    text << file.rdbuf();
-    const Json golden = Json::parse(text.str(), "golden");
-    const arma::mat row = arma::linspace(1.0, 8.0, 8).t();
-    for (const unsigned bits : {2U, 3U}) {
-        const Json* expected = golden.find("tq_id_b" + std::to_string(bits));
-        ASSERT_NE(expected, nullptr);
-        const RowQuantizer quantizer = row_quantizer("tq-mse", 8, bits, golden_flags);
-        const Encoded encoded = quantizer.encode(row);
-        BitReader reader(encoded.bytes);
-        EXPECT_EQ(decode_number(reader.read(64), NumberFormat::fp64), *expected->find("norm")->real());
-        for (const auto& index : *expected->find("idx")->items())
-            EXPECT_EQ(reader.read(bits), static_cast<std::uint64_t>(*index.integer()));
-        const arma::mat decoded = quantizer.decode(encoded.bytes, 1);
-        for (std::size_t j = 0; j < 8; ++j)
-            EXPECT_NEAR(decoded(0, j), *(*expected->find("xhat_tq")->items())[j].real(), 1e-12);
-        EXPECT_NEAR(relative_error(decoded, row), *expected->find("relL2")->real(), 1e-12);
-    }
-}
-
-// The squared error of a row on the sphere has mean D_b(d) exactly, whatever the rotation; rows are independent, so the
-// limit follows from their own spread and the declared false-alarm rate.
-struct Distortion {
-    double deviation;
-    double limit;
-    double variance;
-};
-
-Distortion measure_distortion(std::size_t d, unsigned bits, const arma::mat& rows, const QuantizerOptions& options,
-                              double expected, double tests) {
-    const RowQuantizer quantizer = row_quantizer("tq-mse", d, bits, options);
-    const arma::mat decoded = quantizer.decode(quantizer.encode(rows).bytes, rows.n_rows);
-    const arma::vec share = arma::sum(arma::square(decoded - rows), 1) / arma::sum(arma::square(rows), 1);
-    const double z = boost::math::quantile(boost::math::complement(boost::math::normal(), 1e-6 / tests / 2.0));
-    return {arma::mean(share) - expected, z * arma::stddev(share) / std::sqrt(static_cast<double>(rows.n_rows)),
-            arma::var(share)};
-}
-
-TEST(TurboQuantLaw, DistortionIsThatOfTheSphereAtEveryWidthAndRate) {
-    constexpr double tests = 4 * 4;
-    for (const std::size_t d : {16, 32, 64, 128})
-        for (unsigned bits = 1; bits <= 4; ++bits) {
-            const double expected = theory::lloyd_max_sphere(static_cast<int>(d), static_cast<int>(bits)).distortion;
-            const auto found = measure_distortion(d, bits, gaussian(8192, d, d),
-                                                  {.norm = NumberFormat::fp64, .seed = seed}, expected, tests);
-            EXPECT_LT(std::abs(found.deviation), found.limit)
-                << "d=" << d << " b=" << bits << ", detectable share of D: " << 2 * found.limit / expected;
-        }
-}
-
-TEST(TurboQuantLaw, OneFixedRowSeesTheSameDistortionUnderManyRotations) {
-    constexpr std::size_t d = 32;
-    constexpr std::size_t rotations = 2000;
-    arma::mat row(1, d);
-    row(0, 0) = 3.0;
-    const double expected = theory::lloyd_max_sphere(d, 2).distortion;
-    arma::vec share(rotations);
-    for (std::size_t r = 0; r < rotations; ++r) {
-        const RowQuantizer quantizer =
-            row_quantizer("tq-mse", d, 2, {.norm = NumberFormat::fp64, .seed = seed, .rotation_index = r});
-        share(r) = arma::accu(arma::square(quantizer.decode(quantizer.encode(row).bytes, 1) - row)) / 9.0;
-    }
-    const double z = boost::math::quantile(boost::math::complement(boost::math::normal(), 0.5e-6));
-    EXPECT_LT(std::abs(arma::mean(share) - expected), z * arma::stddev(share) / std::sqrt(double{rotations}));
-}
-
-TEST(TurboQuantControl, WrongLawsAreSeen) {
-    // The limit law in place of the exact one, at d = 16; and no rotation on rows along an axis.
-    const auto limit_law = measure_distortion(16, 2, gaussian(8192, 16, 16), {.norm = NumberFormat::fp64, .seed = seed},
-                                              theory::lloyd_max_normal(2).distortion, 16);
-    EXPECT_GT(std::abs(limit_law.deviation), limit_law.limit);
-    const auto unrotated =
-        measure_distortion(32, 2, arma::eye(32, 32), {.rotation = RotationKind::identity, .norm = NumberFormat::fp64},
-                           theory::lloyd_max_sphere(32, 2).distortion, 16);
-    EXPECT_GT(std::abs(unrotated.deviation), unrotated.limit);
+TEST(BitStream, CellsAndListsAreTheFieldsOneByOne) {
+    for (unsigned bits = 1; bits <= 8; ++bits)
+        for (const std::size_t count : {0, 1, 7, 8, 31, 32, 33, 100, 257})
+            for (const unsigned before : {0U, 3U, 8U}) {
+                std::vector<std::uint8_t> cells(count);
+                for (std::size_t i = 0; i < count; ++i)
+                    cells[i] = static_cast<std::uint8_t>(
+                        stream::philox_4x32_10({static_cast<std::uint32_t>(i), bits, 0, 0}, {5, 6})[0] &
+                        ((1U << bits) - 1U));
+                BitWriter one_by_one;
+                BitWriter together;
+                for (BitWriter* writer : {&one_by_one, &together})
+                    if (before > 0) writer->write(Item::norms, 5, before);
+                for (const std::uint8_t cell : cells) one_by_one.write(Item::indices, cell, bits);
+                together.write_cells(Item::indices, cells, bits);
+                const std::vector<std::uint64_t> list(cells.begin(), cells.end());
+                for (const std::uint64_t value : list) one_by_one.write(Item::scales, value, 16);
+                together.write_all(Item::scales, list, 16);
+                one_by_one.align();
+                together.align();
+                ASSERT_EQ(one_by_one.bytes(), together.bytes()) << bits << " " << count << " " << before;
+                ASSERT_EQ(one_by_one.ledger().total(), together.ledger().total());
+                BitReader reader(together.bytes());
+                if (before > 0) (void)reader.read(before);
+                std::vector<std::uint8_t> read(count);
+                reader.read_cells(read, bits);
+                ASSERT_EQ(read, cells);
+                for (const std::uint64_t value : list) ASSERT_EQ(reader.read(16), value);
+                // Bytes that end inside the cells.
+                const std::size_t needed = (before + count * bits + 7) / 8;
+                if (count > 0) {
+                    BitReader cut(std::span(together.bytes()).first(needed - 1));
+                    if (before <= 8 * (needed - 1) && before > 0) (void)cut.read(before);
+                    EXPECT_THROW(cut.read_cells(read, bits), Error);
+                }
+            }
 }
 
 TEST(TurboQuant, BitsAreTheBytesAndAddUpByHand) {

@@ -1,0 +1,74 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <armadillo>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "estimators/row_quantizer.hpp"
+#include "sim/stream/normal.hpp"
+#include "theory/base/error.hpp"
+
+namespace spiked::estimators {
+
+inline const stream::StudySeed test_seed = stream::StudySeed::parse("0x5eed");
+
+/// Independent N(0, 1) entries, a stream of their own for every replicate.
+template <class Real = double>
+arma::Mat<Real> gaussian(std::size_t rows, std::size_t columns, std::uint64_t replicate) {
+    arma::Mat<Real> matrix(rows, columns);
+    stream::fill_normal(stream::Stream(test_seed, "quantizer test", stream::Role::noise, replicate),
+                        std::span<Real>(matrix.memptr(), matrix.n_elem));
+    return matrix;
+}
+
+inline double relative_error(const arma::mat& decoded, const arma::mat& block) {
+    return arma::norm(decoded - block, "fro") / arma::norm(block, "fro");
+}
+
+inline arma::mat through(const RowQuantizer& quantizer, const arma::mat& rows) {
+    return quantizer.decode(quantizer.encode(rows).bytes, rows.n_rows);
+}
+
+/// What was thrown; a failure unless it is one line with this exit code.
+inline std::string message_of(const std::function<void()>& work, ExitCode code) {
+    try {
+        work();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), code) << error.what();
+        EXPECT_EQ(std::string_view(error.what()).find('\n'), std::string_view::npos);
+        return error.what();
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return "";
+}
+
+/// Whether independent samples have this mean: Student's limit for a false alarm of 1e-6 shared by `tests` of them.
+struct MeanTest {
+    double deviation;  ///< mean - expected
+    double limit;
+    double mean;
+
+    MeanTest(const arma::vec& samples, double expected, double tests) : mean(arma::mean(samples)) {
+        const double count = static_cast<double>(samples.n_elem);
+        const boost::math::students_t law(count - 1.0);
+        limit = boost::math::quantile(boost::math::complement(law, 0.5e-6 / tests)) * arma::stddev(samples) /
+                std::sqrt(count);
+        deviation = mean - expected;
+    }
+    [[nodiscard]] bool agrees() const { return std::abs(deviation) <= limit; }
+    /// Seen with the same probability as a false alarm is avoided.
+    [[nodiscard]] double detectable() const { return 2.0 * limit; }
+};
+
+inline std::ostream& operator<<(std::ostream& out, const MeanTest& test) {
+    return out << "mean " << test.mean << ", off by " << test.deviation << ", limit " << test.limit << ", detectable "
+               << test.detectable();
+}
+
+}  // namespace spiked::estimators
