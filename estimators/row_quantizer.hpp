@@ -22,7 +22,7 @@ struct Encoded {
 
 /// A row quantizer is two functions. Rows are rows of an m x d block; decode needs their number and nothing else. The
 /// float pair does the same arithmetic in float: the same format, indices that differ only for values next to a
-/// threshold.
+/// threshold. Rows with norms above 1e36 may overflow on the way back in float.
 struct RowQuantizer {
     std::string name;  ///< as typed
     std::function<Encoded(const arma::mat& rows)> encode;

@@ -23,6 +23,8 @@ public:
     SignSketch(ProjectionKind kind, const QuantizerOptions& options, std::size_t dimension, std::size_t sketch_rows);
 
     [[nodiscard]] std::size_t sketch_rows() const { return sketch_.n_cols; }
+    /// factor S, m x d: what a sign of each row stands for when |r| = 1.
+    [[nodiscard]] arma::mat directions() const { return factor_ * sketch_.t(); }
     /// Signs of the sketches of all rows, sketch row after sketch row.
     void write_signs(BitWriter& writer, const arma::mat& rows) const;
     void write_signs(BitWriter& writer, const arma::fmat& rows) const;

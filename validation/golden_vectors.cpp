@@ -157,13 +157,7 @@ std::map<std::string, arma::mat> matrices_of(const Case& one, std::size_t dimens
         const std::string kind = parsed.option("projection").value_or("gaussian");
         const std::size_t rows = parsed.name == "qjl" ? one.bits * dimension : dimension;
         const estimators::SignSketch sketch(estimators::projection_kind(kind), one.options, dimension, rows);
-        // Turning one sign over changes what comes back by twice a row of factor S.
-        arma::Mat<std::uint8_t> signs(rows + 1, rows);
-        for (std::size_t i = 0; i < rows; ++i) signs(i, i) = 1;
-        const arma::mat back = sketch.directions(signs);
-        arma::mat found_rows = back.head_rows(rows);
-        found_rows.each_row() -= back.row(rows);
-        found[fmt::format("projection:{}:{}x{}{}", kind, rows, dimension, index)] = 0.5 * found_rows;
+        found[fmt::format("projection:{}:{}x{}{}", kind, rows, dimension, index)] = sketch.directions();
     }
     return found;
 }
