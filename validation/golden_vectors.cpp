@@ -355,7 +355,7 @@ std::optional<std::string> golden_difference(const Json& given, const std::strin
         const std::string& name = *expected[i].find("name")->string();
         const auto found = by_name.find(name);
         if (found == by_name.end()) return fmt::format("vector {} is missing", sim::in_quotes(name));
-        if (const auto differs = vector_difference(*found->second, expected[i], ours.cases[i], where)) return differs;
+        if (auto differs = vector_difference(*found->second, expected[i], ours.cases[i], where)) return differs;
         by_name.erase(found);
     }
     if (!by_name.empty())
