@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -39,15 +40,41 @@ std::size_t padded(std::size_t length) {
     return stride * sizeof(Real) % 1024 == 0 ? stride + line : stride;
 }
 
+/// A 4 x 4 part.
+template <class Real>
+void transpose_four(const Real* from, std::size_t from_stride, Real* to, std::size_t to_stride) {
+    using Four [[gnu::vector_size(4 * sizeof(Real))]] = Real;
+    Four column[4];
+    for (std::size_t j = 0; j < 4; ++j) std::memcpy(&column[j], from + j * from_stride, sizeof(Four));
+    const Four low02 = __builtin_shufflevector(column[0], column[2], 0, 4, 1, 5);
+    const Four low13 = __builtin_shufflevector(column[1], column[3], 0, 4, 1, 5);
+    const Four high02 = __builtin_shufflevector(column[0], column[2], 2, 6, 3, 7);
+    const Four high13 = __builtin_shufflevector(column[1], column[3], 2, 6, 3, 7);
+    const Four row[4] = {
+        __builtin_shufflevector(low02, low13, 0, 4, 1, 5), __builtin_shufflevector(low02, low13, 2, 6, 3, 7),
+        __builtin_shufflevector(high02, high13, 0, 4, 1, 5), __builtin_shufflevector(high02, high13, 2, 6, 3, 7)};
+    for (std::size_t i = 0; i < 4; ++i) std::memcpy(to + i * to_stride, &row[i], sizeof(Four));
+}
+
 /// `to` is columns x rows. In tiles, so that both sides stay in cache.
 template <class Real>
 void copy_transposed(const Real* block, std::size_t rows, std::size_t columns, Real* to, std::size_t stride) {
     constexpr std::size_t tile = 16;
     for (std::size_t first_column = 0; first_column < columns; first_column += tile)
-        for (std::size_t first_row = 0; first_row < rows; first_row += tile)
-            for (std::size_t i = first_row; i < std::min(rows, first_row + tile); ++i)
-                for (std::size_t j = first_column; j < std::min(columns, first_column + tile); ++j)
-                    to[i * stride + j] = block[j * rows + i];
+        for (std::size_t first_row = 0; first_row < rows; first_row += tile) {
+            const std::size_t last_column = std::min(columns, first_column + tile);
+            const std::size_t last_row = std::min(rows, first_row + tile);
+            std::size_t i = first_row;
+            for (; i + 4 <= last_row; i += 4) {
+                std::size_t j = first_column;
+                for (; j + 4 <= last_column; j += 4)
+                    transpose_four(block + j * rows + i, rows, to + i * stride + j, stride);
+                for (; j < last_column; ++j)
+                    for (std::size_t k = i; k < i + 4; ++k) to[k * stride + j] = block[j * rows + k];
+            }
+            for (; i < last_row; ++i)
+                for (std::size_t j = first_column; j < last_column; ++j) to[i * stride + j] = block[j * rows + i];
+        }
 }
 
 /// The power of two that brings the largest entry to [1, 2), or as near as it is a number.
