@@ -26,7 +26,8 @@ std::string table(const std::vector<Timing>& timings) {
     reports::TextTable table({"what", "median", "p10"});
     for (const auto& timing : timings)
         table.add({timing.what, fmt::format("{:.1f}", timing.median), fmt::format("{:.1f}", timing.p10)});
-    return table.text() + "microseconds; p10 is what a quiet machine gives: compare rows of one run, in ratios.\n";
+    return table.text() +
+           "microseconds of processor time; p10 is what a quiet machine gives: compare rows of one run, in ratios.\n";
 }
 
 int run_theory(const Arguments& arguments) {

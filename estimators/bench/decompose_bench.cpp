@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <armadillo>
-#include <chrono>
 #include <cmath>
 #include <type_traits>
 
@@ -110,14 +109,13 @@ DecompositionTimings time_decompositions(Shape shape, std::size_t wanted, double
     arma::Mat<Real> estimate;
     const auto a_block = [&](auto&& each) {
         return [&, each](std::size_t units) {
-            const auto begin = std::chrono::steady_clock::now();
+            const double begin = thread_microseconds();
             const std::size_t rounds = (units + lanes - 1) / lanes;
             for (std::size_t r = 0; r < rounds; ++r) {
                 batch.decompose(contiguous);
                 for (std::size_t b = 0; b < lanes; ++b) each(b);
             }
-            return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() /
-                   static_cast<double>(rounds * lanes);
+            return (thread_microseconds() - begin) / static_cast<double>(rounds * lanes);
         };
     };
     batch.decompose(contiguous);

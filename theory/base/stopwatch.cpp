@@ -1,7 +1,8 @@
 #include "theory/base/stopwatch.hpp"
 
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 
@@ -10,12 +11,18 @@ namespace {
 
 double microseconds(const Job& job, std::size_t repeats) {
     if (job.measure) return job.measure(repeats) * static_cast<double>(repeats);
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = thread_microseconds();
     for (std::size_t i = 0; i < repeats; ++i) job.run();
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+    return thread_microseconds() - begin;
 }
 
 }  // namespace
+
+double thread_microseconds() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) * 1e-3;
+}
 
 std::vector<Timing> time_interleaved(const std::vector<Job>& jobs, double seconds) {
     constexpr double shortest_sample = 200.0;

@@ -10,9 +10,14 @@ namespace spiked {
 struct Job {
     std::string what;
     std::function<void()> run;
-    /// Instead of `run`, for work with a clock of its own, in another process: microseconds a unit, over so many.
+    /// Instead of `run`, for work with a clock of its own (in another process, or done in batches): microseconds of
+    /// processor time a unit, over so many.
     std::function<double(std::size_t units)> measure = {};
 };
+
+/// Microseconds of processor time that this thread has had: unlike the clock on the wall they do not run while another
+/// program has the processor.
+[[nodiscard]] double thread_microseconds();
 
 /// Microseconds a unit, over many samples.
 struct Timing {
@@ -21,8 +26,9 @@ struct Timing {
     double p10 = 0.0;  ///< what a quiet machine gives: compare these in ratios
 };
 
-/// Times the jobs in turn, a sample of each a round, so that a noisy neighbour hits all alike. A sample repeats its
-/// job until it lasts at least 200 microseconds. Takes about `seconds` in all, at least 5 samples a job.
+/// Times the jobs, each of one thread, in turn, a sample of each a round, so that a noisy neighbour hits all alike. A
+/// sample repeats its job until it lasts at least 200 microseconds. Takes about `seconds` in all, at least 5 samples a
+/// job.
 [[nodiscard]] std::vector<Timing> time_interleaved(const std::vector<Job>& jobs, double seconds);
 
 /// Keeps a result from being optimised away.

@@ -1,6 +1,5 @@
 #include "validation/bench/trial_bench.hpp"
 
-#include <chrono>
 #include <cmath>
 #include <functional>
 
@@ -26,10 +25,9 @@ bool agree(const TrialOutcome& a, const TrialOutcome& b) {
 std::function<double(std::size_t)> per_trial(std::function<void()> batch) {
     return [batch = std::move(batch)](std::size_t trials) {
         const std::size_t batches = (trials + Trials::together - 1) / Trials::together;
-        const auto begin = std::chrono::steady_clock::now();
+        const double begin = thread_microseconds();
         for (std::size_t i = 0; i < batches; ++i) batch();
-        return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() /
-               static_cast<double>(batches * Trials::together);
+        return (thread_microseconds() - begin) / static_cast<double>(batches * Trials::together);
     };
 }
 
