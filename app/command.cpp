@@ -176,7 +176,7 @@ std::string overview() {
     std::string text =
         "spiked: simulate spiked random matrices, run the estimators and quantizers built on them,\n"
         "and say with an error bar which statements of the theory hold at your size.\n\nCommands\n";
-    for (const auto& command : commands()) text += fmt::format("  {:<12}{}\n", command.name, command.summary);
+    for (const auto& command : commands()) text += fmt::format("  {:<17}{}\n", command.name, command.summary);
     return text +
            "\nspiked COMMAND --help shows examples first. spiked --version [--json] says what this build is.\n"
            "Exit codes: 0 fine, 1 a check failed, 2 usage, 4 unusable input, 6 cannot write, 7 out of memory, 70 "

@@ -1,5 +1,6 @@
 #include "estimators/analysed_block.hpp"
 
+#include <limits>
 #include <map>
 
 #include "estimators/batch_decomposition.hpp"
@@ -56,8 +57,9 @@ public:
 private:
     BatchDecomposition<Real>& batch() {
         if (!batch_) {
-            batch_.emplace(shape_);
-            batch_->decompose(cores_);
+            BatchDecomposition<Real> batch(shape_);
+            batch.decompose(cores_);
+            batch_.emplace(std::move(batch));
             cores_ = {};
         }
         return *batch_;
@@ -70,11 +72,15 @@ private:
 
 void AnalysedBlock::decompose_together(std::vector<AnalysedBlock*> blocks, Precision precision) {
     std::map<std::pair<std::size_t, std::size_t>, std::vector<AnalysedBlock*>> by_shape;
+    std::vector<std::vector<AnalysedBlock*>> alone;
     for (AnalysedBlock* block : blocks) {
         const Shape shape = block->shape();
         // What is left out has nothing to decompose, is refused when it is asked, or is LAPACK's.
         if (shape.short_side() == 0 || shape.short_side() > longest_short_side || !block->block_.is_finite()) continue;
-        by_shape[{shape.rows, shape.columns}].push_back(block);
+        const bool fits = precision == Precision::float64 ||
+                          arma::abs(block->block_).max() <= static_cast<double>(std::numeric_limits<float>::max());
+        // One that does not fit is refused by itself, when it is asked.
+        (fits ? by_shape[{shape.rows, shape.columns}] : alone.emplace_back()).push_back(block);
     }
     const auto join = [](auto together, const std::vector<AnalysedBlock*>& members) {
         for (std::size_t i = 0; i < members.size(); ++i) {
@@ -82,8 +88,10 @@ void AnalysedBlock::decompose_together(std::vector<AnalysedBlock*> blocks, Preci
             members[i]->place_ = {together, i};
         }
     };
-    for (const auto& [sides, members] : by_shape) {
-        const Shape shape{sides.first, sides.second};
+    std::vector<std::vector<AnalysedBlock*>> groups = std::move(alone);
+    for (auto& [sides, members] : by_shape) groups.push_back(std::move(members));
+    for (const auto& members : groups) {
+        const Shape shape = members.front()->shape();
         if (precision == Precision::float32)
             join(std::make_shared<Decomposition::In<float>>(shape, members.size()), members);
         else

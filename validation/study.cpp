@@ -426,8 +426,8 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
             mistakes.add(
                 *table,
                 fmt::format(
-                    "check \"{}\": the claim says nothing about the cells it matches (wrong side of the threshold, or "
-                    "its codec is missing)",
+                    "check \"{}\": the claim says nothing about the cells it matches (wrong side of the threshold, "
+                    "components of one strength, or its codec is missing)",
                     check.name));
         experiment.checks.push_back(check);
     }

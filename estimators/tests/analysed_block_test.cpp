@@ -71,6 +71,19 @@ TEST(AnalysedBlock, IsDecomposedByTheBatchDecomposition) {
     expect_batch_decomposition<float>(Precision::float32);
 }
 
+TEST(AnalysedBlock, WhatDoesNotFitFloatIsRefusedByItself) {
+    std::vector<arma::mat> blocks;
+    for (std::uint64_t i = 0; i < 4; ++i) blocks.push_back(gaussian(20, 12, i));
+    blocks[1](3, 3) = 1e39;
+    auto together = AnalysedBlock::together(blocks, EmptyLines::strip, Precision::float32);
+    for (int twice = 0; twice < 2; ++twice) {
+        EXPECT_THROW((void)together[1].singular_values(), Error);
+        for (const std::size_t i : {0U, 2U, 3U})
+            EXPECT_EQ(together[i].singular_values(),
+                      AnalysedBlock(blocks[i], EmptyLines::strip, Precision::float32).singular_values());
+    }
+}
+
 TEST(AnalysedBlock, BeyondTheFastRouteItIsLapack) {
     const arma::mat block = gaussian(1030, 1026, 0);
     AnalysedBlock analysed(block);
