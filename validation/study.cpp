@@ -161,14 +161,15 @@ StopRule read_stop_rule(const toml::table& table, Mistakes& mistakes) {
     return rule;
 }
 
-std::string no_cell_message(const Check& check, const std::vector<Factor>& factors) {
-    std::vector<std::string> names;
-    for (const auto& factor : factors) names.push_back(factor.name);
-    for (const auto& condition : check.where)
-        if (std::find(names.begin(), names.end(), condition.factor) == names.end())
-            return fmt::format("check \"{}\": no cell has a factor \"{}\"{}", check.name, condition.factor,
-                               suggestion(condition.factor, names));
-    return fmt::format("check \"{}\" matches no cell: mend its \"where\"", check.name);
+/// Conditions of checks name what cells are told apart by.
+void check_conditions(const std::vector<std::pair<Check, const toml::table*>>& checks,
+                      const std::vector<std::string>& factors, Mistakes& mistakes) {
+    for (const auto& [check, table] : checks)
+        if (const toml::table* where = (*table)["where"].as_table())
+            for (const auto& [key, value] : *where)
+                if (std::find(factors.begin(), factors.end(), key.str()) == factors.end())
+                    mistakes.add(key.source(), fmt::format("where: no cell has a factor \"{}\"{}", key.str(),
+                                                           suggestion(key.str(), factors)));
 }
 
 /// Words of figures; a list of them counts word by word.
@@ -187,14 +188,12 @@ void check_words(const toml::node* node, const std::string& what, const std::vec
         check(*node);
 }
 
-void check_figures(const Experiment& experiment, const std::vector<const toml::table*>& tables,
+void check_figures(bool dumps, const std::vector<std::string>& factors, const std::vector<const toml::table*>& tables,
                    const std::vector<FigureWords>& kinds, Mistakes& mistakes) {
     if (kinds.empty()) return;
     std::vector<std::string> names;
     for (const auto& kind : kinds)
-        if (experiment.kind == "kv_dump" ? kind.of_dumps : kind.of_blocks) names.push_back(kind.kind);
-    std::vector<std::string> factors;
-    for (const auto& factor : experiment.cells.front().factors) factors.push_back(factor.name);
+        if (dumps ? kind.of_dumps : kind.of_blocks) names.push_back(kind.kind);
     std::vector<std::string> metric_names;
     for (const auto& metric : metrics()) metric_names.push_back(metric.name);
     for (const toml::table* table : tables) {
@@ -350,6 +349,17 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
             root.raw().get("check") == nullptr)
             mistakes.add(*model, "nothing is asked: add an [[estimator]], a [[codec]] or a [[check]]");
     }
+    // Known before any cell is, so that these mistakes are told with the others.
+    std::vector<std::string> factors = {"n", "d"};
+    if (kind == "kv_dump")
+        factors = {"file", "input", "model", "prompt", "layer", "side", "head", "cluster", "cluster_by"};
+    else if (kind == "matrix")
+        factors.emplace_back("file");
+    else if (sweep != nullptr)
+        for (const auto& [key, value] : *sweep)
+            if (key.str() != "mode" && key.str() != "skip") factors.emplace_back(key.str());
+    check_conditions(checks, factors, mistakes);
+    check_figures(kind == "kv_dump", factors, figure_tables, overrides.figures, mistakes);
     mistakes.throw_if_any();
 
     experiment.science = Json::object({{"spiked", 1},
@@ -388,7 +398,6 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
         });
         mistakes.throw_if_any();
     }
-    check_figures(experiment, figure_tables, overrides.figures, mistakes);
 
     for (std::size_t i = 0; i < experiment.until.size(); ++i) {
         const Metric& metric = metrics()[experiment.until[i].metric];
@@ -421,7 +430,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
                 predicted = predicted || (applies && prediction.claim == check.claim);
         }
         if (!any)
-            mistakes.add(*table, no_cell_message(check, experiment.cells.front().factors));
+            mistakes.add(*table, fmt::format("check \"{}\" matches no cell: mend its \"where\"", check.name));
         else if (!predicted)
             mistakes.add(
                 *table,

@@ -103,6 +103,17 @@ TEST(StudyMistakes, FiguresAreToldWithTheirPlaceAllAtOnce) {
     expect_part(refusal(study_with("", estimator + "[[figure]]\nkind = \"map\"\n"), words), "is not \"map\"");
 }
 
+TEST(StudyMistakes, ConditionsAndFiguresAreToldWithTheOthers) {
+    const std::string message = refusal(
+        study_with("signal = { strength = 2.0 }",
+                   "[[estimator]]\nname = \"eoptshrnk\"\n[[check]]\nclaim = \"overlap.left\"\nmargin = { abs = 0.1 "
+                   "}\nwhere = { m = 3 }\n[[figure]]\nkind = \"lin\"\n"),
+        {.figures = {{"line", {"x", "y"}, false, true}}});
+    expect_part(message, "eoptshrink");
+    expect_part(message, "x.toml:15:11: where: no cell has a factor \"m\"");
+    expect_part(message, "did you mean \"line\"");
+}
+
 TEST(StudyMistakes, AWrongNameIsNotAlsoNothing) {
     const std::string message = refusal(study_with("", "[[estimator]]\nname = \"eoptshrnk\"\n"));
     expect_part(message, "did you mean \"eoptshrink\"");
