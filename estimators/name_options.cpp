@@ -72,4 +72,10 @@ std::size_t required_whole(const ParsedName& parsed, const std::string& what, co
     return static_cast<std::size_t>(*value);
 }
 
+std::size_t position_of(std::string_view word, std::string_view what, const std::vector<std::string>& words) {
+    for (std::size_t i = 0; i < words.size(); ++i)
+        if (word == words[i]) return i;
+    throw usage_error("unknown {} \"{}\"{}", what, word, suggestion(word, words));
+}
+
 }  // namespace spiked::estimators

@@ -1,6 +1,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "theory/base/names.hpp"
@@ -28,6 +29,10 @@ public:
 private:
     ParsedName parsed_;
 };
+
+/// The position of a word among the words for `what`. Throws usage_error with the nearest.
+[[nodiscard]] std::size_t position_of(std::string_view word, std::string_view what,
+                                      const std::vector<std::string>& words);
 
 /// The whole number that must stand as the one value of a name, `svd:1`; `example` completes the error.
 [[nodiscard]] std::size_t required_whole(const ParsedName& parsed, const std::string& what, const std::string& example);

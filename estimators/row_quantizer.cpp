@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "estimators/kivi.hpp"
+#include "estimators/name_options.hpp"
 #include "estimators/sign_sketch.hpp"
 #include "estimators/turboquant.hpp"
 #include "theory/base/error.hpp"
@@ -10,13 +11,6 @@
 
 namespace spiked::estimators {
 namespace {
-
-template <class Kind>
-Kind kind_of(std::string_view what, std::string_view name, const std::vector<std::string>& names) {
-    for (std::size_t i = 0; i < names.size(); ++i)
-        if (name == names[i]) return static_cast<Kind>(i);
-    throw usage_error("unknown {} \"{}\"{}", what, name, suggestion(name, names));
-}
 
 std::size_t whole_number(const ParsedName& parsed, const std::string& key, std::size_t least) {
     const auto number = to_integer(*parsed.option(key));
@@ -140,12 +134,14 @@ const Maker& maker_of(const ParsedName& parsed) {
 }  // namespace
 
 CodebookKind codebook_kind(std::string_view name) {
-    return kind_of<CodebookKind>("codebook", name, {"sphere", "normal"});
+    return static_cast<CodebookKind>(position_of(name, "codebook", {"sphere", "normal"}));
 }
 FactorCodebook factor_codebook(std::string_view name) {
-    return kind_of<FactorCodebook>("factor codebook", name, {"normal", "lloyd", "fp16"});
+    return static_cast<FactorCodebook>(position_of(name, "factor codebook", {"normal", "lloyd", "fp16"}));
 }
-GroupAxis group_axis(std::string_view name) { return kind_of<GroupAxis>("axis", name, {"key", "value"}); }
+GroupAxis group_axis(std::string_view name) {
+    return static_cast<GroupAxis>(position_of(name, "axis", {"key", "value"}));
+}
 
 void require_length(std::size_t length, std::size_t dimension) {
     if (length != dimension) throw bug("rows of length {} given to a quantizer for length {}", length, dimension);

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "estimators/name_options.hpp"
 #include "sim/stream/haar.hpp"
 #include "theory/base/error.hpp"
-#include "theory/base/names.hpp"
 
 namespace spiked::estimators {
 namespace {
@@ -60,10 +60,7 @@ arma::Mat<Real> turned_back(const Rotation& rotation, arma::Mat<Real> rows) {
 }  // namespace
 
 RotationKind rotation_kind(std::string_view name) {
-    const std::vector<std::string> names = {"haar", "rht1", "rht2", "fht-kac", "identity"};
-    for (std::size_t i = 0; i < names.size(); ++i)
-        if (name == names[i]) return static_cast<RotationKind>(i);
-    throw usage_error("unknown rotation \"{}\"{}", name, suggestion(name, names));
+    return static_cast<RotationKind>(position_of(name, "rotation", {"haar", "rht1", "rht2", "fht-kac", "identity"}));
 }
 
 RowRotation::RowRotation(RotationKind kind, const stream::Stream& stream, std::size_t dimension) {

@@ -9,11 +9,11 @@
 #include <numbers>
 
 #include "estimators/byte_stream.hpp"
+#include "estimators/name_options.hpp"
 #include "estimators/row_norms.hpp"
 #include "sim/stream/haar.hpp"
 #include "sim/stream/normal.hpp"
 #include "theory/base/error.hpp"
-#include "theory/base/names.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -136,10 +136,7 @@ arma::Mat<Real> decode(const Setup& setup, std::span<const std::uint8_t> bytes, 
 }  // namespace
 
 ProjectionKind projection_kind(std::string_view name) {
-    const std::vector<std::string> names = {"gaussian", "orthogonal"};
-    for (std::size_t i = 0; i < names.size(); ++i)
-        if (name == names[i]) return static_cast<ProjectionKind>(i);
-    throw usage_error("unknown projection \"{}\"{}", name, suggestion(name, names));
+    return static_cast<ProjectionKind>(position_of(name, "projection", {"gaussian", "orthogonal"}));
 }
 
 SignSketch::SignSketch(ProjectionKind kind, const QuantizerOptions& options, std::size_t dimension,

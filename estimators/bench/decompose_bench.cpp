@@ -107,23 +107,16 @@ DecompositionTimings time_decompositions(Shape shape, std::size_t wanted, double
     arma::Mat<Real> left;
     arma::Mat<Real> right;
     arma::Mat<Real> estimate;
-    const auto a_block = [&](auto&& each) {
-        return [&, each](std::size_t units) {
-            const double begin = thread_microseconds();
-            const std::size_t rounds = (units + lanes - 1) / lanes;
-            for (std::size_t r = 0; r < rounds; ++r) {
-                batch.decompose(contiguous);
-                for (std::size_t b = 0; b < lanes; ++b) each(b);
-            }
-            return (thread_microseconds() - begin) / static_cast<double>(rounds * lanes);
-        };
+    const auto a_block = [&](const char* what, auto&& each) {
+        jobs.push_back(batch_job(what, lanes, [&, each] {
+            batch.decompose(contiguous);
+            for (std::size_t b = 0; b < lanes; ++b) each(b);
+        }));
     };
     batch.decompose(contiguous);
     check("spiked", doubles(batch.singular_values(0)));
-    jobs.push_back({"spiked", {}, a_block([&](std::size_t b) { batch.leading_vectors(b, wanted, &left, &right); })});
-    jobs.push_back({"estimate", {}, a_block([&](std::size_t b) {
-                        estimate_signal(batch, b, blocks[b], shape, right, estimate);
-                    })});
+    a_block("spiked", [&](std::size_t b) { batch.leading_vectors(b, wanted, &left, &right); });
+    a_block("estimate", [&](std::size_t b) { estimate_signal(batch, b, blocks[b], shape, right, estimate); });
 
     arma::Mat<Real> u;
     arma::Mat<Real> v;

@@ -24,6 +24,15 @@ double thread_microseconds() {
     return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) * 1e-3;
 }
 
+Job batch_job(std::string what, std::size_t units_a_batch, std::function<void()> run_batch) {
+    return {std::move(what), {}, [units_a_batch, run = std::move(run_batch)](std::size_t units) {
+                const std::size_t batches = (units + units_a_batch - 1) / units_a_batch;
+                const double begin = thread_microseconds();
+                for (std::size_t i = 0; i < batches; ++i) run();
+                return (thread_microseconds() - begin) / static_cast<double>(batches * units_a_batch);
+            }};
+}
+
 std::vector<Timing> time_interleaved(const std::vector<Job>& jobs, double seconds) {
     constexpr double shortest_sample = 200.0;
     std::vector<std::size_t> repeats;

@@ -26,6 +26,9 @@ struct Timing {
     double p10 = 0.0;  ///< what a quiet machine gives: compare these in ratios
 };
 
+/// A job whose work comes in batches of so many units.
+[[nodiscard]] Job batch_job(std::string what, std::size_t units_a_batch, std::function<void()> run_batch);
+
 /// Times the jobs, each of one thread, in turn, a sample of each a round, so that a noisy neighbour hits all alike. A
 /// sample repeats its job until it lasts at least 200 microseconds. Takes about `seconds` in all, at least 5 samples a
 /// job.

@@ -21,16 +21,6 @@ bool agree(const TrialOutcome& a, const TrialOutcome& b) {
     return close(a.mean_squared_error, b.mean_squared_error);
 }
 
-/// Microseconds a trial of work that does a batch of them.
-std::function<double(std::size_t)> per_trial(std::function<void()> batch) {
-    return [batch = std::move(batch)](std::size_t trials) {
-        const std::size_t batches = (trials + Trials::together - 1) / Trials::together;
-        const double begin = thread_microseconds();
-        for (std::size_t i = 0; i < batches; ++i) batch();
-        return (thread_microseconds() - begin) / static_cast<double>(batches * Trials::together);
-    };
-}
-
 }  // namespace
 
 TrialTimings time_trials(double seconds) {
@@ -64,8 +54,8 @@ TrialTimings time_trials(double seconds) {
     Trials other_staged(setup, sim::Colouring::eigenbasis);
     static_cast<void>(staged.run(0));
     static_cast<void>(other_staged.run(0));
-    const auto whole = [&replicate](Trials& trials) {
-        return per_trial([&] {
+    const auto whole = [&replicate](const char* what, Trials& trials) {
+        return batch_job(what, Trials::together, [&] {
             use_result(trials.run(replicate).front().mean_squared_error);
             replicate += Trials::together;
         });
@@ -73,7 +63,7 @@ TrialTimings time_trials(double seconds) {
     const auto in_numpy = [&numpy](const char* decomposition) {
         return [&numpy, decomposition](std::size_t trials) { return numpy.microseconds(decomposition, trials); };
     };
-    const auto decompose = per_trial([&staged] {
+    const auto decompose = batch_job("stage:decompose", Trials::together, [&staged] {
         staged.find_values();
         for (std::size_t at = 0; at < Trials::together; ++at) {
             staged.estimate(at);
@@ -81,13 +71,13 @@ TrialTimings time_trials(double seconds) {
         }
     });
     const std::size_t last = Trials::together - 1;
-    result.rows = time_interleaved({{"spiked", {}, whole(dense)},
-                                    {"spiked-eigenbasis-hadamard", {}, whole(eigenbasis)},
+    result.rows = time_interleaved({whole("spiked", dense),
+                                    whole("spiked-eigenbasis-hadamard", eigenbasis),
                                     {"numpy", {}, in_numpy("svd")},
                                     {"numpy-eigh", {}, in_numpy("eigh")},
                                     {"stage:normals", [&] { staged.draw(last, 0); }},
                                     {"stage:colour", [&] { staged.colour(last); }},
-                                    {"stage:decompose", {}, decompose},
+                                    decompose,
                                     {"stage:shrink", [&] { staged.estimate(last); }},
                                     {"stage:subtract", [&] { staged.subtract(last); }},
                                     {"stage:rotate", [&] { staged.rotate(); }},
