@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <cstdlib>
 #include <string_view>
 #include <vector>
 
 #include "estimators/aligned_array.hpp"
 #include "estimators/bidiagonal_svd.hpp"
 #include "estimators/decomposition_kernels.hpp"
+#include "estimators/transposition.hpp"
 #include "theory/base/error.hpp"
 
 namespace spiked::estimators {
@@ -40,48 +41,13 @@ std::size_t padded(std::size_t length) {
     return stride * sizeof(Real) % 1024 == 0 ? stride + line : stride;
 }
 
-/// A 4 x 4 part.
-template <class Real>
-void transpose_four(const Real* from, std::size_t from_stride, Real* to, std::size_t to_stride) {
-    using Four [[gnu::vector_size(4 * sizeof(Real))]] = Real;
-    Four column[4];
-    for (std::size_t j = 0; j < 4; ++j) std::memcpy(&column[j], from + j * from_stride, sizeof(Four));
-    const Four low02 = __builtin_shufflevector(column[0], column[2], 0, 4, 1, 5);
-    const Four low13 = __builtin_shufflevector(column[1], column[3], 0, 4, 1, 5);
-    const Four high02 = __builtin_shufflevector(column[0], column[2], 2, 6, 3, 7);
-    const Four high13 = __builtin_shufflevector(column[1], column[3], 2, 6, 3, 7);
-    const Four row[4] = {
-        __builtin_shufflevector(low02, low13, 0, 4, 1, 5), __builtin_shufflevector(low02, low13, 2, 6, 3, 7),
-        __builtin_shufflevector(high02, high13, 0, 4, 1, 5), __builtin_shufflevector(high02, high13, 2, 6, 3, 7)};
-    for (std::size_t i = 0; i < 4; ++i) std::memcpy(to + i * to_stride, &row[i], sizeof(Four));
-}
-
-/// `to` is columns x rows. In tiles, so that both sides stay in cache.
-template <class Real>
-void copy_transposed(const Real* block, std::size_t rows, std::size_t columns, Real* to, std::size_t stride) {
-    constexpr std::size_t tile = 16;
-    for (std::size_t first_column = 0; first_column < columns; first_column += tile)
-        for (std::size_t first_row = 0; first_row < rows; first_row += tile) {
-            const std::size_t last_column = std::min(columns, first_column + tile);
-            const std::size_t last_row = std::min(rows, first_row + tile);
-            std::size_t i = first_row;
-            for (; i + 4 <= last_row; i += 4) {
-                std::size_t j = first_column;
-                for (; j + 4 <= last_column; j += 4)
-                    transpose_four(block + j * rows + i, rows, to + i * stride + j, stride);
-                for (; j < last_column; ++j)
-                    for (std::size_t k = i; k < i + 4; ++k) to[k * stride + j] = block[j * rows + k];
-            }
-            for (; i < last_row; ++i)
-                for (std::size_t j = first_column; j < last_column; ++j) to[i * stride + j] = block[j * rows + i];
-        }
-}
-
-/// The power of two that brings the largest entry to [1, 2), or as near as it is a number.
+/// The power of two that brings the largest entry to [1, 2), or as near as it is a number. None where it is near 1.
 template <class Real>
 int exponent_of(double largest) {
     constexpr int most = sizeof(Real) == 8 ? 1020 : 124;
-    return largest == 0.0 ? 0 : std::clamp(-std::ilogb(largest), -most, most);
+    constexpr int harmless = 8;
+    const int exponent = largest == 0.0 ? 0 : std::clamp(-std::ilogb(largest), -most, most);
+    return std::abs(exponent) <= harmless ? 0 : exponent;
 }
 
 }  // namespace
@@ -122,9 +88,11 @@ public:
             // In float the reduction itself leaves an error of 1e-7 of the largest value.
             bidiagonal_.values(some, sizeof(Real) == 8, scaled_values_.data() + first * short_side_);
         }
-        for (std::size_t block = 0; block < count; ++block)
+        for (std::size_t block = 0; block < count; ++block) {
+            const double unit = std::ldexp(1.0, -exponents_[block]);
             for (std::size_t i = block * short_side_; i < (block + 1) * short_side_; ++i)
-                values_[i] = std::ldexp(scaled_values_[i], -exponents_[block]);
+                values_[i] = scaled_values_[i] * unit;
+        }
         count_ = count;
     }
 
@@ -172,7 +140,7 @@ private:
     void reduce(const Real* block_entries, std::size_t block) {
         Real* const entries = entries_.data();
         const bool wide = shape_.rows < shape_.columns;
-        if (wide) copy_transposed(block_entries, shape_.rows, shape_.columns, entries, stride_);
+        if (wide) copy_transposed(block_entries, shape_.rows, shape_.rows, shape_.columns, entries, stride_);
         const double largest = path_.kernels->scale(wide ? entries : block_entries, wide ? stride_ : long_side_,
                                                     long_side_, short_side_, Real(1), entries, stride_);
         if (!std::isfinite(largest))
@@ -202,16 +170,11 @@ private:
         Real* const lane = vectors_.data();
         for (std::size_t first = 0; first < wanted; first += lanes) {
             const std::size_t some = std::min(lanes, wanted - first);
-            const double* const from = vectors + first * bidiagonal_.stride();
-            std::fill_n(lane, length * lanes, Real(0));
-            for (std::size_t i = 0; i < short_side_; ++i)
-                for (std::size_t j = 0; j < some; ++j)
-                    lane[i * lanes + j] = static_cast<Real>(from[j * bidiagonal_.stride() + i]);
+            if (some < lanes || length > short_side_) std::fill_n(lane, length * lanes, Real(0));
+            copy_transposed(vectors + first * bidiagonal_.stride(), bidiagonal_.stride(), short_side_, some, lane,
+                            lanes);
             path_.kernels->apply_reflectors(reflectors, scales, count, length, lane, some);
-            for (std::size_t j = 0; j < some; ++j) {
-                Real* const column = to.colptr(first + j);
-                for (std::size_t i = 0; i < length; ++i) column[i] = lane[i * lanes + j];
-            }
+            copy_transposed(lane, lanes, some, length, to.colptr(first), length);
         }
     }
 

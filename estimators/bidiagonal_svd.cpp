@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "estimators/transposition.hpp"
 #include "theory/base/error.hpp"
 
 // Fortran passes the length of a character argument after all others.
@@ -21,7 +22,8 @@ constexpr double epsilon = 0x1p-53;
 constexpr double too_small_for_squares = 1e-3;
 
 /// Vectors of values closer than this share of the largest one are made orthogonal; the others are by themselves.
-constexpr double close = 1e-2;
+template <class Real>
+constexpr double close = sizeof(Real) == 8 ? 1e-2 : 1e-3;
 
 /// The eigenvectors of plus and minus a value are told apart down to here.
 constexpr double smallest_for_twisted = 1e-9;
@@ -168,7 +170,7 @@ bool BidiagonalSvd<Real>::twisted(const Bidiagonal& matrix, std::span<const doub
     }
     std::size_t first_close = 0;
     for (std::size_t i = 1; i < wanted; ++i) {
-        while (values[first_close] - values[i] > close * values[0]) ++first_close;
+        while (values[first_close] - values[i] > close<Real> * values[0]) ++first_close;
         if (first_close == i) continue;
         for (AlignedArray<double>* side : {&right_, &left_})
             if (kernels_.orthogonalise(side->data() + first_close * stride_, stride_, stride_, i + 1 - first_close) <
@@ -200,22 +202,21 @@ bool BidiagonalSvd<Real>::twisted_group(std::span<const double> values, double l
         }
         if (!again || round == 3) break;
     }
-    double right_scale[lanes];
-    double left_scale[lanes];
-    for (std::size_t lane = 0; lane < values.size(); ++lane) {
+    alignas(64) double scales[2][lanes];
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
         // They are equal unless the vectors of plus and minus the value are mixed.
         if (!(std::abs(right_square[lane] - left_square[lane]) < 1e-3 * right_square[lane])) return false;
-        right_scale[lane] = 1.0 / std::sqrt(right_square[lane]);
-        left_scale[lane] = 1.0 / std::sqrt(left_square[lane]);
+        scales[0][lane] = 1.0 / std::sqrt(right_square[lane]);
+        scales[1][lane] = 1.0 / std::sqrt(left_square[lane]);
     }
-    constexpr std::size_t strip = 8;  // rows whose lines stay in cache while lanes take turns
-    for (std::size_t first = 0; first < size_; first += strip)
-        for (std::size_t lane = 0; lane < values.size(); ++lane)
-            for (std::size_t i = first; i < std::min(size_, first + strip); ++i) {
-                const double* const entries = vector_work_.data() + 2 * i * lanes + lane;
-                right[lane * stride_ + i] = flushed(right_scale[lane] * entries[0]);
-                left[lane * stride_ + i] = flushed(left_scale[lane] * entries[lanes]);
-            }
+    for (std::size_t side = 0; side < 2; ++side) {
+        const double* const entries = vector_work_.data() + side * lanes;
+        double* const to = side == 0 ? right : left;
+        copy_transposed(entries, 2 * lanes, lanes, size_, to, stride_);
+        for (std::size_t lane = 0; lane < lanes; ++lane)
+            for (double* entry = to + lane * stride_; entry < to + lane * stride_ + size_; ++entry)
+                *entry = flushed(scales[side][lane] * *entry);
+    }
     return true;
 }
 
