@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "estimators/aligned_array.hpp"
 #include "estimators/bidiagonal_svd.hpp"
 #include "estimators/decomposition_kernels.hpp"
+#include "estimators/gram_reduction.hpp"
 #include "estimators/transposition.hpp"
 #include "theory/base/error.hpp"
 
@@ -70,6 +73,8 @@ public:
         if (short_side_ == 0)
             throw input_error("a {} x {} block has no singular values (a side is zero): leave it out", shape.rows,
                               shape.columns);
+        if (std::is_same_v<Real, double> && GramReduction::serves(long_side_, short_side_))
+            gram_.emplace(path_.kernels->tridiagonalise, long_side_, short_side_);
         reserve(lanes);
     }
 
@@ -88,6 +93,13 @@ public:
             // In float the reduction itself leaves an error of 1e-7 of the largest value.
             bidiagonal_.values(some, sizeof(Real) == 8, scaled_values_.data() + first * short_side_);
         }
+        for (std::size_t block = 0; gram_ && block < count; ++block) {
+            double* const values = scaled_values_.data() + block * short_side_;
+            if (!by_gram_[block] || values[short_side_ - 1] > GramReduction::smallest_value * values[0]) continue;
+            by_gram_[block] = false;
+            bidiagonalise_again(block, block);
+            bidiagonal_.values(std::vector<Bidiagonal>{bidiagonal(block)}, true, values);
+        }
         for (std::size_t block = 0; block < count; ++block) {
             const double unit = std::ldexp(1.0, -exponents_[block]);
             for (std::size_t i = block * short_side_; i < (block + 1) * short_side_; ++i)
@@ -103,13 +115,27 @@ public:
         if (right != nullptr) right->set_size(shape_.columns, wanted);
         if (wanted == 0 || (left == nullptr && right == nullptr)) return;
         if (shape_.rows < shape_.columns) std::swap(left, right);
-        bidiagonal_.vectors(bidiagonal(block), {scaled_values_.data() + block * short_side_, short_side_}, wanted);
-        if (left != nullptr)
-            transform_back(bidiagonal_.left(), wanted, left_.data() + block * left_size_,
-                           left_scale_.data() + block * short_side_, short_side_, long_side_, *left);
+        const std::span<const double> values(scaled_values_.data() + block * short_side_, short_side_);
+        const bool by_gram =
+            gram_ && by_gram_[block] && values[wanted - 1] > GramReduction::smallest_for_vectors * values[0];
+        // With the Gram matrix, left reflectors are there for one block at a time, in the place behind the others.
+        const std::size_t place = gram_ && !by_gram ? room_ : block;
+        if (place != block) bidiagonalise_again(block, place);
+        bidiagonal_.vectors(bidiagonal(place), values, wanted);
+        arma::Mat<Real> scores;
+        if (by_gram && right == nullptr) {
+            scores.set_size(short_side_, wanted);
+            right = &scores;
+        }
         if (right != nullptr)
-            transform_back(bidiagonal_.right(), wanted, right_.data() + block * right_size_,
-                           right_scale_.data() + block * short_side_, short_side_ - 1, short_side_, *right);
+            transform_back(bidiagonal_.right(), wanted, right_.data() + place * right_size_,
+                           right_scale_.data() + place * short_side_, short_side_ - 1, short_side_, *right);
+        if (left == nullptr) return;
+        if constexpr (std::is_same_v<Real, double>)
+            if (by_gram)
+                return gram_->left_vectors(kept_.data() + block * stride_ * short_side_, stride_, *right, *left);
+        transform_back(bidiagonal_.left(), wanted, left_.data() + (gram_ ? 0 : block) * left_size_,
+                       left_scale_.data() + place * short_side_, short_side_, long_side_, *left);
     }
 
     void check(std::size_t block) const {
@@ -125,12 +151,15 @@ public:
 private:
     void reserve(std::size_t count) {
         if (count <= room_) return;
-        left_ = AlignedArray<Real>(count * left_size_);
-        right_ = AlignedArray<Real>(count * right_size_);
-        left_scale_ = AlignedArray<Real>(count * short_side_);
-        right_scale_ = AlignedArray<Real>(count * short_side_);
-        diagonal_.resize(count * short_side_);
-        off_diagonal_.resize(count * short_side_);
+        const std::size_t places = count + (gram_ ? 1 : 0);
+        left_ = AlignedArray<Real>((gram_ ? 1 : count) * left_size_);
+        right_ = AlignedArray<Real>(places * right_size_);
+        left_scale_ = AlignedArray<Real>(places * short_side_);
+        right_scale_ = AlignedArray<Real>(places * short_side_);
+        diagonal_.resize(places * short_side_);
+        off_diagonal_.resize(places * short_side_);
+        if (gram_) kept_ = AlignedArray<Real>(count * stride_ * short_side_);
+        by_gram_.assign(count, false);
         scaled_values_.resize(count * short_side_);
         values_.resize(count * short_side_);
         exponents_.resize(count);
@@ -138,7 +167,7 @@ private:
     }
 
     void reduce(const Real* block_entries, std::size_t block) {
-        Real* const entries = entries_.data();
+        Real* const entries = gram_ ? kept_.data() + block * stride_ * short_side_ : entries_.data();
         const bool wide = shape_.rows < shape_.columns;
         if (wide) copy_transposed(block_entries, shape_.rows, shape_.rows, shape_.columns, entries, stride_);
         const double largest = path_.kernels->scale(wide ? entries : block_entries, wide ? stride_ : long_side_,
@@ -150,11 +179,27 @@ private:
         if (exponents_[block] != 0)
             path_.kernels->scale(entries, stride_, long_side_, short_side_,
                                  static_cast<Real>(std::ldexp(1.0, exponents_[block])), entries, stride_);
-        path_.kernels->bidiagonalise({long_side_, short_side_, entries, stride_, left_.data() + block * left_size_,
-                                      right_.data() + block * right_size_, left_scale_.data() + block * short_side_,
-                                      right_scale_.data() + block * short_side_, diagonal_.data() + block * short_side_,
-                                      off_diagonal_.data() + block * short_side_, row_work_.data(),
-                                      column_work_.data()});
+        if (!gram_) return bidiagonalise(block);
+        if constexpr (std::is_same_v<Real, double>)
+            by_gram_[block] = gram_->reduce(
+                entries, stride_, right_.data() + block * right_size_, right_scale_.data() + block * short_side_,
+                diagonal_.data() + block * short_side_, off_diagonal_.data() + block * short_side_);
+        if (!by_gram_[block]) bidiagonalise_again(block, block);
+    }
+
+    /// Of `entries_`.
+    void bidiagonalise(std::size_t place) {
+        path_.kernels->bidiagonalise(
+            {long_side_, short_side_, entries_.data(), stride_, left_.data() + (gram_ ? 0 : place) * left_size_,
+             right_.data() + place * right_size_, left_scale_.data() + place * short_side_,
+             right_scale_.data() + place * short_side_, diagonal_.data() + place * short_side_,
+             off_diagonal_.data() + place * short_side_, row_work_.data(), column_work_.data()});
+    }
+    /// Of a block whose Gram matrix does not serve.
+    void bidiagonalise_again(std::size_t block, std::size_t place) {
+        const std::size_t size = stride_ * short_side_;
+        std::copy_n(kept_.data() + block * size, size, entries_.data());
+        bidiagonalise(place);
     }
 
     [[nodiscard]] Bidiagonal bidiagonal(std::size_t block) const {
@@ -188,6 +233,9 @@ private:
     AlignedArray<Real> left_, right_;  ///< reflectors, block after block
     AlignedArray<Real> left_scale_, right_scale_;
     AlignedArray<Real> entries_;  ///< of the block that is being reduced
+    std::optional<GramReduction> gram_;
+    AlignedArray<Real> kept_;  ///< scaled blocks, for their Gram matrices and left vectors
+    std::vector<bool> by_gram_;
     AlignedArray<Real> row_work_, column_work_, vectors_;
     std::vector<double> diagonal_, off_diagonal_;
     std::vector<int> exponents_;

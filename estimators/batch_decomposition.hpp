@@ -16,7 +16,9 @@ enum class Instructions { best, avx512, avx2, generic };
 /// column (bidiagonalisation.hpp); the singular values of 16 blocks are found together in double by root-free QL on
 /// B B^T, and in double those too small for that by bisection (bidiagonal_values.hpp); vectors of B by twisted
 /// factorisations of its Golub-Kahan matrix, those of close values made orthogonal, and multiplied by the reflectors
-/// (twisted_vectors.hpp, reflectors.hpp). Where more than a quarter of the vectors is wanted (and more than 32), or
+/// (twisted_vectors.hpp, reflectors.hpp). Double blocks whose long side is 1.5 times the short one or more come to
+/// bidiagonal form by their Gram matrix (gram_reduction.hpp) unless values below 1e-3 s1, or vectors of values below
+/// 0.05 s1, would suffer. Where more than a quarter of the vectors is wanted (and more than 32), or
 /// values are so close or so small that these vectors fail their checks, LAPACK (bdsdc) finds the vectors of B.
 ///
 /// With s1 the largest value, p the short side and q the long one, for any spectrum, clusters and rank deficiency

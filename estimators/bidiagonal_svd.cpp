@@ -145,11 +145,9 @@ void BidiagonalSvd<Real>::bisect(const Bidiagonal& matrix, double upper, std::sp
 template <class Real>
 void BidiagonalSvd<Real>::vectors(const Bidiagonal& matrix, std::span<const double> values, std::size_t wanted) {
     if (wanted == 0) return;
-    // A group of lanes is written whole.
-    const std::size_t columns = (wanted + kernels::vector_lanes - 1) / kernels::vector_lanes * kernels::vector_lanes;
-    if (right_.size() < columns * stride_) {
-        right_ = AlignedArray<double>(columns * stride_);
-        left_ = AlignedArray<double>(columns * stride_);
+    if (right_.size() < wanted * stride_) {
+        right_ = AlignedArray<double>(wanted * stride_);
+        left_ = AlignedArray<double>(wanted * stride_);
     }
     if (wanted > most_for_twisted(size_) || !(values[wanted - 1] > smallest_for_twisted * values[0]) ||
         !twisted(matrix, values, wanted))
@@ -190,9 +188,9 @@ bool BidiagonalSvd<Real>::twisted_group(std::span<const double> values, double l
     for (std::size_t lane = 0; lane < lanes; ++lane) eigenvalues[lane] = values[std::min(lane, values.size() - 1)];
     const kernels::GolubKahan matrix{2 * size_, links_.data(), vector_work_.data()};
     for (int round = 0;; ++round) {
-        kernels_.twisted_vectors(matrix, eigenvalues, right_square, left_square, miss);
+        kernels_.twisted_vectors(matrix, eigenvalues, values.size(), right_square, left_square, miss);
         bool again = false;
-        for (std::size_t lane = 0; lane < lanes; ++lane) {
+        for (std::size_t lane = 0; lane < values.size(); ++lane) {
             const double square = right_square[lane] + left_square[lane];
             const double residual = std::abs(miss[lane]) / std::sqrt(square);
             if (!(residual < 1e-13 * largest) && round == 3) return false;
@@ -203,7 +201,7 @@ bool BidiagonalSvd<Real>::twisted_group(std::span<const double> values, double l
         if (!again || round == 3) break;
     }
     alignas(64) double scales[2][lanes];
-    for (std::size_t lane = 0; lane < lanes; ++lane) {
+    for (std::size_t lane = 0; lane < values.size(); ++lane) {
         // They are equal unless the vectors of plus and minus the value are mixed.
         if (!(std::abs(right_square[lane] - left_square[lane]) < 1e-3 * right_square[lane])) return false;
         scales[0][lane] = 1.0 / std::sqrt(right_square[lane]);
@@ -212,8 +210,8 @@ bool BidiagonalSvd<Real>::twisted_group(std::span<const double> values, double l
     for (std::size_t side = 0; side < 2; ++side) {
         const double* const entries = vector_work_.data() + side * lanes;
         double* const to = side == 0 ? right : left;
-        copy_transposed(entries, 2 * lanes, lanes, size_, to, stride_);
-        for (std::size_t lane = 0; lane < lanes; ++lane)
+        copy_transposed(entries, 2 * lanes, values.size(), size_, to, stride_);
+        for (std::size_t lane = 0; lane < values.size(); ++lane)
             for (double* entry = to + lane * stride_; entry < to + lane * stride_ + size_; ++entry)
                 *entry = flushed(scales[side][lane] * *entry);
     }

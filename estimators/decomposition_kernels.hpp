@@ -63,6 +63,19 @@ struct Reduction {
     Real* column_work;  ///< zero at first; 2 (columns + reduction_strip), each a multiple of `alignment` bytes
 };
 
+/// A symmetric matrix = (G_0 G_1 ..) T (G_0 G_1 ..)^T with T tridiagonal, G as above.
+struct SymmetricReduction {
+    std::size_t size;
+    double* entries;  ///< each column from its `alignment` bytes before or at the diagonal on; zero rows and columns
+                      ///< follow up to a multiple of those; destroyed
+    std::size_t stride;
+    double* reflectors;  ///< packed
+    double* scales;
+    double* diagonal;
+    double* off_diagonal;
+    double* work;  ///< zero at first; 2 stride
+};
+
 /// `value_lanes` symmetric tridiagonal matrices side by side: entry i of matrix `lane` at i * value_lanes + lane.
 struct TridiagonalBatch {
     std::size_t size;
@@ -95,15 +108,16 @@ struct Kernels {
     /// where one is NaN or infinite.
     double (*scale)(const Real* from, std::size_t from_stride, std::size_t rows, std::size_t columns, Real factor,
                     Real* to, std::size_t to_stride);
+    void (*tridiagonalise)(const SymmetricReduction& matrix);
     void (*eigenvalues)(TridiagonalBatch& batch);
     /// For each lane the number of singular values of a bidiagonal matrix below `points[lane]`. Squares of its entries.
     void (*count_below)(std::size_t size, const double* diagonal_squared, const double* off_diagonal_squared,
                         const double* points, double* counts);
-    /// Eigenvectors of `vector_lanes` eigenvalues, with one entry equal to 1: entry i at i * vector_lanes + lane of
-    /// `work`. Also the squares of the norms of their even and odd parts, and what eigenvalue times vector misses (the
-    /// residual is a multiple of one unit vector).
-    void (*twisted_vectors)(const GolubKahan& matrix, const double* eigenvalues, double* even_norm, double* odd_norm,
-                            double* miss);
+    /// Eigenvectors of the first `wanted` of `vector_lanes` eigenvalues, with one entry equal to 1: entry i at i *
+    /// vector_lanes + lane of `work`. Also the squares of the norms of their even and odd parts, and what eigenvalue
+    /// times vector misses (the residual is a multiple of one unit vector).
+    void (*twisted_vectors)(const GolubKahan& matrix, const double* eigenvalues, std::size_t wanted, double* even_norm,
+                            double* odd_norm, double* miss);
     /// Makes the last of `count` columns of norm 1 orthogonal to the others; returns the square of what was left of it.
     double (*orthogonalise)(double* columns, std::size_t stride, std::size_t length, std::size_t count);
 };

@@ -2,6 +2,7 @@
 #include "estimators/bidiagonal_values.hpp"
 #include "estimators/bidiagonalisation.hpp"
 #include "estimators/reflectors.hpp"
+#include "estimators/tridiagonalisation.hpp"
 #include "estimators/twisted_vectors.hpp"
 
 /// The table of kernels for given registers: included by the one file of each instruction set.
@@ -57,16 +58,27 @@ SPIKED_KERNEL void apply_reflectors(const typename Pack::Real* reflectors, const
     Reflectors<Pack>::apply_all(reflectors, scales, count, length, vectors, wanted);
 }
 
+/// A few lanes cost less than all.
+template <class Pack>
+SPIKED_KERNEL void twisted_vectors(const GolubKahan& matrix, const double* eigenvalues, std::size_t wanted,
+                                   double* even_norm, double* odd_norm, double* miss) {
+    if (wanted <= Pack::width)
+        TwistedVectors<Pack, 1>::solve(matrix, eigenvalues, even_norm, odd_norm, miss);
+    else
+        TwistedVectors<Pack, vector_lanes / Pack::width>::solve(matrix, eigenvalues, even_norm, odd_norm, miss);
+}
+
 template <class Pack, class DoublePack>
 const Kernels<typename Pack::Real>& kernels_for() {
     static constexpr Kernels<typename Pack::Real> kernels{
         bidiagonalise<Pack>,
         apply_reflectors<Pack>,
         scale<Pack>,
+        Tridiagonalisation<DoublePack>::reduce,
         RootFreeQl<DoublePack>::solve,
         SturmCounts<DoublePack>::count,
-        TwistedVectors<DoublePack>::solve,
-        TwistedVectors<DoublePack>::orthogonalise,
+        twisted_vectors<DoublePack>,
+        TwistedVectors<DoublePack, 1>::orthogonalise,
     };
     return kernels;
 }

@@ -9,12 +9,12 @@
 /// eliminated from both ends, the two eliminations meet at the row where the eigenvector is largest.
 namespace spiked::estimators::kernels {
 
-template <class Pack>
+/// For the first `vectors` registers of lanes.
+template <class Pack, std::size_t vectors>
 struct TwistedVectors {
     using Vector = typename Pack::Vector;
     static constexpr std::size_t width = Pack::width;
     static constexpr std::size_t lanes = vector_lanes;
-    static constexpr std::size_t vectors = lanes / width;
     static constexpr double smallest_pivot = 0x1p-300;
 
     SPIKED_KERNEL static Vector bounded(Vector pivot) {
