@@ -189,7 +189,7 @@ TEST_P(TrialReference, AgreesWithTheSlowDoublePathOnTheSameDraws) {
     const std::vector<TrialOutcome> found = trials.run(0);
     for (std::size_t at = 0; at < found.size(); ++at) {
         EXPECT_EQ(found[at].rank, 4U);
-        largest = std::max(largest, difference(found[at], slow_trial(setup, GetParam(), trials.white(at))));
+        largest = std::max(largest, difference(found[at], slow_trial(setup, GetParam(), Trials::white(at))));
         share += found[at].mean_squared_error / found[at].residual_energy / static_cast<double>(found.size());
     }
     RecordProperty("largest_relative_difference", std::to_string(largest));
@@ -213,8 +213,8 @@ TEST(TrialReference, TheNumPyProgramFindsTheSameInTheSameDraws) {
     const std::vector<TrialOutcome> ours = trials.run(0);
     for (const char* decomposition : {"svd", "eigh"})
         for (std::size_t at = 0; at < 5; ++at)
-            EXPECT_LT(difference(numpy.run(decomposition, trials.white(at)), ours[at]), 1e-5) << decomposition;
-    EXPECT_GT(difference(numpy.run("svd", arma::fmat(2.0F * trials.white(5))), ours[5]), 1e-3);  // control
+            EXPECT_LT(difference(numpy.run(decomposition, Trials::white(at)), ours[at]), 1e-5) << decomposition;
+    EXPECT_GT(difference(numpy.run("svd", arma::fmat(2.0F * Trials::white(5))), ours[5]), 1e-3);  // control
 }
 
 }  // namespace

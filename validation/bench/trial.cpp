@@ -53,8 +53,8 @@ Trials::Trials(const TrialSetup& setup, sim::Colouring colouring)
       hadamard_(trial_rotation(), side),
       search_(setup.codebook),
       decomposition_(estimators::Shape{side, side}),
-      white_(side, side, together),
       observed_(side, side, together),
+      white_(side, side),
       codes_(side, side) {
     const sim::SpikedModel& model = setup.model;
     const double unit = 1.0 / std::sqrt(static_cast<double>(side));
@@ -75,7 +75,7 @@ Trials::Trials(const TrialSetup& setup, sim::Colouring colouring)
 
 std::vector<TrialOutcome> Trials::run(std::uint64_t first) {
     for (std::size_t at = 0; at < together; ++at) {
-        draw(at, first + at);
+        draw(first + at);
         colour(at);
     }
     find_values();
@@ -91,21 +91,26 @@ std::vector<TrialOutcome> Trials::run(std::uint64_t first) {
     return outcomes;
 }
 
-void Trials::draw(std::size_t at, std::uint64_t replicate) {
-    stream::fill_normal(trial_noise(replicate), std::span<float>(white_.slice_memptr(at), side * side));
+arma::fmat Trials::white(std::uint64_t replicate) {
+    arma::fmat normals(side, side);
+    stream::fill_normal(trial_noise(replicate), std::span<float>(normals.memptr(), normals.n_elem));
+    return normals;
+}
+
+void Trials::draw(std::uint64_t replicate) {
+    stream::fill_normal(trial_noise(replicate), std::span<float>(white_.memptr(), white_.n_elem));
 }
 
 void Trials::colour(std::size_t at) {
-    const arma::fmat& white = white_.slice(at);
     arma::fmat& observed = observed_.slice(at);
     if (colouring_ == sim::Colouring::dense) {
-        half_coloured_ = row_root_ * white;
+        half_coloured_ = row_root_ * white_;
         observed = half_coloured_ * column_root_;
     } else {
         const float* row = row_root_.memptr();
         for (arma::uword j = 0; j < side; ++j) {
             const float column = column_root_.at(j);
-            const float* from = white.colptr(j);
+            const float* from = white_.colptr(j);
             float* to = observed.colptr(j);
             for (arma::uword i = 0; i < side; ++i) to[i] = from[i] * row[i] * column;
         }

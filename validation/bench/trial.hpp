@@ -51,7 +51,7 @@ public:
 
     /// The steps of `run`, in its order, of trial `at` of the batch (the values of all at once). Each can be repeated:
     /// it reads what earlier ones left and changes none of it.
-    void draw(std::size_t at, std::uint64_t replicate);
+    void draw(std::uint64_t replicate);
     void colour(std::size_t at);
     void find_values();
     void estimate(std::size_t at);
@@ -60,7 +60,8 @@ public:
     void rotate();
     void quantize();
 
-    [[nodiscard]] arma::fmat white(std::size_t at) const { return white_.slice(at); }
+    /// The normals of a trial, whenever it runs.
+    [[nodiscard]] static arma::fmat white(std::uint64_t replicate);
 
 private:
     sim::Colouring colouring_;
@@ -73,10 +74,10 @@ private:
     estimators::CellSearch search_;
     estimators::BatchDecomposition<float> decomposition_;
 
-    arma::fcube white_;
-    arma::fmat half_coloured_;
     arma::fcube observed_;
     // Of the trial under way:
+    arma::fmat white_;
+    arma::fmat half_coloured_;
     estimators::Shrinkage shrinkage_;
     arma::fmat vectors_;
     arma::fmat residual_;

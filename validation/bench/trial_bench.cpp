@@ -41,7 +41,7 @@ TrialTimings time_trials(double seconds) {
     note("spiked", ours);
     note("spiked-eigenbasis-hadamard", eigenbasis.run(0).front());
     for (const auto& [what, decomposition] : {std::pair{"numpy", "svd"}, std::pair{"numpy-eigh", "eigh"}}) {
-        const TrialOutcome theirs = numpy.run(decomposition, dense.white(0));
+        const TrialOutcome theirs = numpy.run(decomposition, Trials::white(0));
         note(what, theirs);
         if (!agree(ours, theirs))
             throw bug("{} finds rank {} and error {:.9g} where spiked finds rank {} and {:.9g}", what, theirs.rank,
@@ -75,7 +75,7 @@ TrialTimings time_trials(double seconds) {
                                     whole("spiked-eigenbasis-hadamard", eigenbasis),
                                     {"numpy", {}, in_numpy("svd")},
                                     {"numpy-eigh", {}, in_numpy("eigh")},
-                                    {"stage:normals", [&] { staged.draw(last, 0); }},
+                                    {"stage:normals", [&] { staged.draw(0); }},
                                     {"stage:colour", [&] { staged.colour(last); }},
                                     decompose,
                                     {"stage:shrink", [&] { staged.estimate(last); }},
