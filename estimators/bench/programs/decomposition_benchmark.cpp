@@ -39,6 +39,13 @@ void shapes(benchmark::internal::Benchmark* benchmark) {
 BENCHMARK_TEMPLATE(decompose, float)->Name("float")->Apply(shapes);
 BENCHMARK_TEMPLATE(decompose, double)->Name("double")->Apply(shapes);
 
+/// Each thread has its own batch: a_block of two threads is half that of one where nothing is shared.
+void threads(benchmark::internal::Benchmark* benchmark) {
+    benchmark->Args({128, 128, 16})->Threads(1)->Threads(2)->UseRealTime();
+}
+BENCHMARK_TEMPLATE(decompose, float)->Name("float_threads")->Apply(threads);
+BENCHMARK_TEMPLATE(decompose, double)->Name("double_threads")->Apply(threads);
+
 }  // namespace
 }  // namespace spiked::estimators
 
