@@ -382,18 +382,20 @@ TEST(BatchDecompositionIdentity, ABlockHasTheSameBitsInAnyBatch) {
 
 TEST(BatchDecompositionIdentity, OneSideAloneIsTheSameAsBoth) {
     Random random(24);
-    const arma::mat block = gaussian(random, 30, 40);
-    BatchDecomposition<double> decomposition({30, 40});
-    decomposition.decompose({block.memptr(), block.n_elem});
-    arma::mat left;
-    arma::mat right;
-    arma::mat left_alone;
-    arma::mat right_alone;
-    decomposition.leading_vectors(0, 5, &left, &right);
-    decomposition.leading_vectors(0, 5, &left_alone, nullptr);
-    decomposition.leading_vectors(0, 5, nullptr, &right_alone);
-    expect_same(left, left_alone);
-    expect_same(right, right_alone);
+    for (const Shape shape : {Shape{30, 40}, Shape{60, 30}}) {  // the second one by its Gram matrix
+        const arma::mat block = gaussian(random, shape.rows, shape.columns);
+        BatchDecomposition<double> decomposition(shape);
+        decomposition.decompose({block.memptr(), block.n_elem});
+        arma::mat left;
+        arma::mat right;
+        arma::mat left_alone;
+        arma::mat right_alone;
+        decomposition.leading_vectors(0, 5, &left, &right);
+        decomposition.leading_vectors(0, 5, &left_alone, nullptr);
+        decomposition.leading_vectors(0, 5, nullptr, &right_alone);
+        expect_same(left, left_alone);
+        expect_same(right, right_alone);
+    }
 }
 
 template <class Real>
