@@ -120,14 +120,16 @@ TEST(StudyModels, AWhiteningThatIsToldTheLawGetsTheCovariancesOfTheBlocks) {
             const estimators::Shrinkage expected = told.estimate(block);
             ASSERT_GE(expected.rank, 1U);
             for (const auto& o : worker(replicate)) {
-                if (o.metric == metric_index("rank") && o.method == 1)
+                if (o.metric == metric_index("rank") && o.method == 1) {
                     EXPECT_EQ(o.value, static_cast<double>(expected.rank)) << colouring;
+                }
                 if (o.metric != metric_index("shrunk") || static_cast<std::size_t>(o.k) > expected.rank) continue;
                 const double shrunk = expected.shrunk[static_cast<std::size_t>(o.k) - 1];
-                if (o.method == 1)
+                if (o.method == 1) {
                     EXPECT_NEAR(o.value, shrunk, 1e-10) << colouring;
-                else
+                } else {
                     EXPECT_GT(std::abs(o.value - shrunk), 1e-4) << "the control: covariances that are estimated";
+                }
             }
         }
     }
