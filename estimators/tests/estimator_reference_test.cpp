@@ -233,6 +233,19 @@ TEST(TracyWidomTest, UnderAKnownLawItCountsWhatExceedsTheQuantile) {
     EXPECT_EQ(TracyWidomTest({.level = 0.06, .law = white})(s, {40, 60}).rank, 2U);
 }
 
+TEST(TracyWidomTest, AfterEverySignalTheBlockHasARowAndAColumnLess) {
+    // The cutoff of 39 x 59, where one signal was counted; variance 1/60 a known entry.
+    const double root = std::sqrt(39.0) + std::sqrt(59.0);
+    const double width = root * std::cbrt(1.0 / std::sqrt(39.0) + 1.0 / std::sqrt(59.0));
+    const double cutoff = (root * root + 0.97932 * width) / 60.0;
+    std::vector<double> s(40, 1.0);
+    s[0] = 3.0;
+    for (const auto& [factor, rank] : {std::pair{1.0 + 1e-4, 2U}, std::pair{1.0 - 1e-4, 1U}}) {
+        s[1] = std::sqrt(cutoff * factor);
+        EXPECT_EQ(TracyWidomTest({.level = 0.05, .noise_level = 1.0 / std::sqrt(60.0)})(s, {40, 60}).rank, rank);
+    }
+}
+
 TEST(TracyWidomTest, UnderAColouredLawItGivesTheLawsAnswer) {
     const KnownLaw law{theory::two_atom_spectrum(1.0, 3.0, 0.5), theory::exponential_spectrum(2.0, 64)};
     const theory::SeparableLaw exact(*law.row, *law.column, AspectRatio(0.5));

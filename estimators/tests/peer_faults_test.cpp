@@ -36,6 +36,13 @@ TEST(ScreeNotPeers, ABoundBelowTheTrueRankIsSaidAloud) {
     EXPECT_NE(screenot(singular_values(spiked_block(128, 128, sixteen, 3)), {128, 128}, 10).note, "");
 }
 
+TEST(ScreeNotPeers, ABoundAboveTheTrueRankIsLeftInPeace) {
+    const auto thirty = singular_values(spiked_block(128, 128, std::vector<double>(30, 6.0), 4));
+    EXPECT_NE(screenot(thirty, {128, 128}, 25).note, "");
+    EXPECT_EQ(screenot(thirty, {128, 128}, 35).note, "");
+    EXPECT_EQ(screenot(thirty, {128, 128}, 35).rank, 30U);
+}
+
 TEST(ScreeNotPeers, TwiceTheBoundPlusOneMayEqualTheSide) {
     std::vector<double> s;
     for (int i = 11; i > 0; --i) s.push_back(static_cast<double>(i));
