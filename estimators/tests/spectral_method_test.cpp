@@ -287,6 +287,22 @@ TEST(Transforms, TheVarianceProfileIsRecovered) {
     }
 }
 
+TEST(Transforms, WhatWhiteningCouldNotDoIsSaid) {
+    const auto note = [](const char* name, const arma::mat& data) {
+        AnalysedBlock block(data);
+        return spectral_method(name).estimate(block).note;
+    };
+    const arma::mat exact = 3.0 * haar(20, 1, 5) * haar(30, 1, 6).t();
+    EXPECT_NE(note("whiten+gd-shrink", exact).find("no noise to whiten by"), std::string::npos);
+    EXPECT_NE(note("dyson+gd-shrink", exact).find("no noise to equalize by"), std::string::npos);
+    // More signals than the edge fit searches count as noise, of which variances are made.
+    const std::vector<double> thirty(30, 6.0);
+    for (const char* name : {"whiten+svd:30", "whiten:full+svd:30"}) {
+        EXPECT_NE(note(name, spiked_block(128, 128, thirty, 1)).find("while whitening"), std::string::npos) << name;
+        EXPECT_EQ(note(name, spiked_block(128, 128, {6.0, 5.0}, 1)).find("while whitening"), std::string::npos) << name;
+    }
+}
+
 TEST(Transforms, NamesCompose) {
     EXPECT_EQ(spectral_method("whiten+dyson+gd-shrink:sigma=1").transforms.size(), 2U);
     const Method method = parse_method("whiten+gd-shrink+tq-mse");
