@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "app/command.hpp"
 #include "estimators/analysed_block.hpp"
 #include "estimators/spectral_method.hpp"
@@ -71,6 +73,13 @@ int run(const Arguments& arguments) {
     // Once before the file is read, for the errors in the names.
     std::vector<estimators::SpectralMethod> chosen;
     for (const auto& name : arguments.list("--estimator")) chosen.push_back(estimators::spectral_method(name, *loss));
+    for (const char* side : {"--row-spectrum", "--col-spectrum"})
+        if (arguments.has(side) &&
+            std::none_of(chosen.begin(), chosen.end(), [](const auto& method) { return method.takes_noise_law; }))
+            throw usage_error(
+                "{} reaches no estimator (only tw-test and whiten+NAME make use of it): name one of them, "
+                "for example --estimator whiten+gd-shrink, or leave it out",
+                side);
     const bool writes = arguments.has("--denoised") || arguments.has("--residual");
     if (writes && chosen.size() != 1)
         throw usage_error("--denoised and --residual need exactly one --estimator ({} given): name the one to apply",

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <map>
+#include <type_traits>
 
 #include "estimators/batch_decomposition.hpp"
 
@@ -45,7 +46,15 @@ public:
     }
     [[nodiscard]] std::vector<double> values(std::size_t at) override {
         const auto found = batch().singular_values(at);
-        return {found.begin(), found.end()};
+        std::vector<double> values(found.begin(), found.end());
+        // Estimators know the rounding of double: what is rounding in float must not look like noise to them.
+        if (std::is_same_v<Real, float> && !values.empty()) {
+            const double floor =
+                static_cast<double>(shape_.long_side()) * std::numeric_limits<float>::epsilon() * values.front();
+            for (double& value : values)
+                if (value <= floor) value = 0.0;
+        }
+        return values;
     }
     [[nodiscard]] SingularVectors vectors(std::size_t at, std::size_t count) override {
         arma::Mat<Real> left;

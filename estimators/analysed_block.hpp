@@ -10,7 +10,8 @@
 
 namespace spiked::estimators {
 
-/// What blocks are decomposed in. Singular values come in double either way.
+/// What blocks are decomposed in. Singular values come in double either way; those of float within its rounding of 0,
+/// long side times epsilon of the largest, are 0.
 enum class Precision { float32, float64 };
 [[nodiscard]] std::string_view name_of(Precision precision);  ///< float, double
 

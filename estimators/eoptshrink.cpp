@@ -151,8 +151,9 @@ Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const
     Shrinkage result;
     double edge = 0.0;
     std::size_t rank = 0;
+    const std::size_t bound = options.edge == EdgeRule::fit ? options.cap.value_or(2 * k) : k;
     if (options.edge == EdgeRule::fit) {
-        EdgeFit fit = fit_edge(lambda, k, margin, options.cap.value_or(2 * k));
+        EdgeFit fit = fit_edge(lambda, k, margin, bound);
         if (options.rank) fit = edge_behind(lambda, k, *options.rank);
         rank = fit.rank;
         edge = fit.edge;
@@ -163,8 +164,8 @@ Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const
         const double raised_edge = raised(k) + options.factor * edge_extrapolation * (raised(k) - raised(2 * k));
         edge = options.power == 1 ? raised_edge : std::pow(raised_edge, 1.0 / options.power);
         while (rank < p && raised(rank) > (1.0 + margin) * raised_edge) ++rank;
-        if (!options.rank) result.note = more_than_bound(lambda, k, std::pow(static_cast<double>(p), -1.0 / 3.0), k);
     }
+    if (!options.rank) result.note = more_than_bound(lambda, k, std::pow(static_cast<double>(p), -1.0 / 3.0), bound);
     if (edge == 0.0)
         return spectrum.unshrunk(options.rank.value_or(spectrum.above_rounding),
                                  "the block is exactly of low rank: nothing to shrink");

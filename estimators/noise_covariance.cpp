@@ -16,6 +16,12 @@ NoiseCovariance NoiseCovariance::diagonal(arma::vec variances) {
     return covariance;
 }
 
+NoiseCovariance NoiseCovariance::on_basis(arma::vec eigenvalues, arma::mat basis) {
+    NoiseCovariance covariance = diagonal(std::move(eigenvalues));
+    covariance.basis_ = std::move(basis);
+    return covariance;
+}
+
 NoiseCovariance NoiseCovariance::full(const arma::mat& matrix) {
     if (matrix.n_rows != matrix.n_cols)
         throw input_error("a noise covariance is {} x {} (it must be square): give a covariance matrix", matrix.n_rows,

@@ -12,6 +12,8 @@ class NoiseCovariance {
 public:
     /// Throws input_error when a variance is negative or no number.
     [[nodiscard]] static NoiseCovariance diagonal(arma::vec variances);
+    /// Eigenvalue j on column j of an orthonormal basis, the caller's word for it. Throws as diagonal does.
+    [[nodiscard]] static NoiseCovariance on_basis(arma::vec eigenvalues, arma::mat basis);
     /// Throws input_error when the matrix is not square, symmetric to 1e-6, or has a negative eigenvalue beyond
     /// rounding. Cost of one symmetric eigendecomposition.
     [[nodiscard]] static NoiseCovariance full(const arma::mat& matrix);

@@ -32,6 +32,7 @@ struct EstimatorEntry {
     std::string summary;
     std::vector<std::string> options;
     std::string source;
+    bool takes_noise_law = false;  ///< whether what is told of the noise changes its answer
 };
 
 [[nodiscard]] const std::vector<EstimatorEntry>& spectral_estimators();

@@ -81,6 +81,9 @@ SpectralMethod spectral_method(std::string_view text, theory::Loss loss, const K
     SpectralMethod method;
     method.name = text;
     std::vector<std::string> parts = split(text, '+');
+    const std::string told = parse_name(parts.front()).name;
+    for (const auto& entry : parts.size() > 1 ? transforms() : spectral_estimators())
+        if (entry.name == told) method.takes_noise_law = entry.takes_noise_law;
     KnownLaw law;
     if (known.row) law.row = known.row->spectrum();
     if (known.column) law.column = known.column->spectrum();

@@ -24,6 +24,7 @@ struct SpectralMethod {
     std::string name;                   ///< as typed
     std::vector<Transform> transforms;  ///< outermost first
     SpectralEstimator estimator;
+    bool takes_noise_law = false;  ///< whether what is told of the noise changes its answer
 
     struct Factors {
         Shrinkage shrinkage;

@@ -86,10 +86,13 @@ Shrinkage TracyWidomTest::operator()(std::span<const double> singular_values, Sh
 SpectralFamily tracy_widom_test_family() {
     return {
         {"tw-test",
-         "rank by sequential Tracy-Widom tests: white noise, or the law of --row-spectrum and --col-spectrum",
+         "rank by sequential Tracy-Widom tests: white noise, or the law of --row-spectrum and --col-spectrum (law = "
+         "\"known\" "
+         "in a study)",
          {"level=P (false alarms a test, default 0.01)",
           "sigma=S (standard deviation of the noise entries; default: from the median, 1/sqrt(d) under a given law)"},
-         "Johnstone 2001; Kritchman & Nadler 2009"},
+         "Johnstone 2001; Kritchman & Nadler 2009",
+         true},
         [](const ParsedName& parsed, theory::Loss loss, const KnownLaw& known) -> SpectralEstimator {
             const NameOptions typed(parsed, {"level", "sigma"});
             return {parsed.text, TracyWidomTest({.loss = loss,

@@ -85,15 +85,21 @@ WhiteCoordinates whiten_estimated(AnalysedBlock& block, bool full) {
     // Uneven noise hides its own signals, so they are looked for where it is even, by the variances found so far.
     arma::mat noise = core / unit;
     const double floor = static_cast<double>(block.shape().long_side()) * 1e-15;
+    std::string note;
     for (int round = 0; round < 3; ++round) {
         WhiteCoordinates white = by_variances(noise);
         AnalysedBlock inner(std::move(white.block), AnalysedBlock::EmptyLines::keep);
         const Shrinkage signal = eoptshrink(inner.singular_values(), inner.shape(), EOptShrinkOptions::edge_fit());
+        note = signal.note.empty() ? "" : "while whitening, " + signal.note;
         const arma::mat half = white.left.root_times(inner.residual(signal));
         noise = white.right.root_times(half.t()).t();
         if (arma::abs(noise).max() <= floor) return unchanged();
     }
-    if (!full) return by_variances(noise);
+    if (!full) {
+        WhiteCoordinates found = by_variances(noise);
+        found.note = note;
+        return found;
+    }
     NoiseCovariance right = identity(core.n_cols);
     NoiseCovariance left = identity(core.n_rows);
     for (int round = 0; round < 2; ++round) {
@@ -101,7 +107,9 @@ WhiteCoordinates whiten_estimated(AnalysedBlock& block, bool full) {
         right = shrunk_covariance(left.inverse_root_times(noise).t());
     }
     // `right` now carries the variance of an entry; the convention is 1/d.
-    return in_white(core, std::move(left), std::move(right), unit * std::sqrt(columns));
+    WhiteCoordinates found = in_white(core, std::move(left), std::move(right), unit * std::sqrt(columns));
+    found.note = note;
+    return found;
 }
 
 }  // namespace spiked::estimators

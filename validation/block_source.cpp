@@ -38,6 +38,11 @@ Json spiked_json(const SpikedPoint& point) {
                          {"signal", std::move(signal)}});
 }
 
+estimators::NoiseCovariance told(const sim::Covariance& covariance) {
+    if (covariance.is_diagonal()) return estimators::NoiseCovariance::diagonal(covariance.eigenvalues());
+    return estimators::NoiseCovariance::on_basis(covariance.eigenvalues(), covariance.basis());
+}
+
 }  // namespace
 
 BlockSource spiked_source(const SpikedPoint& point) {
@@ -85,8 +90,13 @@ BlockSource spiked_source(const SpikedPoint& point) {
             sim::SpikedModel{sim::build_covariance(point.row, point.rows, sim::MatrixSide::row, seed, cell),
                              sim::build_covariance(point.column, point.columns, sim::MatrixSide::column, seed, cell),
                              strengths, entries, left, right, point.colouring});
-        return BlockDraw(
-            [model, seed, cell](std::uint64_t replicate) { return sim::sample(*model, seed, cell, replicate); });
+        return PreparedSource{
+            [model, seed, cell](std::uint64_t replicate) { return sim::sample(*model, seed, cell, replicate); },
+            [model]() -> estimators::KnownNoise {
+                if (model->colouring == sim::Colouring::eigenbasis)
+                    return {told(model->row.in_eigenbasis()), told(model->column.in_eigenbasis())};
+                return {told(model->row), told(model->column)};
+            }};
     };
     return source;
 }
@@ -101,14 +111,15 @@ BlockSource kv_like_source(const KvLikePoint& point) {
     source.spikes = point.values ? rank.value : rank.key;
     source.prepare = [point, spikes = source.spikes](const stream::StudySeed& seed, const std::string& cell) {
         const auto head = std::make_shared<const sim::KvLikeHead>(point.options, seed, cell);
-        return BlockDraw([head, spikes, values = point.values](std::uint64_t replicate) {
+        const auto draw = [head, spikes, values = point.values](std::uint64_t replicate) {
             sim::KvLikeSample drawn = head->sample(replicate);
             sim::KvLikePart& part = values ? drawn.value : drawn.key;
             const sim::TrueSignal truth = sim::true_signal(part.signal);
             const std::size_t known = std::min<std::size_t>(spikes, truth.left.n_cols);
             return sim::SpikedSample{std::move(part.observed), std::move(part.signal), std::move(part.noise),
                                      truth.left.head_cols(known), truth.right.head_cols(known)};
-        });
+        };
+        return PreparedSource{draw, nullptr};
     };
     return source;
 }
@@ -125,7 +136,7 @@ BlockSource matrix_source(const std::string& path) {
     source.columns = block->n_cols;
     source.truth = false;
     source.prepare = [block](const stream::StudySeed&, const std::string&) {
-        return BlockDraw([block](std::uint64_t) { return sim::SpikedSample{*block, {}, {}, {}, {}}; });
+        return PreparedSource{[block](std::uint64_t) { return sim::SpikedSample{*block, {}, {}, {}, {}}; }, nullptr};
     };
     return source;
 }

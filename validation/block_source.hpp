@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "estimators/noise_covariance.hpp"
 #include "sim/covariance_spec.hpp"
 #include "sim/kv_like.hpp"
 #include "sim/spiked_sampler.hpp"
@@ -16,6 +17,13 @@ namespace spiked::validation {
 /// Makes the blocks of one cell, replicate by replicate: a pure function of its argument, safe on many threads. Where
 /// the truth is not known (a matrix from a file) only `observed` is filled.
 using BlockDraw = std::function<sim::SpikedSample(std::uint64_t replicate)>;
+
+/// The blocks of one cell, and the covariances of their noise for methods that are told them (null where the model has
+/// none).
+struct PreparedSource {
+    BlockDraw draw;
+    std::function<estimators::KnownNoise()> noise;
+};
 
 /// Where the blocks of a cell come from, and what theory knows about them.
 struct BlockSource {
@@ -30,7 +38,7 @@ struct BlockSource {
     std::optional<theory::SeparableLaw> law;
     std::vector<SignalStrength> strengths;  ///< absolute; of the law's predictions
     /// The expensive part (bases, projections), made when the first replicate is asked for.
-    std::function<BlockDraw(const stream::StudySeed& seed, const std::string& cell)> prepare;
+    std::function<PreparedSource(const stream::StudySeed& seed, const std::string& cell)> prepare;
 };
 
 /// [model] kind = "spiked".

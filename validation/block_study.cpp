@@ -18,30 +18,58 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// The blocks of one cell, made ready by the first thread that asks.
-class LazyDraw {
-public:
-    LazyDraw(decltype(BlockSource::prepare) prepare, stream::StudySeed seed, std::string cell)
-        : prepare_(std::move(prepare)), seed_(seed), cell_(std::move(cell)) {}
+/// The estimators of a study for the blocks of one cell, told the law where they are.
+std::vector<estimators::SpectralMethod> methods_for(const std::vector<NamedEstimator>& named,
+                                                    const PreparedSource& source) {
+    std::vector<estimators::SpectralMethod> methods;
+    std::optional<estimators::KnownNoise> noise;
+    for (const auto& estimator : named) {
+        if (estimator.told_law && !noise) noise = source.noise();
+        methods.push_back(estimator.told_law
+                              ? estimators::spectral_method(estimator.method.name, estimator.loss, *noise)
+                              : estimator.method);
+    }
+    return methods;
+}
 
-    [[nodiscard]] sim::SpikedSample operator()(std::uint64_t replicate) {
-        std::call_once(once_, [&] { draw_ = prepare_(seed_, cell_); });
-        return draw_(replicate);
+/// The blocks of one cell and the estimators for them, made ready by the first thread that asks.
+class LazyCell {
+public:
+    LazyCell(decltype(BlockSource::prepare) prepare, const std::vector<NamedEstimator>& estimators,
+             stream::StudySeed seed, std::string cell)
+        : prepare_(std::move(prepare)), estimators_(estimators), seed_(seed), cell_(std::move(cell)) {}
+
+    [[nodiscard]] sim::SpikedSample draw(std::uint64_t replicate) {
+        make_ready();
+        return source_.draw(replicate);
+    }
+    [[nodiscard]] const std::vector<estimators::SpectralMethod>& methods() {
+        make_ready();
+        return methods_;
     }
 
 private:
+    void make_ready() {
+        std::call_once(once_, [&] {
+            source_ = prepare_(seed_, cell_);
+            methods_ = methods_for(estimators_, source_);
+        });
+    }
+
     decltype(BlockSource::prepare) prepare_;
+    const std::vector<NamedEstimator>& estimators_;  ///< of the study, which outlives its cells
     stream::StudySeed seed_;
     std::string cell_;
     std::once_flag once_;
-    BlockDraw draw_;
+    PreparedSource source_;
+    std::vector<estimators::SpectralMethod> methods_;
 };
 
-/// The draws asked for last: a study of many cells holds the bases of a few.
-class RecentDraws {
+/// The cells asked for last: a study of many holds the bases of a few.
+class RecentCells {
 public:
     template <class Make>
-    [[nodiscard]] std::shared_ptr<LazyDraw> get(std::size_t cell, const Make& make) {
+    [[nodiscard]] std::shared_ptr<LazyCell> get(std::size_t cell, const Make& make) {
         const std::lock_guard lock(guard_);
         auto found = std::find_if(kept_.begin(), kept_.end(), [&](const auto& one) { return one.first == cell; });
         if (found == kept_.end()) {
@@ -55,7 +83,7 @@ public:
 private:
     static constexpr std::size_t most = 16;
     std::mutex guard_;
-    std::vector<std::pair<std::size_t, std::shared_ptr<LazyDraw>>> kept_;
+    std::vector<std::pair<std::size_t, std::shared_ptr<LazyCell>>> kept_;
 };
 
 struct CellSetup {
@@ -63,18 +91,19 @@ struct CellSetup {
     std::string hash;
     std::size_t spikes;
     bool truth;
-    std::vector<estimators::SpectralMethod> methods;  ///< of the study's estimators, told the law where they are
 };
 
 struct StudySetup {
     stream::StudySeed seed;
     estimators::Precision precision;
+    std::vector<NamedEstimator> named;
     std::vector<std::pair<estimators::Method, unsigned>> codecs;
     std::vector<CellSetup> cells;
-    RecentDraws draws;
+    RecentCells recent;
 
-    [[nodiscard]] std::shared_ptr<LazyDraw> draw(std::size_t cell) {
-        return draws.get(cell, [&] { return std::make_shared<LazyDraw>(cells[cell].prepare, seed, cells[cell].hash); });
+    [[nodiscard]] std::shared_ptr<LazyCell> cell(std::size_t at) {
+        return recent.get(at,
+                          [&] { return std::make_shared<LazyCell>(cells[at].prepare, named, seed, cells[at].hash); });
     }
 };
 
@@ -94,26 +123,10 @@ Json params_of(const NamedEstimator& named) {
     return params;
 }
 
-/// The estimators of a study for one cell.
-std::vector<estimators::SpectralMethod> methods_for(const std::vector<NamedEstimator>& named,
-                                                    const BlockSource& source) {
-    std::vector<estimators::SpectralMethod> methods;
-    for (const auto& estimator : named) {
-        methods.push_back(estimator.method);
-        if (!estimator.told_law) continue;
-        if (!source.law)
-            throw usage_error(
-                "estimator \"{}\" is to be told the law (law = \"known\"), which this model has none of: "
-                "leave the key out",
-                estimator.label);
-        methods.back().estimator = estimators::spectral_estimator(estimator.method.name, estimator.loss,
-                                                                  {source.law->row(), source.law->column()});
-    }
-    return methods;
-}
-
-std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell, const sim::SpikedSample& sample,
-                                 estimators::AnalysedBlock& block, std::uint64_t replicate) {
+std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
+                                 const std::vector<estimators::SpectralMethod>& methods,
+                                 const sim::SpikedSample& sample, estimators::AnalysedBlock& block,
+                                 std::uint64_t replicate) {
     const std::size_t spikes = std::min<std::size_t>(cell.spikes, sample.left.n_cols);
     const auto& s = block.singular_values();
     // A block may have fewer: an all-zero one has none.
@@ -133,7 +146,7 @@ std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
     std::size_t method = 1;
     const double energy = cell.truth ? arma::accu(arma::square(sample.signal)) : 0.0;
     const double oracle = energy - oracle_gain(sample, vectors, seen);
-    for (const auto& estimator : cell.methods) {
+    for (const auto& estimator : methods) {
         const auto [shrinkage, signal] =
             cell.truth ? estimator.apply(block) : estimators::SpectralMethod::Applied{estimator.estimate(block), {}};
         add(method, "rank", 0, static_cast<double>(shrinkage.rank));
@@ -222,6 +235,7 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
     auto study = std::make_shared<StudySetup>();
     study->seed = experiment.seed;
     study->precision = precision;
+    study->named = estimators;
     for (const auto& named : estimators)
         experiment.methods.push_back({named.label, "estimator", named.method.name, std::nullopt, params_of(named)});
     for (const auto& codec : codecs)
@@ -234,6 +248,12 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
     Json cells = Json::array();
     for (auto& [source, factors, label] : points) {
         for (const auto& codec : codecs) require_own_lines(source, codec);
+        for (const auto& named : estimators)
+            if (named.told_law && !source.law)
+                throw usage_error(
+                    "estimator \"{}\" is to be told the law (law = \"known\"), which this model has none of: "
+                    "leave the key out",
+                    named.label);
         ExperimentCell cell;
         cell.label = std::move(label);
         cell.rows = source.rows;
@@ -247,24 +267,23 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
             add_predictions(cell, experiment, *source.law, source.strengths);
         }
         cells.push(cell.params);
-        study->cells.push_back(
-            {source.prepare, cell.hash(), source.spikes, source.truth, methods_for(estimators, source)});
+        study->cells.push_back({source.prepare, cell.hash(), source.spikes, source.truth});
         experiment.cells.push_back(std::move(cell));
     }
     experiment.science.set("cells", std::move(cells));
     experiment.worker = [study](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
-        const auto draw = study->draw(cell);
+        const auto lazy = study->cell(cell);
         const CellSetup& at = study->cells[cell];
         auto samples = std::make_shared<PreparedBlocks<sim::SpikedSample>>(
-            range, study->precision, [draw](std::uint64_t replicate) { return (*draw)(replicate); },
+            range, study->precision, [lazy](std::uint64_t replicate) { return lazy->draw(replicate); },
             [](const sim::SpikedSample& sample) { return sample.observed; });
-        return [study, &at, samples](std::uint64_t replicate) {
+        return [study, &at, lazy, samples](std::uint64_t replicate) {
             const auto [sample, block] = samples->get(replicate);
-            return measure(*study, at, *sample, *block, replicate);
+            return measure(*study, at, lazy->methods(), *sample, *block, replicate);
         };
     };
     experiment.block = [study](std::size_t cell, std::uint64_t replicate) {
-        return (*study->draw(cell))(replicate).observed;
+        return study->cell(cell)->draw(replicate).observed;
     };
 }
 

@@ -32,10 +32,11 @@ std::vector<NamedEstimator> read_estimators(Section& root, Mistakes& mistakes) {
                 if (other.label == label)
                     mistakes.add(table, fmt::format("\"{}\" stands here twice: give one another name with as", label));
             estimators.push_back({label, estimators::spectral_method(name, parsed), parsed, told});
-            if (told && !estimators.back().method.transforms.empty())
-                mistakes.add(
-                    table,
-                    fmt::format("\"{}\" cannot be told the law (a transform estimates it): leave law out", name));
+            if (told && !estimators.back().method.takes_noise_law)
+                mistakes.add(table,
+                             fmt::format("\"{}\" cannot be told the law (only tw-test and whiten+NAME make use of "
+                                         "it): leave law out",
+                                         name));
         });
     });
     return estimators;

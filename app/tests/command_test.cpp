@@ -271,6 +271,16 @@ TEST(SpectrumCommand, CovariancesGoToWhiteningAndToTheTracyWidomTest) {
         4);
 }
 
+TEST(SpectrumCommand, ACovarianceThatNoEstimatorUsesIsAMistake) {
+    const std::string path = saved("untold.npy", gaussian(20, 12));
+    for (const char* names : {"", " --estimator gd-shrink", " --estimator dyson+tw-test"})
+        for (const char* side : {"--row-spectrum", "--col-spectrum"}) {
+            const Outcome refused = spiked("spectrum " + path + names + " " + side + " identity");
+            EXPECT_EQ(refused.code, 2) << names;
+            EXPECT_NE(refused.err.find("reaches no estimator"), std::string::npos) << refused.err;
+        }
+}
+
 TEST(SpectrumCommand, OptShrinkStatesItsError) {
     const std::string path = saved("stated.npy", gaussian(40, 30) + 4.0 * arma::ones(40, 30));
     const Outcome found = spiked("spectrum " + path + " --estimator optshrink:1");

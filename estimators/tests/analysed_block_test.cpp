@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "estimators/batch_decomposition.hpp"
+#include "estimators/spectral_estimator.hpp"
 #include "sim/stream/normal.hpp"
 #include "theory/base/error.hpp"
 
@@ -69,6 +70,22 @@ void expect_batch_decomposition(Precision precision) {
 TEST(AnalysedBlock, IsDecomposedByTheBatchDecomposition) {
     expect_batch_decomposition<double>(Precision::float64);
     expect_batch_decomposition<float>(Precision::float32);
+}
+
+TEST(AnalysedBlock, AnExactlyLowRankBlockIsOneInEitherPrecision) {
+    const arma::mat u = arma::orth(gaussian(128, 15, 1));
+    const arma::mat v = arma::orth(gaussian(96, 15, 2));
+    const arma::mat fifteen = u * arma::diagmat(arma::linspace(8.0, 3.0, 15)) * v.t();
+    for (const Precision precision : {Precision::float64, Precision::float32}) {
+        AnalysedBlock constant(arma::mat(40, 30, arma::fill::value(3.7)), EmptyLines::strip, precision);
+        AnalysedBlock low(fifteen, EmptyLines::strip, precision);
+        for (const char* name : {"eoptshrink", "eoptshrink:edgefit", "gd-hard", "gd-shrink", "screenot:5", "tw-test"})
+            EXPECT_EQ(spectral_estimator(name).estimate(constant.singular_values(), constant.shape()).rank, 1U)
+                << name << " in " << name_of(precision);
+        for (const char* name : {"eoptshrink:edgefit", "gd-hard", "screenot:20", "tw-test"})
+            EXPECT_EQ(spectral_estimator(name).estimate(low.singular_values(), low.shape()).rank, 15U)
+                << name << " in " << name_of(precision);
+    }
 }
 
 TEST(AnalysedBlock, WhatDoesNotFitFloatIsRefusedByItself) {

@@ -117,6 +117,26 @@ TEST(EOptShrink, ShrunkValuesLieBetweenZeroAndTheObserved) {
     }
 }
 
+TEST(EOptShrink, ImputedNoiseThatReachesBeyondAnOutlierIsBoundedByTheLargestObserved) {
+    // k = 3 and rank 2: from 9.9 and 1 the imputed values are 25, 17.8 and 13.5, above both outliers.
+    std::vector<double> s;
+    for (const double lambda : {10.5, 10.2, 10.1, 10.0, 10.0, 9.9, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0})
+        s.push_back(std::sqrt(lambda));
+    const Shrinkage found = eoptshrink(s, {12, 12}, {.rank = 2});
+    for (std::size_t j = 0; j < 3; ++j) EXPECT_NEAR(found.noise_eigenvalues[j], 10.1, 1e-12);
+    EXPECT_NEAR(found.noise_eigenvalues[3], 9.9, 1e-12);
+    EXPECT_GT(found.shrunk[1], 0.0);
+}
+
+TEST(EOptShrink, TheMarginFollowsTheSideOfThePilot) {
+    // Edge 1: 1.3 lies above 1 + 144^(-1/3) = 1.19 and below 1 + 12^(-1/3) = 1.44.
+    std::vector<double> s(12, 1.0);
+    s[0] = std::sqrt(1.3);
+    EXPECT_EQ(spectral_estimator("eoptshrink:pilot=d").estimate(s, {12, 144}).rank, 1U);
+    for (const char* name : {"eoptshrink", "eoptshrink:pilot=5"})
+        EXPECT_EQ(spectral_estimator(name).estimate(s, {12, 144}).rank, 0U) << name;
+}
+
 TEST(EOptShrink, DegenerateSpectraHaveDefinedAnswers) {
     EXPECT_EQ(eoptshrink(std::vector<double>(8, 0.0), {8, 8}).rank, 0U);
     EXPECT_EQ(eoptshrink({}, {0, 0}).rank, 0U);

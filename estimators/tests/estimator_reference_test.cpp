@@ -184,6 +184,11 @@ TEST(OptShrinkReference, TheErrorItStates) {
     EXPECT_NEAR(found.expected_error->relative, (inverse - weights) / inverse, 1e-12);
 }
 
+TEST(OptShrink, StatesAnErrorForTheLossItMinimisesOnly) {
+    for (const Loss loss : {Loss::operator_norm, Loss::nuclear})
+        EXPECT_FALSE(optshrink(point_a(), {12, 12}, 2, loss).expected_error.has_value());
+}
+
 TEST(OptShrink, TheErrorItStatesIsTheErrorItMakes) {
     constexpr int replicates = 40;
     double stated = 0.0;
@@ -231,6 +236,31 @@ TEST(TracyWidomTest, UnderAKnownLawItCountsWhatExceedsTheQuantile) {
     s[1] = std::sqrt(cutoff * (1.0 - 1e-4));
     EXPECT_EQ(TracyWidomTest({.level = 0.05, .law = white})(s, {40, 60}).rank, 1U);
     EXPECT_EQ(TracyWidomTest({.level = 0.06, .law = white})(s, {40, 60}).rank, 2U);
+}
+
+TEST(TracyWidomTest, TheLevelIsOnePercentUnlessSaidOtherwise) {
+    // Between the upper 5 % and 1 % quantiles, 0.97932 and 2.02345.
+    const double root = std::sqrt(40.0) + std::sqrt(60.0);
+    const double width = root * std::cbrt(1.0 / std::sqrt(40.0) + 1.0 / std::sqrt(60.0));
+    std::vector<double> s(40, 1.0);
+    s[0] = std::sqrt(root * root + 1.5 * width);
+    EXPECT_EQ(spectral_estimator("tw-test:sigma=1").estimate(s, {40, 60}).rank, 0U);
+    EXPECT_EQ(spectral_estimator("tw-test:sigma=1:level=0.05").estimate(s, {40, 60}).rank, 1U);
+    s[0] = std::sqrt(root * root + 2.1 * width);
+    EXPECT_EQ(spectral_estimator("tw-test:sigma=1").estimate(s, {40, 60}).rank, 1U);
+}
+
+TEST(TracyWidomTest, AfterEverySignalTheBlockHasARowAndAColumnLess) {
+    // The cutoff of 39 x 59, where one signal was counted; variance 1/60 a known entry.
+    const double root = std::sqrt(39.0) + std::sqrt(59.0);
+    const double width = root * std::cbrt(1.0 / std::sqrt(39.0) + 1.0 / std::sqrt(59.0));
+    const double cutoff = (root * root + 0.97932 * width) / 60.0;
+    std::vector<double> s(40, 1.0);
+    s[0] = 3.0;
+    for (const auto& [factor, rank] : {std::pair{1.0 + 1e-4, 2U}, std::pair{1.0 - 1e-4, 1U}}) {
+        s[1] = std::sqrt(cutoff * factor);
+        EXPECT_EQ(TracyWidomTest({.level = 0.05, .noise_level = 1.0 / std::sqrt(60.0)})(s, {40, 60}).rank, rank);
+    }
 }
 
 TEST(TracyWidomTest, UnderAColouredLawItGivesTheLawsAnswer) {

@@ -36,6 +36,13 @@ TEST(ScreeNotPeers, ABoundBelowTheTrueRankIsSaidAloud) {
     EXPECT_NE(screenot(singular_values(spiked_block(128, 128, sixteen, 3)), {128, 128}, 10).note, "");
 }
 
+TEST(ScreeNotPeers, ABoundAboveTheTrueRankIsLeftInPeace) {
+    const auto thirty = singular_values(spiked_block(128, 128, std::vector<double>(30, 6.0), 4));
+    EXPECT_NE(screenot(thirty, {128, 128}, 25).note, "");
+    EXPECT_EQ(screenot(thirty, {128, 128}, 35).note, "");
+    EXPECT_EQ(screenot(thirty, {128, 128}, 35).rank, 30U);
+}
+
 TEST(ScreeNotPeers, TwiceTheBoundPlusOneMayEqualTheSide) {
     std::vector<double> s;
     for (int i = 11; i > 0; --i) s.push_back(static_cast<double>(i));
@@ -123,7 +130,8 @@ TEST(LevelPeers, SignalsDoNotBiasTheQuantile) {
 
 TEST(EOptShrinkPeers, MoreSignalsThanThePilotAreSaidAloud) {
     // A rank rule bounded by k = 11 that finds next to nothing in a block with 16 huge signals, without a word.
-    for (const std::size_t signals : {std::size_t{12}, std::size_t{16}, std::size_t{22}, std::size_t{30}}) {
+    for (const std::size_t signals :
+         {std::size_t{12}, std::size_t{16}, std::size_t{22}, std::size_t{30}, std::size_t{50}}) {
         std::vector<double> strengths;
         for (std::size_t i = 0; i < signals; ++i)
             strengths.push_back(8.0 - 5.0 * static_cast<double>(i) / static_cast<double>(signals));
@@ -131,10 +139,12 @@ TEST(EOptShrinkPeers, MoreSignalsThanThePilotAreSaidAloud) {
         const Shrinkage found = spectral_estimator("eoptshrink").estimate(s, {128, 128});
         EXPECT_LE(found.rank, 11U);
         EXPECT_NE(found.note, "") << signals;
+        const Shrinkage fit = spectral_estimator("eoptshrink:edgefit").estimate(s, {128, 128});
         if (signals <= 22) {
-            const Shrinkage fit = spectral_estimator("eoptshrink:edgefit").estimate(s, {128, 128});
             EXPECT_EQ(fit.rank, signals);
             EXPECT_EQ(fit.note, "");
+        } else {
+            EXPECT_NE(fit.note, "") << signals;
         }
     }
     for (const std::size_t signals : {std::size_t{0}, std::size_t{1}, std::size_t{8}}) {

@@ -192,6 +192,25 @@ TEST(Whitening, ToldCovariancesMakeTheNoiseWhiteAndTheEstimateComesBackInColour)
     EXPECT_GE(spectral_method("tw-test", theory::Loss::frobenius, known).estimate(block).rank, 1U);
 }
 
+TEST(Whitening, BehindToldCovariancesTheLevelIsToldToo) {
+    // Noise of twice the told standard deviation is all signal to who knows the level, and none to who estimates it.
+    AnalysedBlock block(2.0 * white_block(40, 60, 2));
+    const KnownNoise told{NoiseCovariance::diagonal(arma::vec(40, arma::fill::ones)), std::nullopt};
+    EXPECT_GE(spectral_method("whiten+tw-test", theory::Loss::frobenius, told).estimate(block).rank, 5U);
+    EXPECT_LE(spectral_method("whiten+tw-test").estimate(block).rank, 1U);
+}
+
+TEST(NoiseCovarianceIdentity, OfSomeCoordinatesIsTheSubmatrix) {
+    const arma::mat matrix =
+        arma::toeplitz(arma::exp(-0.3 * arma::regspace(0, 7))) + arma::diagmat(arma::regspace(0, 7));
+    const arma::uvec kept = {1, 2, 5, 7};
+    const arma::mat root = NoiseCovariance::full(matrix).restricted(kept).root_times(arma::eye(4, 4));
+    EXPECT_LE(arma::abs(root * root - matrix.submat(kept, kept)).max(), 1e-12);
+    const arma::vec variances = arma::regspace(1, 8);
+    const arma::mat diagonal = NoiseCovariance::diagonal(variances).restricted(kept).root_times(arma::eye(4, 4));
+    EXPECT_LE(arma::abs(diagonal * diagonal - arma::diagmat(variances.elem(kept))).max(), 1e-12);
+}
+
 TEST(Whitening, WhatDoesNotFitIsRefused) {
     AnalysedBlock block(white_block(10, 12, 1));
     const KnownNoise wrong{NoiseCovariance::diagonal(arma::vec(9, arma::fill::ones)), std::nullopt};
@@ -265,6 +284,22 @@ TEST(Transforms, TheVarianceProfileIsRecovered) {
         EXPECT_LE(arma::stddev(arma::log(right)), 0.3) << name;
         EXPECT_NEAR(arma::mean(left) * arma::mean(right) * white.unit * white.unit, 1.0, 0.15) << name;
         EXPECT_NEAR(arma::accu(arma::square(white.block)), 120.0, 8.0) << name;
+    }
+}
+
+TEST(Transforms, WhatWhiteningCouldNotDoIsSaid) {
+    const auto note = [](const char* name, const arma::mat& data) {
+        AnalysedBlock block(data);
+        return spectral_method(name).estimate(block).note;
+    };
+    const arma::mat exact = 3.0 * haar(20, 1, 5) * haar(30, 1, 6).t();
+    EXPECT_NE(note("whiten+gd-shrink", exact).find("no noise to whiten by"), std::string::npos);
+    EXPECT_NE(note("dyson+gd-shrink", exact).find("no noise to equalize by"), std::string::npos);
+    // More signals than the edge fit searches count as noise, of which variances are made.
+    const std::vector<double> thirty(30, 6.0);
+    for (const char* name : {"whiten+svd:30", "whiten:full+svd:30"}) {
+        EXPECT_NE(note(name, spiked_block(128, 128, thirty, 1)).find("while whitening"), std::string::npos) << name;
+        EXPECT_EQ(note(name, spiked_block(128, 128, {6.0, 5.0}, 1)).find("while whitening"), std::string::npos) << name;
     }
 }
 

@@ -124,6 +124,19 @@ TEST(StudyMistakes, AWrongNameIsNotAlsoNothing) {
               50U);
 }
 
+TEST(StudyMistakes, ALawIsToldWhereItIsUsedAndKnown) {
+    const auto told = [](const std::string& name) {
+        return "[[estimator]]\nname = \"" + name + "\"\nlaw = \"known\"\n";
+    };
+    for (const char* name : {"eoptshrink", "gd-shrink", "dyson+tw-test", "dyson+whiten+tw-test"})
+        expect_part(refusal(study_with("", told(name))), "cannot be told the law");
+    for (const char* name : {"tw-test", "whiten+gd-shrink", "whiten+dyson+tw-test"}) {
+        EXPECT_NO_THROW((void)parse_study(study_with("", told(name)), "x.toml")) << name;
+        expect_part(refusal("spiked = 1\n[study]\nname = \"x\"\n[model]\nkind = \"kv_like\"\n" + told(name)),
+                    "which this model has none of");
+    }
+}
+
 TEST(StudyMistakes, ADumpStudyTakesCodecsOnly) {
     const std::string message = refusal(
         "spiked = 1\n[study]\nname = \"x\"\nseed = \"0x1\"\n[model]\nkind = \"kv_dump\"\nsource = [\"" SPIKED_SOURCE_DIR

@@ -1,9 +1,11 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <filesystem>
 #include <functional>
 
+#include "estimators/spectral_method.hpp"
 #include "sim/npy.hpp"
 #include "sim/stream/normal.hpp"
 #include "theory/base/error.hpp"
@@ -87,6 +89,50 @@ TEST(StudyModels, DefaultsWrittenOutAreTheSameCell) {
         plain);
     EXPECT_NE(hash(square + "signal = { strength = 3.0, left_vectors = \"sparse:3\" }"), plain);
     EXPECT_NE(hash(square + "noise = { colouring = \"eigenbasis\" }\nsignal = { strength = 3.0 }"), plain);
+}
+
+TEST(StudyModels, AWhiteningThatIsToldTheLawGetsTheCovariancesOfTheBlocks) {
+    // The covariances written out: rho^|i-j| on the rows, exp(-c (j - 1/2) / d) on the columns.
+    const double sigma = 1.0 / std::sqrt(32.0);
+    const std::string name = fmt::format("whiten+gd-shrink:sigma={}", sigma);
+    const arma::mat rows = arma::toeplitz(arma::exp(arma::regspace(0, 23) * std::log(0.6)));
+    const arma::vec columns = arma::exp(-3.0 * (arma::regspace(1, 32) - 0.5) / 32.0);
+    for (const char* colouring : {"dense", "eigenbasis"}) {
+        const Experiment experiment =
+            parse_study(
+                "spiked = 1\n[study]\nname = \"told\"\nseed = \"0x5eed\"\n[model]\n" + square +
+                    "noise = { row_cov = { kind = \"ar1\", rho = 0.6 }, col_cov = { kind = \"exponential\", c = "
+                    "3.0 }, colouring = \"" +
+                    colouring + "\" }\nsignal = { strength = [6.0, 4.0] }\n[[estimator]]\nname = \"" + name +
+                    "\"\nlaw = \"known\"\n[[estimator]]\nname = \"" + name +
+                    "\"\nas = \"untold\"\n[run]\nreps = { min = 4, batch = 2 }\n",
+                "told.toml")
+                .experiment;
+        // In its eigenbasis the row covariance is diagonal, largest eigenvalue first.
+        arma::vec eigenvalues = arma::reverse(arma::eig_sym(rows));
+        const auto row = colouring == std::string("dense") ? estimators::NoiseCovariance::full(rows)
+                                                           : estimators::NoiseCovariance::diagonal(eigenvalues);
+        const estimators::SpectralMethod told = estimators::spectral_method(
+            name, theory::Loss::frobenius, {row, estimators::NoiseCovariance::diagonal(columns)});
+        const auto worker = experiment.worker(0, {0, 4});
+        for (std::uint64_t replicate = 0; replicate < 4; ++replicate) {
+            estimators::AnalysedBlock block(experiment.block(0, replicate));
+            const estimators::Shrinkage expected = told.estimate(block);
+            ASSERT_GE(expected.rank, 1U);
+            for (const auto& o : worker(replicate)) {
+                if (o.metric == metric_index("rank") && o.method == 1) {
+                    EXPECT_EQ(o.value, static_cast<double>(expected.rank)) << colouring;
+                }
+                if (o.metric != metric_index("shrunk") || static_cast<std::size_t>(o.k) > expected.rank) continue;
+                const double shrunk = expected.shrunk[static_cast<std::size_t>(o.k) - 1];
+                if (o.method == 1) {
+                    EXPECT_NEAR(o.value, shrunk, 1e-10) << colouring;
+                } else {
+                    EXPECT_GT(std::abs(o.value - shrunk), 1e-4) << "the control: covariances that are estimated";
+                }
+            }
+        }
+    }
 }
 
 TEST(StudyModels, SkipRulesLeavePointsOut) {
