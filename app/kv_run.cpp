@@ -65,10 +65,11 @@ int run(const Arguments& arguments) {
     }
     return run_study(arguments, experiment, study, [&](validation::Database& store) {
         const validation::KvTable table = kv_table(store);
+        const auto equal = equal_bits(store);
         if (arguments.json())
-            print_json(reports::kv_json(table));
+            print_json(reports::kv_json(table, equal));
         else
-            print_text(reports::kv_text(table));
+            print_text(reports::kv_text(table, equal));
     });
 }
 

@@ -80,9 +80,27 @@ std::string table_of(const validation::KvTable& table, const std::string& side, 
     return text.text();
 }
 
+/// Methods below each other, bit levels beside each other; empty when nothing is compared.
+std::string equal_bits_table(const std::vector<validation::EqualBits>& equal, const std::string& side) {
+    std::vector<std::string> heads = {"method"};
+    std::vector<std::vector<std::string>> lines;
+    for (const auto& at : equal) {
+        if (at.side != side) continue;
+        const bool first = lines.empty() || at.method == lines.front().front();
+        if (first) heads.insert(heads.end(), {fmt::format("{:.4g} bits", at.bits_per_entry), "ratio"});
+        auto line = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.front() == at.method; });
+        if (line == lines.end()) line = lines.insert(lines.end(), {at.method});
+        line->insert(line->end(), {percent(at.relative_l2), first ? "1" : plain(at.ratio)});
+    }
+    if (lines.empty()) return {};
+    TextTable table(heads);
+    for (const auto& line : lines) table.add(line);
+    return table.text();
+}
+
 }  // namespace
 
-std::string kv_text(const validation::KvTable& table) {
+std::string kv_text(const validation::KvTable& table, const std::vector<validation::EqualBits>& equal) {
     std::string text;
     for (const auto& input : table.inputs) {
         text += fmt::format("{}  {} blocks  {}\n", input.file, input.blocks, sim::printable(input.model));
@@ -97,6 +115,8 @@ std::string kv_text(const validation::KvTable& table) {
         text += fmt::format("\n{}s, {} blocks\n{}", side, blocks, table_of(table, side, main_columns()));
         text += fmt::format("\n{}s, inner products with other queries, not renormalised: bias and std\n{}", side,
                             table_of(table, side, query_columns()));
+        const std::string compared = equal_bits_table(equal, side);
+        if (!compared.empty()) text += fmt::format("\n{}s, rel. L2 % at equal bits\n{}", side, compared);
     }
     text += fmt::format(
         "\nMeans over blocks; in brackets the standard error in the last digits, clustered by {} ({} clusters).\n"
@@ -105,6 +125,9 @@ std::string kv_text(const validation::KvTable& table) {
         "renormalised.\nOther queries: random directions, the block's strongest direction, the row itself, the model's "
         "own.\n",
         table.cluster == "head" ? "layer and head" : table.cluster, table.clusters);
+    if (!equal.empty())
+        text +=
+            "Equal bits: the logarithm of the mean error interpolated between bit widths; ratio to the first method.\n";
     if (std::any_of(table.rows.begin(), table.rows.end(),
                     [](const auto& row) { return !std::isnan(row.of("attention_output").mean); }))
         text +=
@@ -120,7 +143,7 @@ Json ledger_json(const std::vector<double>& bits_per_entry) {
     return ledger;
 }
 
-Json kv_json(const validation::KvTable& table) {
+Json kv_json(const validation::KvTable& table, const std::vector<validation::EqualBits>& equal) {
     Json inputs = Json::array();
     for (const auto& input : table.inputs)
         inputs.push(Json::object({{"file", input.file},
@@ -143,11 +166,21 @@ Json kv_json(const validation::KvTable& table) {
         line.set("blocks", static_cast<std::int64_t>(row.blocks));
         rows.push(std::move(line));
     }
+    Json at_equal_bits = Json::array();
+    for (const auto& at : equal)
+        at_equal_bits.push(Json::object({{"side", at.side},
+                                         {"method", at.method},
+                                         {"bits_per_entry", at.bits_per_entry},
+                                         {"relative_l2", at.relative_l2.mean},
+                                         {"mcse_relative_l2", at.relative_l2.mcse},
+                                         {"ratio_to_first", at.ratio.mean},
+                                         {"mcse_ratio_to_first", at.ratio.mcse}}));
     return Json::object({{"schema", "spiked.kv/1"},
                          {"inputs", std::move(inputs)},
                          {"cluster", table.cluster},
                          {"clusters", table.clusters},
-                         {"rows", std::move(rows)}});
+                         {"rows", std::move(rows)},
+                         {"equal_bits", std::move(at_equal_bits)}});
 }
 
 }  // namespace spiked::reports
