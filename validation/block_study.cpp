@@ -63,6 +63,7 @@ struct CellSetup {
     std::string hash;
     std::size_t spikes;
     bool truth;
+    estimators::GroupAxis axis;
     std::vector<estimators::SpectralMethod> methods;  ///< of the study's estimators, told the law where they are
 };
 
@@ -161,7 +162,7 @@ std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
     for (const auto& [codec, bits] : study.codecs) {
         // A rotation of its own each replicate, so replicates are independent.
         const estimators::Compressor compressor(codec, sample.observed.n_cols, bits,
-                                                {.seed = study.seed, .rotation_index = replicate});
+                                                {.axis = cell.axis, .seed = study.seed, .rotation_index = replicate});
         observe_codec(compressor, block, queries, method, found);
         ++method;
     }
@@ -250,8 +251,9 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
             add_predictions(cell, experiment, *source.law, source.strengths);
         }
         cells.push(cell.params);
-        study->cells.push_back(
-            {source.prepare, cell.hash(), source.spikes, source.truth, methods_for(estimators, source)});
+        study->cells.push_back({source.prepare, cell.hash(), source.spikes, source.truth,
+                                source.keys ? estimators::GroupAxis::key : estimators::GroupAxis::value,
+                                methods_for(estimators, source)});
         experiment.cells.push_back(std::move(cell));
     }
     experiment.science.set("cells", std::move(cells));
