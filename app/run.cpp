@@ -11,6 +11,7 @@
 #include "reports/figures.hpp"
 #include "reports/html_report.hpp"
 #include "reports/kv_report.hpp"
+#include "reports/printed_values.hpp"
 #include "reports/store_text.hpp"
 #include "sim/output_file.hpp"
 #include "theory/base/error.hpp"
@@ -66,7 +67,7 @@ std::string results_text(validation::Database& store) {
                               store.integer("SELECT coalesce(sum(reps), 0) FROM batch"),
                               store.integer("SELECT sum(reps_least < reps_target) FROM cell") > 0 ? "at most " : "",
                               store.integer("SELECT sum(reps_target) FROM cell"));
-    if (study.text(0) == "kv_dump") return partial + reports::kv_text(kv_table(store));
+    if (study.text(0) == "kv_dump") return partial + reports::kv_text(kv_table(store), equal_bits(store));
     if (store.integer("SELECT count(*) FROM verdict") == 0)
         return partial + reports::export_table(store, "summary", "text");
     return partial + reports::checks_text(store);
@@ -195,7 +196,11 @@ int report(const Arguments& arguments) {
 int show(const Arguments& arguments) {
     validation::Database store = validation::open_store(arguments.positionals.front());
     const std::string table = arguments.text("--table");
-    if (arguments.json())
+    const std::string format = arguments.json() ? "json" : "text";
+    if (arguments.has("--against")) {
+        if (!table.empty()) throw usage_error("--against makes a table of its own: leave --table out");
+        print_text(reports::against_printed(store, arguments.text("--against"), format));
+    } else if (arguments.json())
         print_text(reports::export_table(store, table.empty() ? "summary" : table, "json"));
     else
         print_text(table.empty() ? results_text(store) : reports::export_table(store, table, "text"));
@@ -287,14 +292,17 @@ Command report_command() {
 }
 
 Command show_command() {
-    return {"show",
-            "print a store: its checks, the paper's table of a dump, or any table",
-            {"spiked show results/demo.spiked", "spiked show results/demo.spiked --table summary"},
-            "STORE.spiked",
-            1,
-            1,
-            {{"--table", table_names(), "which table", "", false}},
-            show};
+    return {
+        "show",
+        "print a store: its checks, the paper's table of a dump, or any table",
+        {"spiked show results/demo.spiked", "spiked show results/demo.spiked --table summary",
+         "spiked show paper-tables.spiked --against validation/studies/paper-tables.csv"},
+        "STORE.spiked",
+        1,
+        1,
+        {{"--table", table_names(), "which table", "", false},
+         {"--against", "FILE.csv", "means beside printed values: table,cell,method,metric,printed,note", "", false}},
+        show};
 }
 
 Command export_command() {

@@ -175,6 +175,12 @@ void BitWriter::align() {
     free_bits_ = 0;
 }
 
+void BitReader::require_end() const {
+    if (!at_end())
+        throw input_error("a coded block has {} bytes and its rows need {}: the data is damaged or forged",
+                          bytes_.size(), bytes_read());
+}
+
 std::uint64_t BitReader::read(unsigned bits) {
     if (at_ + bits > 8 * bytes_.size())
         throw input_error("a coded block ends after {} bytes (more were announced): the data is truncated",

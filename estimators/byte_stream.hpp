@@ -39,6 +39,8 @@ public:
     /// Whole bytes that were begun.
     [[nodiscard]] std::size_t bytes_read() const { return (at_ + 7) / 8; }
     [[nodiscard]] bool at_end() const { return (at_ + 7) / 8 == bytes_.size(); }
+    /// Throws input_error when bytes are left that nothing asked for.
+    void require_end() const;
 
 private:
     std::span<const std::uint8_t> bytes_;

@@ -130,6 +130,7 @@ arma::Mat<Real> decode(const Setup& setup, std::span<const std::uint8_t> bytes, 
     read_numbers(reader, norms, setup.norm);
     arma::Mat<Real> decoded(rows, setup.dimension, arma::fill::zeros);
     setup.sketch.add_directions(reader, norms, decoded);
+    reader.require_end();
     return decoded;
 }
 

@@ -210,6 +210,7 @@ arma::Mat<Real> decode(const Setup& setup, std::span<const std::uint8_t> bytes, 
         read_numbers(reader, norms, setup.norm);
         setup.sketch->add_directions(reader, norms, coordinates);
     }
+    reader.require_end();
     return setup.rotation.rotate_back(std::move(coordinates));
 }
 

@@ -175,14 +175,18 @@ const std::vector<StoreTable>& store_tables() {
     return tables;
 }
 
-std::string export_table(Database& store, const std::string& table, const std::string& format) {
-    Statement rows(store, find_table(table).query);
+std::string formatted(Statement& rows, const std::string& table, const std::string& format) {
     if (format == "csv") return as_csv(rows);
     if (format == "json") return as_json(rows, table).text(2) + "\n";
     if (format == "latex") return as_latex(shown(rows));
     if (format == "text") return as_text(shown(rows));
     throw usage_error("--format \"{}\" is not possible{}", format,
                       suggestion(format, std::vector<std::string>{"csv", "json", "npy", "latex"}));
+}
+
+std::string export_table(Database& store, const std::string& table, const std::string& format) {
+    Statement rows(store, find_table(table).query);
+    return formatted(rows, table, format);
 }
 
 std::string export_npy(Database& store, const std::string& table) {

@@ -20,6 +20,9 @@ struct StoreTable {
 [[nodiscard]] std::string export_table(validation::Database& store, const std::string& table,
                                        const std::string& format);
 
+/// The same of any rows; `table` is what json calls them.
+[[nodiscard]] std::string formatted(validation::Statement& rows, const std::string& table, const std::string& format);
+
 /// The numeric columns as the bytes of a .npy float64 matrix, NaN where something is missing.
 [[nodiscard]] std::string export_npy(validation::Database& store, const std::string& table);
 

@@ -105,6 +105,7 @@ BlockSource kv_like_source(const KvLikePoint& point) {
     BlockSource source;
     source.params = sim::describe(point.options);
     source.params.set("side", point.values ? "value" : "key");
+    source.keys = !point.values;
     source.rows = point.options.tokens;
     source.columns = point.options.head_dim;
     const sim::KvSignalRank rank = sim::signal_rank(point.options);

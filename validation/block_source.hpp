@@ -35,6 +35,7 @@ struct BlockSource {
     /// Whether rows (columns) are those of the model, not coordinates in the eigenbasis of a covariance.
     bool own_rows = true;
     bool own_columns = true;
+    bool keys = false;  ///< groups of min-max quantizers lie along tokens, as for the keys of a dump
     std::optional<theory::SeparableLaw> law;
     std::vector<SignalStrength> strengths;  ///< absolute; of the law's predictions
     /// The expensive part (bases, projections), made when the first replicate is asked for.

@@ -91,6 +91,7 @@ struct CellSetup {
     std::string hash;
     std::size_t spikes;
     bool truth;
+    estimators::GroupAxis axis;
 };
 
 struct StudySetup {
@@ -168,11 +169,14 @@ std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
         }
         ++method;
     }
+    BlockQueries queries;
+    if (!study.codecs.empty())
+        queries = queries_for(block, stream::Stream(study.seed, cell.hash, stream::Role::query, replicate));
     for (const auto& [codec, bits] : study.codecs) {
         // A rotation of its own each replicate, so replicates are independent.
         const estimators::Compressor compressor(codec, sample.observed.n_cols, bits,
-                                                {.seed = study.seed, .rotation_index = replicate});
-        observe_codec(compressor, block, method, found);
+                                                {.axis = cell.axis, .seed = study.seed, .rotation_index = replicate});
+        observe_codec(compressor, block, queries, method, found);
         ++method;
     }
     return found;
@@ -267,7 +271,8 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
             add_predictions(cell, experiment, *source.law, source.strengths);
         }
         cells.push(cell.params);
-        study->cells.push_back({source.prepare, cell.hash(), source.spikes, source.truth});
+        study->cells.push_back({source.prepare, cell.hash(), source.spikes, source.truth,
+                                source.keys ? estimators::GroupAxis::key : estimators::GroupAxis::value});
         experiment.cells.push_back(std::move(cell));
     }
     experiment.science.set("cells", std::move(cells));

@@ -91,7 +91,7 @@ TEST(EncodeCommand, TheSizeOfTheFileIsTheLedgerForEveryMethod) {
     const std::string file = scratch("sizes.spkv");
     const std::string back = scratch("sizes-back.safetensors");
     for (const auto& method : methods) {
-        const Json json = encoded(dump, file, "--block 8 --bits 3 --method " + method);
+        const Json json = encoded(dump, file, "--block 8 --bits 3 --residual 0 --method " + method);
         EXPECT_EQ(*json.find("schema")->string(), "spiked.encode/1");
         expect_size_is_the_ledger(json, file, method);
         EXPECT_EQ(number(json, "tensors"), 4.0);
@@ -422,6 +422,35 @@ TEST(DecodeCommand, NamesTheBlockWhereAFileEnds) {
         const Outcome found = decoded(good.bytes.substr(0, length));
         EXPECT_EQ(found.code, 4) << length << found.err;
         for (const char* part : says) EXPECT_NE(found.err.find(part), std::string::npos) << part << ": " << found.err;
+    }
+}
+
+// Every checksum is right and the block decodes: what is left over must still not pass for padding.
+TEST(DecodeCommand, RefusesSurplusBytesBehindABlockWithRightChecksums) {
+    const Container good = small_container();
+    const std::size_t value = good.data + 15 * 8 + 4;
+    const std::size_t payload = 16 + 32;
+    const std::size_t tensor = 4 * (8 + payload) + 2 * (8 + 2 * 4 * 16);
+    const auto with_surplus = [&](std::size_t surplus) {
+        std::string bytes = good.bytes;
+        bytes.insert(value + 8 + payload, surplus, '\0');
+        std::string summed(12, '\0');
+        put_number(summed, 0, 1, 4);
+        summed += bytes.substr(value + 8, payload + surplus);
+        const auto sum = [](const std::string& of) {
+            return crc32(0, reinterpret_cast<const Bytef*>(of.data()), static_cast<uInt>(of.size()));
+        };
+        put_number(bytes, value, payload + surplus, 4);
+        put_number(bytes, value + 4, sum(summed), 4);
+        put_number(bytes, value + tensor + surplus, sum(bytes.substr(value, tensor + surplus)), 4);
+        return bytes;
+    };
+    EXPECT_EQ(with_surplus(0), good.bytes);
+    for (const std::size_t surplus : {1, 7, 64}) {
+        const Outcome found = decoded(with_surplus(surplus));
+        EXPECT_EQ(found.code, 4);
+        EXPECT_NE(found.err.find("tensor \"layers.1.value\", head 0, block 0"), std::string::npos) << found.err;
+        EXPECT_NE(found.err.find(std::to_string(payload + surplus) + " bytes"), std::string::npos) << found.err;
     }
 }
 

@@ -339,5 +339,19 @@ TEST(Compressor, WhatALowRankPartLeavesOverMayBeTooSmallTheBlockMayNot) {
     }
 }
 
+TEST(RowQuantizers, TakeExactlyTheBytesTheyWrote) {
+    const arma::mat rows = gaussian(16, 32, 900);
+    for (const auto& entry : row_quantizers()) {
+        const RowQuantizer quantizer = row_quantizer(entry.name, 32, 3, {.group = 8, .seed = test_seed});
+        std::vector<std::uint8_t> bytes = quantizer.encode(rows).bytes;
+        EXPECT_NO_THROW((void)quantizer.decode(bytes, 16)) << entry.name;
+        bytes.push_back(0);
+        (void)message_of([&] { (void)quantizer.decode(bytes, 16); }, ExitCode::unusable_input);
+        (void)message_of([&] { (void)quantizer.decode_float(bytes, 16); }, ExitCode::unusable_input);
+        bytes.resize(bytes.size() - 2);
+        (void)message_of([&] { (void)quantizer.decode(bytes, 16); }, ExitCode::unusable_input);
+    }
+}
+
 }  // namespace
 }  // namespace spiked::estimators
