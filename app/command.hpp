@@ -99,6 +99,7 @@ void remark(const Arguments& arguments, std::string_view text);
 [[nodiscard]] Command merge_command();
 [[nodiscard]] Command compare_command();
 [[nodiscard]] Command replay_command();
+[[nodiscard]] Command validate_command();
 [[nodiscard]] Command list_command();
 [[nodiscard]] Command bench_theory_command();
 [[nodiscard]] Command bench_decompose_command();
