@@ -25,11 +25,15 @@ std::string region_text(const Region& region) {
     return fmt::format("{:.4g} +- {:.2g}", region.predicted, region.margin);
 }
 
-std::string caught(const CriterionOutcome& one) {
-    if (one.controls.empty()) return "";
-    const auto fails = std::count_if(one.controls.begin(), one.controls.end(),
-                                     [](const ControlOutcome& control) { return control.fails(); });
-    return fmt::format("{}/{}", fails, one.controls.size());
+std::string caught(const ClaimOutcome& claim) {
+    std::size_t fails = 0;
+    std::size_t all = 0;
+    for (const auto& one : claim.criteria)
+        for (const auto& control : one.controls) {
+            ++all;
+            fails += control.fails() ? 1 : 0;
+        }
+    return all == 0 ? "" : fmt::format("{}/{}", fails, all);
 }
 
 std::string_view verdict_word(validation::Verdict verdict) {
@@ -84,7 +88,7 @@ std::string claims_text(const Validation& validation, bool details) {
         const Finding& finding = shown.outcome.deciding();
         table.add({claim.claim->id, std::string(name_of(claim.printed)), std::string(name_of(claim.corrected)),
                    with_error(finding.interval.estimate, finding.interval.error), region_text(finding.region),
-                   fmt::format("{:.2g}", finding.detectable), caught(shown)});
+                   fmt::format("{:.2g}", finding.detectable), caught(claim)});
         failed += claim.failed ? 1 : 0;
         open += claim.open() ? 1 : 0;
         if (!claim.reason.empty())

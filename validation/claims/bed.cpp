@@ -7,7 +7,7 @@
 namespace spiked::validation {
 
 std::string_view name_of(Noise noise) {
-    constexpr std::string_view names[] = {"white", "coloured", "strong"};
+    constexpr std::string_view names[] = {"white", "coloured", "columns", "strong"};
     return names[static_cast<int>(noise)];
 }
 
@@ -23,14 +23,29 @@ std::shared_ptr<const theory::SeparableLaw> make_law(const sim::SpikedModel& mod
 Bed make_bed(const BedShape& shape, std::size_t columns) {
     using sim::Covariance;
     const auto rows = static_cast<std::size_t>(std::llround(shape.aspect * static_cast<double>(columns)));
-    Bed bed{{.row = shape.noise == Noise::white      ? Covariance::identity(rows)
-                    : shape.noise == Noise::coloured ? Covariance::ar1(0.5, rows)
-                                                     : Covariance::ar1(0.7, rows),
-             .column = shape.noise == Noise::white      ? Covariance::identity(columns)
-                       : shape.noise == Noise::coloured ? Covariance::exponential(3.0, columns)
-                                                        : Covariance::ar1(0.7, columns),
-             .strengths = {}},
-            nullptr};
+    const auto row = [&] {
+        switch (shape.noise) {
+            case Noise::coloured:
+                return Covariance::ar1(0.5, rows);
+            case Noise::strong:
+                return Covariance::ar1(0.7, rows);
+            default:
+                return Covariance::identity(rows);
+        }
+    };
+    const auto column = [&] {
+        switch (shape.noise) {
+            case Noise::coloured:
+            case Noise::columns:
+                return Covariance::exponential(3.0, columns);
+            case Noise::strong:
+                return Covariance::ar1(0.7, columns);
+            default:
+                return Covariance::identity(columns);
+        }
+    };
+    // What these claims ask does not change with the basis, which saves products.
+    Bed bed{{.row = row(), .column = column(), .strengths = {}, .colouring = sim::Colouring::eigenbasis}, nullptr};
     bed.law = make_law(bed.model);
     for (const double multiple : shape.thresholds)
         bed.model.strengths.push_back({multiple * bed.law->detection_threshold().value});

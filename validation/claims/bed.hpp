@@ -16,6 +16,7 @@ namespace spiked::validation {
 enum class Noise {
     white,     ///< A = B = I
     coloured,  ///< A = AR(1) with .5, B = exp(-3 (j - 1/2) / d)
+    columns,   ///< A = I, B = exp(-3 (j - 1/2) / d)
     strong,    ///< A and B = AR(1) with .7
 };
 [[nodiscard]] std::string_view name_of(Noise noise);

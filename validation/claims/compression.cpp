@@ -82,16 +82,18 @@ Trial explained_trial(const TrialPlace& place, Side side, std::string other) {
         const Coded coarse = code(block, other, 3, plain, replicate);
         const Coded fine = code(block, other, 4, plain, replicate);
         const double saved = bits_for(shrunk.error, coarse, fine) - shrunk.bits;
-        // Energies from the block itself, so that an error of the method does not explain itself.
+        // Energies from the block itself, so that an error of the method does not explain itself. A stored vector keeps
+        // the share 1 - D of itself, a stored component (1 - D)^2.
         const auto& values = block.singular_values();
         const auto left = [&](std::string_view method, std::size_t rank) {
             const auto parsed = estimators::parse_method(method);
             if (!parsed.spectral) return 1.0;
             const auto shrinkage = parsed.spectral->estimate(block);
+            const double kept = std::pow(1.0 - theory::lloyd_max_normal(4).distortion, 2);
             double energy = 0.0;
             for (std::size_t i = 0; i < values.size(); ++i) {
-                const double rest = values[i] - (i < rank ? shrinkage.shrunk[i] : 0.0);
-                energy += rest * rest;
+                const double shrunk_value = i < rank ? shrinkage.shrunk[i] : 0.0;
+                energy += values[i] * values[i] - kept * shrunk_value * (2.0 * values[i] - shrunk_value);
             }
             return std::sqrt(energy / arma::accu(arma::square(block.block())));
         };
@@ -236,10 +238,10 @@ std::vector<Claim> compression_claims() {
          .place = "paper, abstract and Section 4.1",
          .statement = "eOptShrinkQ saves nearly one bit an entry over TurboQuant at equal quality",
          .corrected = "it saves log(||X|| / ||R||) over the logarithm a bit is worth, less the bits of the factors: "
-                      "about 0.6 bits for keys and less than 0.1 for values with the energies of the paper's tables",
+                      "0.7 bits for keys and 0.1 for values with the energies of the paper's tables",
          .settled = PrintedVerdict::refuted,
-         .criteria = {saving("keys", Side::key, "tq-mse", at_least(0.75)),
-                      saving("values", Side::value, "tq-mse", at_least(0.75)), explained(Side::key, "tq-mse"),
+         .criteria = {saving("keys", Side::key, "tq-mse", at_least(0.85)),
+                      saving("values", Side::value, "tq-mse", at_least(0.85)), explained(Side::key, "tq-mse"),
                       explained(Side::value, "tq-mse")}},
         {.id = "adaptive-rank",
          .place = "paper, Section 4.1",

@@ -152,7 +152,7 @@ Claim norm() {
             return d * d - shrunk * (2.0 * seen - shrunk);
         });
     };
-    const auto corrected = [=](Noise noise) -> Criterion {
+    const auto corrected = [=](Noise noise, double margin) -> Criterion {
         const BedShape shape{noise, 1.0, two_spikes};
         return {
             .form = Form::corrected,
@@ -161,7 +161,7 @@ Claim norm() {
                 fmt::format("||R||^2 - ||Z||^2, spikes at 3 and 2 thresholds, rank told, {} noise", name_of(noise)),
             .summary = Summary::mean,
             .prepare = of_denoised(shape, [=](const Bed&, const Denoised& denoised) { return difference(denoised); }),
-            .region = [=](std::size_t size) { return around(predicted(shape, size), margin_at(size, 0.35, 0.5)); },
+            .region = [=](std::size_t size) { return around(predicted(shape, size), margin_at(size, margin, 0.5)); },
             .quick = quick_sizes,
             .full = full_sizes,
             .faults = {truncated, kept}};
@@ -184,8 +184,8 @@ Claim norm() {
                           .quick = {{128, 200}},
                           .full = {{128, 1000}, {512, 100}},
                           .faults = {kept, {"all", "everything removed: R = 0"}}},
-                         corrected(Noise::white),
-                         corrected(Noise::coloured)}};
+                         corrected(Noise::white, 0.35),
+                         corrected(Noise::coloured, 0.06)}};
 }
 
 /// What the proof says of ||S - S^||^2.
@@ -266,7 +266,7 @@ Claim cross_term() {
 }
 
 Claim residual_value() {
-    const std::vector<SizePlan> quick{{64, 2000}, {128, 1500}, {256, 800}};
+    const std::vector<SizePlan> quick{{32, 2500}, {64, 2000}, {128, 1200}};
     const std::vector<SizePlan> full{{64, 4000}, {128, 3000}, {256, 1500}, {512, 500}};
     const auto rate = [](std::size_t) { return at_most(-0.5, 0.15); };
     return {.id = "residual-value",

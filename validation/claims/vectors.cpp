@@ -52,7 +52,7 @@ Claim overlap(std::string id, sim::MatrixSide side) {
                         return overlap_trial(place, {noise, aspect, {2.0}}, side);
                     },
                 .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.03, 1.0)); },
-                .quick = {{256, 600}},
+                .quick = {{128, 800}},
                 .full = {{128, 4000}, {256, 2000}, {512, 600}},
                 .faults = {{"other-side", "the overlap of the other side"}, {"certain", "overlap 1"}}};
     };
@@ -72,7 +72,7 @@ Claim overlap(std::string id, sim::MatrixSide side) {
                                   return overlap_trial(place, {Noise::coloured, 0.5, {2.0}}, side);
                               },
                           .region = [](std::size_t) { return at_most(-0.5, 0.15); },
-                          .quick = {{64, 3000}, {128, 2000}, {256, 1000}},
+                          .quick = {{32, 4000}, {64, 3000}, {128, 1500}},
                           .full = {{64, 6000}, {128, 4000}, {256, 2000}, {512, 600}},
                           .faults = {{"certain", "overlap 1"}}}}};
 }
@@ -105,7 +105,7 @@ Criterion delocalisation(Noise noise) {
             .summary = Summary::growth,
             .prepare = [=](const TrialPlace& place) { return delocalisation_trial(place, noise); },
             .region = [](std::size_t) { return at_most(0.0, 0.3); },
-            .quick = {{32, 3000}, {64, 1500}, {128, 600}},
+            .quick = {{32, 2000}, {64, 1000}, {128, 400}},
             .full = {{32, 6000}, {64, 4000}, {128, 2000}, {256, 600}},
             .faults = {{"outlier", "the vector of the outlier is among them"}},
             .level = 0.9};
@@ -138,7 +138,7 @@ Criterion isotropic(std::string name, Form form, Noise noise, bool weak_channel,
             .summary = Summary::growth,
             .prepare = [=](const TrialPlace& place) { return isotropic_trial(place, noise, weak_channel, all); },
             .region = [](std::size_t) { return at_most(0.0, 0.3); },
-            .quick = {{32, 3000}, {64, 1500}, {128, 600}},
+            .quick = {{32, 2000}, {64, 1000}, {128, 400}},
             .full = {{32, 6000}, {64, 4000}, {128, 2000}, {256, 600}},
             .faults = std::move(faults),
             .level = 0.9};
