@@ -25,6 +25,15 @@ std::string origin(const validation::Validation& found) {
                        line.substr(0, line.find('\n')));
 }
 
+/// What was drawn is said: the same command with it gives the same verdicts.
+stream::StudySeed seed_from(const Arguments& arguments) {
+    const std::string text = arguments.text("--seed");
+    if (text != "fresh") return stream::StudySeed::parse(text);
+    const auto seed = stream::StudySeed::fresh();
+    remark(arguments, "seed " + seed.text());
+    return seed;
+}
+
 int validate(const Arguments& arguments) {
     validation::ValidationPlan plan;
     const std::string tier = arguments.text("--tier");
@@ -33,11 +42,9 @@ int validate(const Arguments& arguments) {
         plan.tier = validation::Tier::full;
     else if (tier != "quick")
         throw usage_error("unknown tier \"{}\"{}", tier, suggestion(tier, tiers));
-    const std::string seed = arguments.text("--seed");
-    plan.seed = seed == "fresh" ? stream::StudySeed::fresh() : stream::StudySeed::parse(seed);
+    plan.seed = seed_from(arguments);
     plan.claims = arguments.list("--claim");
     plan.threads = arguments.count("--threads");
-    if (seed == "fresh") remark(arguments, "seed " + plan.seed.text());
     validation::Validation found;
     {
         ProgressDisplay display(arguments, "validate");
@@ -58,7 +65,38 @@ int validate(const Arguments& arguments) {
     return static_cast<int>(ExitCode::fine);
 }
 
+int selftest(const Arguments& arguments) {
+    validation::SelftestPlan plan;
+    plan.seed = seed_from(arguments);
+    plan.threads = arguments.count("--threads");
+    validation::Selftest found;
+    {
+        ProgressDisplay display(arguments, "selftest");
+        plan.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
+        found = validation::run_selftest(plan);
+    }
+    if (arguments.json())
+        print_json(reports::selftest_json(found));
+    else
+        print_text(reports::selftest_text(found));
+    return static_cast<int>(found.passed() ? ExitCode::fine : ExitCode::check_failed);
+}
+
+const Option seed_option = {"--seed", "HEX|fresh", "of the draws", "0x5eed000000000000000000000000c1a1", false};
+const Option threads_option = {"--threads", "N", "0: all of the machine; never changes a verdict", "0", false};
+
 }  // namespace
+
+Command selftest_command() {
+    return {"selftest",
+            "judge the judge: planted defects must be caught, tests must keep their levels",
+            {"spiked selftest", "spiked selftest --json"},
+            "",
+            0,
+            0,
+            {seed_option, threads_option},
+            selftest};
+}
 
 Command validate_command() {
     return {

@@ -230,4 +230,47 @@ std::string claims_markdown(const Validation& validation, std::string_view origi
     return text;
 }
 
+std::string selftest_text(const validation::Selftest& selftest) {
+    TextTable defects({"planted defect", "claim", "measured", "allowed", "caught"}, 2);
+    for (const auto& one : selftest.defects)
+        defects.add({one.defect.name, one.defect.claim,
+                     with_error(one.finding.interval.estimate, one.finding.interval.error),
+                     region_text(one.finding.region), one.caught ? "yes" : "NO"});
+    TextTable calibrations({"calibration", "with a mistake", "p", "p with mistake", "passed"}, 2);
+    for (const auto& one : selftest.calibrations)
+        calibrations.add({one.name + ": " + one.measures, one.control, fmt::format("{:.2g}", one.p_value),
+                          fmt::format("{:.2g}", one.control_p_value),
+                          one.passed && one.control_refused ? "yes" : "NO"});
+    return fmt::format("{}\n{}\n{} of {} defects caught; {}.\n", defects.text(), calibrations.text(), selftest.caught(),
+                       selftest.defects.size(), selftest.passed() ? "the self-test passed" : "the self-test FAILED");
+}
+
+Json selftest_json(const validation::Selftest& selftest) {
+    Json defects = Json::array();
+    for (const auto& one : selftest.defects)
+        defects.push(Json::object({{"name", one.defect.name},
+                                   {"claim", one.defect.claim},
+                                   {"criterion", one.defect.criterion},
+                                   {"estimate", one.finding.interval.estimate},
+                                   {"mcse", one.finding.interval.error},
+                                   {"predicted", one.finding.region.predicted},
+                                   {"margin", one.finding.region.margin},
+                                   {"caught", one.caught}}));
+    Json calibrations = Json::array();
+    for (const auto& one : selftest.calibrations)
+        calibrations.push(Json::object({{"name", one.name},
+                                        {"measures", one.measures},
+                                        {"p_value", one.p_value},
+                                        {"passed", one.passed},
+                                        {"control", one.control},
+                                        {"control_p_value", one.control_p_value},
+                                        {"control_refused", one.control_refused}}));
+    return Json::object({{"schema", "spiked.selftest/1"},
+                         {"defects", selftest.defects.size()},
+                         {"caught", selftest.caught()},
+                         {"passed", selftest.passed()},
+                         {"rows", std::move(defects)},
+                         {"calibrations", std::move(calibrations)}});
+}
+
 }  // namespace spiked::reports

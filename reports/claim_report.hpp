@@ -4,6 +4,7 @@
 
 #include "theory/base/json.hpp"
 #include "validation/claim_verdicts.hpp"
+#include "validation/selftest.hpp"
 
 namespace spiked::reports {
 
@@ -19,5 +20,10 @@ namespace spiked::reports {
 
 /// A page to read and to cite: statement, verdicts, evidence, corrected statement. `origin` says what made it.
 [[nodiscard]] std::string claims_markdown(const validation::Validation& validation, std::string_view origin);
+
+/// What the self-test found: a line a defect and a calibration.
+[[nodiscard]] std::string selftest_text(const validation::Selftest& selftest);
+/// `spiked.selftest/1`.
+[[nodiscard]] Json selftest_json(const validation::Selftest& selftest);
 
 }  // namespace spiked::reports

@@ -128,7 +128,7 @@ Criterion explained(Side side, std::string other) {
                                     other, name_of(side)),
             .summary = Summary::mean,
             .prepare = [=](const TrialPlace& place) { return explained_trial(place, side, other); },
-            .region = [](std::size_t) { return around(0.0, 0.03); },
+            .region = [](std::size_t) { return around(0.0, 0.05); },
             .quick = {{128, 60}},
             .full = {{128, 400}},
             .faults = {{"open-loop", "the residual formed before the factors are coded"}}};

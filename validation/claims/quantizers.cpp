@@ -43,21 +43,30 @@ arma::mat coded(std::string_view name, const arma::mat& rows, unsigned bits,
     return quantizer.decode(quantizer.encode(rows).bytes, rows.n_rows);
 }
 
-/// TurboQuant with its levels for a coordinate of variance 1/(2d).
-arma::mat coded_with_small_levels(const arma::mat& rows, unsigned bits, const stream::Stream& stream) {
-    const auto d = rows.n_cols;
-    const auto codebook = theory::lloyd_max_sphere(static_cast<int>(d), static_cast<int>(bits));
-    const estimators::RowRotation rotation(estimators::RotationKind::haar, stream, d);
-    const arma::vec norms = arma::sqrt(arma::sum(arma::square(rows), 1));
-    arma::mat turned = rotation.rotate(rows);
-    turned.each_col() /= norms / std::sqrt(static_cast<double>(d));
+/// TurboQuant by hand, for what its own code cannot be told to do wrong: other levels, a rotation that is not undone.
+struct Handmade {
+    theory::Codebook codebook;
+    double scale = 1.0;        ///< of the levels
+    std::uint64_t undone = 0;  ///< by how many rotations the one that is undone comes later
+    bool inverse = false;      ///< the rotation and its inverse exchanged: Haar as well
+};
+arma::mat coded_by_hand(const arma::mat& rows, const Handmade& made, const TrialPlace& place, std::uint64_t replicate) {
+    const auto rotation = [&](std::uint64_t index) {
+        return estimators::RowRotation(estimators::RotationKind::haar,
+                                       stream::Stream(place.seed, place.cell, stream::Role::rotation, index),
+                                       rows.n_cols);
+    };
+    const arma::vec norms = arma::sqrt(arma::sum(arma::square(rows), 1) / static_cast<double>(rows.n_cols));
+    arma::mat turned = made.inverse ? rotation(replicate).rotate_back(rows) : rotation(replicate).rotate(rows);
+    turned.each_col() /= norms;
     turned.transform([&](double z) {
-        const auto above =
-            std::upper_bound(codebook.thresholds.begin(), codebook.thresholds.end(), z * std::numbers::sqrt2);
-        return codebook.levels[static_cast<std::size_t>(above - codebook.thresholds.begin())] / std::numbers::sqrt2;
+        const auto& thresholds = made.codebook.thresholds;
+        const auto above = std::upper_bound(thresholds.begin(), thresholds.end(), z / made.scale);
+        return made.scale * made.codebook.levels[static_cast<std::size_t>(above - thresholds.begin())];
     });
-    turned.each_col() %= norms / std::sqrt(static_cast<double>(d));
-    return rotation.rotate_back(std::move(turned));
+    turned.each_col() %= norms;
+    const auto back = rotation(replicate + made.undone);
+    return made.inverse ? back.rotate(turned) : back.rotate_back(std::move(turned));
 }
 
 enum class Rows { gaussian, one_hot };
@@ -74,10 +83,23 @@ Decoded through_tq_mse(const TrialPlace& place, std::uint64_t replicate, Rows ki
     auto options = options_for(place, replicate);
     if (place.planted("no-rotation")) options.rotation = estimators::RotationKind::identity;
     if (place.planted("one-round")) options.rotation = estimators::RotationKind::rht1;
+    const auto levels = [&](std::size_t dimension) {
+        return theory::lloyd_max_sphere(static_cast<int>(dimension), static_cast<int>(bits));
+    };
     if (place.planted("half-variance"))
-        result.decoded = coded_with_small_levels(
-            result.rows, bits, stream::Stream(place.seed, place.cell, stream::Role::rotation, replicate));
-    else if (place.planted("norm-lost"))
+        result.decoded = coded_by_hand(result.rows, {levels(d), 1.0 / std::numbers::sqrt2}, place, replicate);
+    else if (place.planted("other-dimension"))
+        result.decoded = coded_by_hand(result.rows, {levels(4)}, place, replicate);
+    else if (place.planted("wrong-inverse"))
+        result.decoded = coded_by_hand(result.rows, {levels(d), 1.0, 1}, place, replicate);
+    else if (place.planted("shared-seed")) {
+        // As the columns that the rotation was made orthogonal from, they turn into a triangle.
+        result.rows.set_size(d, d);
+        sim::fill_entries({}, stream::Stream(place.seed, place.cell, stream::Role::rotation, replicate),
+                          {result.rows.memptr(), result.rows.n_elem});
+        result.rows = result.rows.t();
+        result.decoded = coded_by_hand(result.rows, {levels(d), 1.0, 0, true}, place, replicate);
+    } else if (place.planted("norm-lost"))
         result.decoded =
             arma::normalise(coded("tq-mse", result.rows, bits, options), 2, 1) * arma::norm(result.rows.row(0));
     else
@@ -262,7 +284,12 @@ std::vector<Claim> quantizer_claims() {
                                  [](std::size_t) { return at_most(theory::panter_dite_constant * std::pow(4.0, -4)); },
                                  {half_variance}),
                       exact_distortion(Rows::gaussian, 1, {half_variance}),
-                      exact_distortion(Rows::gaussian, 2, {half_variance, {"norm-lost", "one norm for all rows"}}),
+                      exact_distortion(Rows::gaussian, 2,
+                                       {half_variance,
+                                        {"norm-lost", "one norm for all rows"},
+                                        {"other-dimension", "the levels of d = 4"},
+                                        {"wrong-inverse", "another rotation undone"},
+                                        {"shared-seed", "rows drawn from the numbers of the rotation"}}),
                       exact_distortion(Rows::gaussian, 4, {half_variance}),
                       exact_distortion(Rows::one_hot, 2,
                                        {{"no-rotation", "rows coded as they are"},
