@@ -92,7 +92,8 @@ const std::vector<Command>& commands() {
         kv_generate_command(),    kv_run_command(),      kv_encode_command(),
         kv_decode_command(),      kv_golden_command(),   theory_command(),
         bench_theory_command(),   bench_trial_command(), bench_decompose_command(),
-        bench_quantize_command(), list_command(),        doctor_command()};
+        bench_quantize_command(), validate_command(),    selftest_command(),
+        list_command(),           doctor_command()};
     return table;
 }
 

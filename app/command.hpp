@@ -79,8 +79,8 @@ void keep_apart(const std::string& output, const std::string& other);
 /// A remark for a person, on standard error, unless --quiet.
 void remark(const Arguments& arguments, std::string_view text);
 
-// One file each, but for the commands around a store, which share run.cpp, and those of a codec, which share
-// kv_codec.cpp.
+// One file each, but for the commands around a store, which share run.cpp, those of a codec, which share kv_codec.cpp,
+// and the two that judge, which share validate.cpp.
 [[nodiscard]] Command theory_command();
 [[nodiscard]] Command spectrum_command();
 [[nodiscard]] Command quantize_command();
@@ -99,6 +99,8 @@ void remark(const Arguments& arguments, std::string_view text);
 [[nodiscard]] Command merge_command();
 [[nodiscard]] Command compare_command();
 [[nodiscard]] Command replay_command();
+[[nodiscard]] Command validate_command();
+[[nodiscard]] Command selftest_command();
 [[nodiscard]] Command list_command();
 [[nodiscard]] Command bench_theory_command();
 [[nodiscard]] Command bench_decompose_command();

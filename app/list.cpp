@@ -84,9 +84,13 @@ std::vector<Line> metric_lines() {
 
 std::vector<Line> claim_lines() {
     std::vector<Line> lines;
-    for (const auto& claim : validation::claims())
-        lines.push_back(
-            {claim.id, claim.statement, {"metric " + claim.metric, "control: " + claim.control}, claim.place});
+    for (const auto& claim : validation::claims()) {
+        std::vector<std::string> options;
+        if (!claim.corrected.empty()) options.push_back("corrected: " + claim.corrected);
+        if (claim.in_study)
+            options.push_back("in studies: metric " + claim.in_study->metric + ", control: " + claim.in_study->control);
+        lines.push_back({claim.id, claim.statement, std::move(options), claim.place});
+    }
     return lines;
 }
 

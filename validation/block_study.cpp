@@ -213,20 +213,23 @@ void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const std
 
 void add_predictions(ExperimentCell& cell, const Experiment& experiment, const theory::SeparableLaw& law,
                      const std::vector<SignalStrength>& strengths) {
-    for (const auto& claim : claims())
+    for (const auto& claim : claims()) {
+        if (!claim.in_study) continue;
+        const StudyForm& form = *claim.in_study;
         for (std::size_t m = 0; m < experiment.methods.size(); ++m) {
             const auto& method = experiment.methods[m];
-            if (method.kind != claim.kind || (!claim.codec.empty() && method.base != claim.codec)) continue;
-            const std::size_t count = claim.per_spike ? strengths.size() : 1;
+            if (method.kind != form.kind || (!form.codec.empty() && method.base != form.codec)) continue;
+            const std::size_t count = form.per_spike ? strengths.size() : 1;
             for (std::size_t i = 0; i < count; ++i) {
-                const ClaimPoint at{&law, cell.rows, cell.columns, claim.per_spike ? strengths[i] : SignalStrength{},
+                const ClaimPoint at{&law, cell.rows, cell.columns, form.per_spike ? strengths[i] : SignalStrength{},
                                     method.bits.value_or(0)};
-                if (!claim.applies(at) || (claim.per_spike && law.spike(strengths[i]).detectable && tied(strengths, i)))
+                if (!form.applies(at) || (form.per_spike && law.spike(strengths[i]).detectable && tied(strengths, i)))
                     continue;
-                cell.predictions.push_back({claim.id, claim.metric, m, claim.per_spike ? static_cast<int>(i) + 1 : 0,
-                                            claim.predicted(at), claim.with_fault(at)});
+                cell.predictions.push_back({claim.id, form.metric, m, form.per_spike ? static_cast<int>(i) + 1 : 0,
+                                            form.predicted(at), form.with_fault(at)});
             }
         }
+    }
 }
 
 }  // namespace

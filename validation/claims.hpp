@@ -1,12 +1,16 @@
 #pragma once
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/stream/address.hpp"
 #include "theory/separable_law.hpp"
+#include "validation/statistics.hpp"
 
 namespace spiked::validation {
 
-/// Where a claim is asked: the law of the cell, its size, its spike, its codec.
+/// Where a claim is asked by a study: the law of the cell, its size, its spike, its codec.
 struct ClaimPoint {
     const theory::SeparableLaw* law = nullptr;
     std::size_t rows = 0;
@@ -15,12 +19,9 @@ struct ClaimPoint {
     unsigned bits = 0;        ///< of the codec
 };
 
-/// A statement of the theory as data: what is measured, what is predicted, and one planted fault that must be seen.
-struct Claim {
-    std::string id;
-    std::string place;      ///< in the paper or the literature
-    std::string statement;  ///< our words
-    std::string control;    ///< the planted fault, in words
+/// A claim as the check of a study: which metric, what is predicted of it, and one planted fault that must be seen.
+struct StudyForm {
+    std::string control;  ///< the planted fault, in words
     std::string metric;
     std::string kind;   ///< whose metric: sample | codec
     std::string codec;  ///< base name of the codec; empty for others
@@ -29,6 +30,73 @@ struct Claim {
     bool (*applies)(const ClaimPoint&);
     double (*predicted)(const ClaimPoint&);
     double (*with_fault)(const ClaimPoint&);
+};
+
+/// Which sentence a criterion judges: the one in the paper, or what we put in its place.
+enum class Form { printed, corrected };
+[[nodiscard]] std::string_view name_of(Form form);
+
+/// What is made of the numbers that trials give, and compared with a region.
+enum class Summary {
+    mean,      ///< of each size
+    share,     ///< of trials that gave 1; the others give 0; each size
+    rate,      ///< slope of log(root mean square) against log(size), all sizes together
+    growth,    ///< the same slope for a quantile
+    distance,  ///< Kolmogorov distance of the trials of a size from a law
+};
+[[nodiscard]] std::string_view name_of(Summary summary);
+
+/// One violation that the same trials, sample size and region must not let pass.
+struct Fault {
+    std::string name;
+    std::string words;
+};
+
+/// Where the numbers of a criterion are drawn: a size, the address of the randomness, the fault planted (empty: none).
+struct TrialPlace {
+    std::size_t size = 0;
+    std::string fault;
+    stream::StudySeed seed;
+    std::string cell;
+
+    [[nodiscard]] bool planted(std::string_view name) const { return fault == name; }
+};
+/// One number, a pure function of the replicate; asked from several threads at once.
+using Trial = std::function<double(std::uint64_t replicate)>;
+
+struct SizePlan {
+    std::size_t size = 0;
+    std::uint64_t trials = 0;
+};
+
+/// A statement in a form that numbers can decide.
+struct Criterion {
+    Form form = Form::printed;
+    std::string name;  ///< unique in its claim; part of the address of its randomness
+    std::string measures;
+    Summary summary = Summary::mean;
+    std::function<Trial(const TrialPlace&)> prepare;
+    std::function<Region(std::size_t size)> region;  ///< of slopes: asked for size 0
+    std::vector<SizePlan> quick;                     ///< empty: the full tier only
+    std::vector<SizePlan> full;                      ///< empty: as quick
+    std::vector<Fault> faults = {};
+    double level = 0.95;                                               ///< of the quantile of `growth`
+    std::function<double(double)> (*law)(std::size_t size) = nullptr;  ///< of `distance`
+};
+
+enum class PrintedVerdict { none, holds, refuted, inconclusive, vacuous };
+[[nodiscard]] std::string_view name_of(PrintedVerdict verdict);
+
+/// A statement of the theory as data.
+struct Claim {
+    std::string id;
+    std::string place;      ///< in the paper or the literature
+    std::string statement;  ///< as printed, in our words
+    std::string corrected;  ///< what holds instead, or beside it; empty: nothing
+    /// What the full tier has found of the printed form: another decided verdict is a failure.
+    PrintedVerdict settled = PrintedVerdict::holds;
+    std::vector<Criterion> criteria = {};
+    std::optional<StudyForm> in_study = {};
 };
 
 [[nodiscard]] const std::vector<Claim>& claims();

@@ -164,7 +164,8 @@ void Store::expect(const Experiment& experiment) {
                     "INSERT INTO claim VALUES(?,?,?,?) ON CONFLICT(id) DO UPDATE SET place = excluded.place, "
                     "statement = excluded.statement, control = excluded.control");
     for (const auto& of : claims())
-        claim.bind(1, of.id).bind(2, of.place).bind(3, of.statement).bind(4, of.control).run();
+        if (of.in_study)
+            claim.bind(1, of.id).bind(2, of.place).bind(3, of.statement).bind(4, of.in_study->control).run();
     Statement theory(database_, "INSERT INTO theory VALUES(?,?,?,?,1e-12,?)");
     for (std::size_t c = 0; c < experiment.cells.size(); ++c)
         for (const auto& [quantity, k, value] : experiment.cells[c].limits)

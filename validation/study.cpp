@@ -1,10 +1,10 @@
 #include "validation/study.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>
-#include <random>
 #include <set>
 #include <sstream>
 
@@ -88,11 +88,17 @@ std::vector<std::pair<Check, const toml::table*>> read_checks(Section& root, Mis
                 mistakes.add(table,
                              fmt::format("check \"{}\" stands here twice (first in line {}): give one another name",
                                          check.name, place->source().begin.line));
-        if (table.get("claim") != nullptr && find_claim(check.claim) == nullptr) {
+        const Claim* claim = find_claim(check.claim);
+        if (table.get("claim") != nullptr && (claim == nullptr || !claim->in_study)) {
             std::vector<std::string> names;
-            for (const auto& claim : claims()) names.push_back(claim.id);
+            for (const auto& one : claims())
+                if (one.in_study) names.push_back(one.id);
             mistakes.add(*table.get("claim"),
-                         fmt::format("unknown claim \"{}\"{}", check.claim, suggestion(check.claim, names)));
+                         claim == nullptr
+                             ? fmt::format("unknown claim \"{}\"{}", check.claim, suggestion(check.claim, names))
+                             : fmt::format("claim \"{0}\" is no check of a study (its trials are its own): judge it with "
+                                           "spiked validate --claim {0}; studies check {1}",
+                                           check.claim, fmt::join(names, ", ")));
         }
         if (const toml::table* margin = section.table("margin")) {
             Section inside(*margin, "margin", mistakes);
@@ -214,13 +220,6 @@ void check_figures(bool dumps, const std::vector<std::string>& factors, const st
     }
 }
 
-stream::StudySeed fresh_seed() {
-    std::random_device source;
-    stream::StudySeed seed;
-    for (auto& byte : seed.bytes) byte = static_cast<std::uint8_t>(source());
-    return seed;
-}
-
 }  // namespace
 
 Study parse_study(const std::string& text, const std::string& name, const StudyOverrides& overrides) {
@@ -255,7 +254,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     const toml::node* seed_node = about.node("seed");
     guarded(seed_node == nullptr ? file : *seed_node, mistakes, [&] {
         if (overrides.seed == "fresh" || (overrides.seed.empty() && seed.empty())) {
-            experiment.seed = fresh_seed();
+            experiment.seed = stream::StudySeed::fresh();
             experiment.seed_source = "generated";
         } else {
             experiment.seed = stream::StudySeed::parse(overrides.seed.empty() ? seed : overrides.seed);

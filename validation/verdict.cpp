@@ -1,9 +1,9 @@
 #include "validation/verdict.hpp"
 
-#include <boost/math/distributions/normal.hpp>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
+
+#include "validation/statistics.hpp"
 
 namespace spiked::validation {
 
@@ -14,27 +14,21 @@ std::string_view name_of(Verdict verdict) {
 
 Comparison compare(double mean, double mcse, std::uint64_t count, double expected, double margin, double alpha) {
     Comparison result;
-    const double nan = std::numeric_limits<double>::quiet_NaN();
-    if (count < 2 || !std::isfinite(mean) || !std::isfinite(mcse)) {
-        result.low = result.high = result.detectable = nan;
+    const Interval interval = mean_interval(mean, mcse, count, alpha);
+    if (!std::isfinite(interval.low)) {
+        result.low = result.high = result.detectable = std::numeric_limits<double>::quiet_NaN();
         return result;
     }
-    const double replicates = static_cast<double>(count);
-    const double z =
-        boost::math::quantile(boost::math::complement(boost::math::students_t(replicates - 1.0), alpha / 2.0));
-    const double power = boost::math::quantile(boost::math::normal(), 0.99);
-    result.low = mean - z * mcse;
-    result.high = mean + z * mcse;
-    result.detectable = margin + (z + power) * mcse;
-    if (result.low >= expected - margin && result.high <= expected + margin)
-        result.verdict = Verdict::pass;
-    else if (result.low > expected + margin || result.high < expected - margin)
-        result.verdict = Verdict::fail;
-    else {
+    const Region region = around(expected, margin);
+    result.low = interval.low;
+    result.high = interval.high;
+    result.detectable = smallest_detectable(interval, region);
+    result.verdict = judge(interval, region);
+    if (result.verdict == Verdict::inconclusive) {
         const double room = std::abs(margin - std::abs(mean - expected));
-        const double factor = z * mcse / room;
+        const double factor = (interval.high - interval.low) / 2.0 / room;
         if (room > 0.0 && factor < 1e6)
-            result.needed = static_cast<std::uint64_t>(std::ceil(replicates * factor * factor));
+            result.needed = static_cast<std::uint64_t>(std::ceil(static_cast<double>(count) * factor * factor));
     }
     return result;
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <random>
+
 #include "theory/base/error.hpp"
 #include "theory/base/sha256.hpp"
 
@@ -24,6 +26,13 @@ StudySeed StudySeed::parse(std::string_view text) {
         seed.bytes[15 - place / 2] |= static_cast<std::uint8_t>(value << (place % 2 * 4));
     }
     if (digits.empty()) throw usage_error("the seed is empty: give for example 0x5eed");
+    return seed;
+}
+
+StudySeed StudySeed::fresh() {
+    std::random_device source;
+    StudySeed seed;
+    for (auto& byte : seed.bytes) byte = static_cast<std::uint8_t>(source());
     return seed;
 }
 

@@ -14,6 +14,8 @@ struct StudySeed {
 
     /// Throws usage_error when the text is not such a number.
     [[nodiscard]] static StudySeed parse(std::string_view text);
+    /// From the machine's own randomness.
+    [[nodiscard]] static StudySeed fresh();
     [[nodiscard]] std::string text() const;
 };
 

@@ -566,10 +566,13 @@ bits = [2]
 [run]
 reps = { min = 200, batch = 50 }
 )";
+    std::size_t asked = 0;
     for (const auto& claim : claims()) {
-        const char* margin = claim.kind == "codec"       ? "abs = 0.002"
-                             : claim.metric == "outlier" ? "rel = 0.04"
-                                                         : "abs = 0.05";
+        if (!claim.in_study) continue;
+        ++asked;
+        const char* margin = claim.in_study->kind == "codec"       ? "abs = 0.002"
+                             : claim.in_study->metric == "outlier" ? "rel = 0.04"
+                                                                   : "abs = 0.05";
         text += fmt::format("[[check]]\nclaim = \"{}\"\nmargin = {{ {} }}\n", claim.id, margin);
     }
     const Study study = parse_study(text, "claims.toml");
@@ -586,7 +589,7 @@ reps = { min = 200, batch = 50 }
         EXPECT_EQ(row.text(2), "fail") << row.text(0) << ": " << row.real(3) << " against the fault's " << row.real(5);
         EXPECT_GT(row.real(7), row.real(6));
     }
-    EXPECT_EQ(judged.size(), claims().size());
+    EXPECT_EQ(judged.size(), asked);
     EXPECT_EQ(count_verdicts(store.database()).failed, 0U);
 }
 

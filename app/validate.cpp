@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "app/build_info.hpp"
+#include "app/command.hpp"
+#include "app/progress.hpp"
+#include "reports/claim_report.hpp"
+#include "sim/output_file.hpp"
+#include "theory/base/error.hpp"
+#include "theory/base/names.hpp"
+#include "validation/claim_verdicts.hpp"
+
+namespace spiked::app {
+namespace {
+
+std::string origin(const validation::Validation& found) {
+    const std::time_t now = std::time(nullptr);
+    std::tm utc{};
+    gmtime_r(&now, &utc);
+    const std::string line = version_line();
+    return fmt::format("Made by `spiked validate --tier {} --seed {}` on {:04}-{:02}-{:02}, {}.", name_of(found.tier),
+                       found.seed.text(), utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
+                       line.substr(0, line.find('\n')));
+}
+
+/// What was drawn is said: the same command with it gives the same verdicts.
+stream::StudySeed seed_from(const Arguments& arguments) {
+    const std::string text = arguments.text("--seed");
+    if (text != "fresh") return stream::StudySeed::parse(text);
+    const auto seed = stream::StudySeed::fresh();
+    remark(arguments, "seed " + seed.text());
+    return seed;
+}
+
+int validate(const Arguments& arguments) {
+    validation::ValidationPlan plan;
+    const std::string tier = arguments.text("--tier");
+    const std::vector<std::string> tiers = {"quick", "full"};
+    if (tier == "full")
+        plan.tier = validation::Tier::full;
+    else if (tier != "quick")
+        throw usage_error("unknown tier \"{}\"{}", tier, suggestion(tier, tiers));
+    plan.seed = seed_from(arguments);
+    plan.claims = arguments.list("--claim");
+    plan.threads = arguments.count("--threads");
+    validation::Validation found;
+    {
+        ProgressDisplay display(arguments, "validate");
+        plan.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
+        found = validation::validate_claims(plan);
+    }
+    if (arguments.has("--junit")) sim::write_file(arguments.text("--junit"), reports::claims_junit(found));
+    if (arguments.has("--output"))
+        sim::write_file(arguments.text("--output"), reports::claims_markdown(found, origin(found)));
+    if (arguments.json())
+        print_json(reports::claims_json(found));
+    else
+        print_text(reports::claims_text(found, arguments.verbose()));
+    const auto any = [&](auto test) { return std::any_of(found.claims.begin(), found.claims.end(), test); };
+    if (any([](const auto& claim) { return claim.failed; })) return static_cast<int>(ExitCode::check_failed);
+    if (arguments.has("--strict") && any([](const auto& claim) { return claim.open(); }))
+        return static_cast<int>(ExitCode::inconclusive);
+    return static_cast<int>(ExitCode::fine);
+}
+
+int selftest(const Arguments& arguments) {
+    validation::SelftestPlan plan;
+    plan.seed = seed_from(arguments);
+    plan.threads = arguments.count("--threads");
+    validation::Selftest found;
+    {
+        ProgressDisplay display(arguments, "selftest");
+        plan.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
+        found = validation::run_selftest(plan);
+    }
+    if (arguments.json())
+        print_json(reports::selftest_json(found));
+    else
+        print_text(reports::selftest_text(found));
+    return static_cast<int>(found.passed() ? ExitCode::fine : ExitCode::check_failed);
+}
+
+const Option seed_option = {"--seed", "HEX|fresh", "of the draws", "0x5eed000000000000000000000000c1a1", false};
+const Option threads_option = {"--threads", "N", "0: all of the machine; never changes a verdict", "0", false};
+
+}  // namespace
+
+Command selftest_command() {
+    return {"selftest",
+            "judge the judge: planted defects must be caught, tests must keep their levels",
+            {"spiked selftest", "spiked selftest --json"},
+            "",
+            0,
+            0,
+            {seed_option, threads_option},
+            selftest};
+}
+
+Command validate_command() {
+    return {
+        "validate",
+        "judge the statements of the paper, each with controls that must fail",
+        {"spiked validate", "spiked validate --claim outlier.location,prop.norm -v",
+         "spiked validate --tier full --seed fresh -o CLAIMS.md"},
+        "",
+        0,
+        0,
+        {{"--tier", "quick|full", "quick: minutes, levels and identities; full: rates over sizes too", "quick", false},
+         {"--claim", "ID[,ID]", "only these; spiked list claims names them", "", true},
+         {"--seed", "HEX|fresh", "of the draws", "0x5eed000000000000000000000000c1a1", false},
+         {"--threads", "N", "0: all of the machine; never changes a verdict", "0", false},
+         {"-o,--output", "FILE.md", "also write statement, verdict and evidence as a page", "", false},
+         {"--junit", "FILE.xml", "write the claims as JUnit XML", "", false},
+         {"--strict", "", "exit 3 when a claim is inconclusive", "", false}},
+        validate};
+}
+
+}  // namespace spiked::app

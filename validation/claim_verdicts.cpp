@@ -1,0 +1,307 @@
+#include "validation/claim_verdicts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <mutex>
+
+#include "theory/base/error.hpp"
+#include "theory/base/names.hpp"
+#include "validation/parallel.hpp"
+
+namespace spiked::validation {
+namespace {
+
+/// Looks at the same trials: at first, and four times as far where that decided nothing.
+constexpr std::uint64_t looks = 2;
+constexpr std::uint64_t extension = 4;
+
+const std::vector<SizePlan>& plan_of(const Criterion& criterion, Tier tier) {
+    return tier == Tier::quick || criterion.full.empty() ? criterion.quick : criterion.full;
+}
+
+bool one_slope(const Criterion& criterion) {
+    return criterion.summary == Summary::rate || criterion.summary == Summary::growth;
+}
+
+std::size_t comparisons_of(const std::vector<Claim>& claims, Tier tier) {
+    std::size_t count = 0;
+    for (const auto& claim : claims)
+        for (const auto& criterion : claim.criteria) {
+            const std::size_t sizes = plan_of(criterion, tier).size();
+            count += one_slope(criterion) ? std::min<std::size_t>(sizes, 1) : sizes;
+        }
+    return std::max<std::size_t>(count, 1);
+}
+
+/// The trials of one size with one fault planted: made ready by the first thread that asks, drawn in any order.
+class SizeRun {
+public:
+    SizeRun(const Criterion& criterion, TrialPlace place) : criterion_(&criterion), place_(std::move(place)) {}
+
+    [[nodiscard]] std::size_t size() const { return place_.size; }
+    [[nodiscard]] std::size_t drawn() const { return values_.size(); }
+    void make_room(std::size_t trials) { values_.resize(trials); }
+    void draw(std::size_t first, std::size_t end) {
+        std::call_once(ready_, [&] { trial_ = criterion_->prepare(place_); });
+        for (std::size_t i = first; i < end; ++i) values_[i] = trial_(i);
+    }
+    [[nodiscard]] const std::vector<double>& values() const { return values_; }
+
+private:
+    const Criterion* criterion_;
+    TrialPlace place_;
+    std::once_flag ready_;
+    Trial trial_;
+    std::vector<double> values_;
+};
+
+/// A criterion with one fault, or with none.
+struct Run {
+    const Criterion* criterion = nullptr;
+    std::vector<std::unique_ptr<SizeRun>> sizes;
+};
+
+Run make_run(const Claim& claim, const Criterion& criterion, const std::string& fault, const ValidationPlan& plan) {
+    Run run{&criterion, {}};
+    for (const auto& [size, trials] : plan_of(criterion, plan.tier))
+        run.sizes.push_back(std::make_unique<SizeRun>(
+            criterion,
+            TrialPlace{size, fault, plan.seed, fmt::format("claim {} {} {}", claim.id, criterion.name, size)}));
+    return run;
+}
+
+void draw_all(const std::vector<Run*>& runs, const ValidationPlan& plan, std::uint64_t times) {
+    struct Task {
+        SizeRun* run;
+        std::size_t first;
+        std::size_t end;
+    };
+    std::vector<Task> tasks;
+    for (Run* run : runs) {
+        const auto& sizes = plan_of(*run->criterion, plan.tier);
+        for (std::size_t i = 0; i < sizes.size(); ++i) {
+            SizeRun& at = *run->sizes[i];
+            const std::size_t from = at.drawn();
+            const std::size_t to = sizes[i].trials * times;
+            at.make_room(to);
+            const std::size_t chunk = std::max<std::size_t>(1, (to - from) / 16);
+            for (std::size_t first = from; first < to; first += chunk)
+                tasks.push_back({&at, first, std::min(first + chunk, to)});
+        }
+    }
+    // Large blocks first, so that no thread is left with one at the end.
+    std::stable_sort(tasks.begin(), tasks.end(),
+                     [](const Task& a, const Task& b) { return a.run->size() > b.run->size(); });
+    std::mutex guard;
+    std::size_t done = 0;
+    for_each_parallel(tasks.size(), plan.threads, [&](std::size_t i) {
+        tasks[i].run->draw(tasks[i].first, tasks[i].end);
+        if (!plan.progress) return;
+        const std::lock_guard lock(guard);
+        plan.progress(++done, tasks.size());
+    });
+}
+
+Interval summarise(const Criterion& criterion, std::size_t size, const std::vector<double>& values, double alpha) {
+    if (criterion.summary == Summary::distance) return distance_interval(values, criterion.law(size), alpha);
+    if (criterion.summary == Summary::mean) return mean_interval(values, alpha);
+    const auto ones = std::count(values.begin(), values.end(), 1.0);
+    if (ones + std::count(values.begin(), values.end(), 0.0) != static_cast<std::ptrdiff_t>(values.size()))
+        return {.count = values.size()};
+    return share_interval(static_cast<std::uint64_t>(ones), values.size(), alpha);
+}
+
+Finding find(std::size_t size, const Interval& interval, const Region& region) {
+    return {size, interval, region, smallest_detectable(interval, region), judge(interval, region)};
+}
+
+Outcome look(const Run& run, double alpha) {
+    const Criterion& criterion = *run.criterion;
+    Outcome outcome;
+    if (one_slope(criterion)) {
+        std::vector<SizeDraws> sweep;
+        for (const auto& at : run.sizes) sweep.push_back({at->size(), at->values()});
+        if (!sweep.empty())
+            outcome.findings.push_back(find(0,
+                                            criterion.summary == Summary::rate
+                                                ? rate_interval(sweep, alpha)
+                                                : growth_interval(sweep, criterion.level, alpha),
+                                            criterion.region(0)));
+    } else {
+        for (const auto& at : run.sizes)
+            outcome.findings.push_back(
+                find(at->size(), summarise(criterion, at->size(), at->values(), alpha), criterion.region(at->size())));
+    }
+    const auto any = [&](Verdict verdict) {
+        return std::any_of(outcome.findings.begin(), outcome.findings.end(),
+                           [&](const Finding& finding) { return finding.verdict == verdict; });
+    };
+    outcome.verdict = any(Verdict::fail)           ? Verdict::fail
+                      : any(Verdict::inconclusive) ? Verdict::inconclusive
+                                                   : Verdict::pass;
+    return outcome;
+}
+
+/// A criterion with its controls, drawn as far as any of them.
+struct Question {
+    const Claim* claim = nullptr;
+    std::size_t at = 0;  ///< position among the claims asked
+    Run run;
+    std::vector<Run> controls;
+    CriterionOutcome outcome;
+
+    [[nodiscard]] std::vector<Run*> runs() {
+        std::vector<Run*> all{&run};
+        for (auto& control : controls) all.push_back(&control);
+        return all;
+    }
+    void judge(double alpha) {
+        outcome.criterion = run.criterion;
+        outcome.outcome = look(run, alpha);
+        outcome.controls.clear();
+        for (std::size_t i = 0; i < controls.size(); ++i)
+            outcome.controls.push_back({run.criterion->faults[i], look(controls[i], alpha)});
+    }
+    [[nodiscard]] bool open() const {
+        if (outcome.outcome.verdict == Verdict::inconclusive) return true;
+        return outcome.outcome.verdict == Verdict::pass &&
+               std::any_of(outcome.controls.begin(), outcome.controls.end(), [](const ControlOutcome& control) {
+                   return control.outcome.verdict == Verdict::inconclusive;
+               });
+    }
+};
+
+PrintedVerdict verdict_of(const std::vector<CriterionOutcome>& criteria, Form form) {
+    bool asked = false;
+    bool open = false;
+    bool blind = false;
+    for (const auto& one : criteria) {
+        if (one.criterion->form != form) continue;
+        asked = true;
+        if (one.outcome.verdict == Verdict::fail) return PrintedVerdict::refuted;
+        open = open || one.outcome.verdict == Verdict::inconclusive;
+        for (const auto& control : one.controls) {
+            blind = blind || control.outcome.verdict == Verdict::pass;
+            open = open || control.outcome.verdict == Verdict::inconclusive;
+        }
+    }
+    if (!asked) return PrintedVerdict::none;
+    if (blind) return form == Form::printed ? PrintedVerdict::vacuous : PrintedVerdict::refuted;
+    return open ? PrintedVerdict::inconclusive : PrintedVerdict::holds;
+}
+
+/// The first thing to say about a claim that failed or is open.
+std::string reason_of(const ClaimOutcome& claim) {
+    if (claim.failed && claim.corrected != PrintedVerdict::refuted)
+        return fmt::format("the printed form is {}, and {} was found before", name_of(claim.printed),
+                           name_of(claim.claim->settled));
+    for (const auto& one : claim.criteria) {
+        const bool corrected = one.criterion->form == Form::corrected;
+        if (claim.failed && corrected && one.outcome.verdict == Verdict::fail)
+            return fmt::format("{}: outside its margin", one.criterion->name);
+        for (const auto& control : one.controls)
+            if (claim.failed && corrected && control.outcome.verdict == Verdict::pass)
+                return fmt::format("{}: the planted fault \"{}\" passes", one.criterion->name, control.fault.name);
+    }
+    for (const auto& one : claim.criteria) {
+        if (one.outcome.verdict == Verdict::inconclusive) return fmt::format("{} is open", one.criterion->name);
+        for (const auto& control : one.controls)
+            if (claim.open() && control.outcome.verdict == Verdict::inconclusive)
+                return fmt::format("{}: the control \"{}\" is open", one.criterion->name, control.fault.name);
+    }
+    return "";
+}
+
+void decide(ClaimOutcome& claim) {
+    claim.printed = verdict_of(claim.criteria, Form::printed);
+    claim.corrected = verdict_of(claim.criteria, Form::corrected);
+    const bool decided = claim.printed != PrintedVerdict::inconclusive && claim.printed != PrintedVerdict::none;
+    claim.failed = claim.corrected == PrintedVerdict::refuted || (decided && claim.printed != claim.claim->settled);
+    if (claim.failed || claim.open()) claim.reason = reason_of(claim);
+}
+
+}  // namespace
+
+std::string_view name_of(Tier tier) { return tier == Tier::quick ? "quick" : "full"; }
+const Finding& Outcome::deciding() const {
+    const auto room = [](const Finding& one) {
+        const double width = one.interval.high - one.interval.low;
+        return std::min(one.interval.low - one.region.low, one.region.high - one.interval.high) /
+               (width > 0.0 ? width : 1.0);
+    };
+    const auto rank = [](Verdict one) { return one == Verdict::fail ? 0 : one == Verdict::inconclusive ? 1 : 2; };
+    return *std::min_element(findings.begin(), findings.end(), [&](const Finding& a, const Finding& b) {
+        return rank(a.verdict) != rank(b.verdict) ? rank(a.verdict) < rank(b.verdict) : room(a) < room(b);
+    });
+}
+
+const CriterionOutcome& ClaimOutcome::shown() const {
+    // Of the corrected form before the printed one, and one that failed or is open before others.
+    const auto place = [](const CriterionOutcome& one) {
+        return std::pair{one.criterion->form == Form::printed, one.outcome.verdict == Verdict::pass};
+    };
+    return *std::min_element(criteria.begin(), criteria.end(),
+                             [&](const CriterionOutcome& a, const CriterionOutcome& b) { return place(a) < place(b); });
+}
+
+Validation validate_claims(const ValidationPlan& plan, const std::vector<Claim>& all) {
+    std::vector<std::string> ids;
+    for (const auto& claim : all)
+        if (!claim.criteria.empty()) ids.push_back(claim.id);
+    for (const auto& id : plan.claims)
+        if (std::find(ids.begin(), ids.end(), id) == ids.end())
+            throw usage_error("unknown claim \"{}\"{}", id, suggestion(id, ids));
+
+    Validation result{plan.tier, plan.seed, plan.false_alarm, comparisons_of(all, plan.tier), {}};
+    const double alpha = plan.false_alarm / static_cast<double>(result.comparisons) / static_cast<double>(looks);
+    std::vector<std::unique_ptr<Question>> questions;
+    for (const auto& claim : all) {
+        if (claim.criteria.empty()) continue;
+        if (!plan.claims.empty() && std::find(plan.claims.begin(), plan.claims.end(), claim.id) == plan.claims.end())
+            continue;
+        ClaimOutcome outcome;
+        outcome.claim = &claim;
+        for (const auto& criterion : claim.criteria) {
+            if (plan_of(criterion, plan.tier).empty()) continue;
+            auto question = std::make_unique<Question>();
+            question->claim = &claim;
+            question->at = result.claims.size();
+            question->run = make_run(claim, criterion, "", plan);
+            for (const auto& fault : criterion.faults)
+                question->controls.push_back(make_run(claim, criterion, fault.name, plan));
+            questions.push_back(std::move(question));
+        }
+        result.claims.push_back(std::move(outcome));
+    }
+
+    std::vector<Question*> asked;
+    for (auto& question : questions) asked.push_back(question.get());
+    for (std::uint64_t times = 1; !asked.empty(); times *= extension) {
+        std::vector<Run*> runs;
+        for (Question* question : asked)
+            for (Run* run : question->runs()) runs.push_back(run);
+        draw_all(runs, plan, times);
+        for (Question* question : asked) {
+            question->judge(alpha);
+            question->outcome.extended = times > 1;
+        }
+        std::erase_if(asked, [&](const Question* question) { return times > 1 || !question->open(); });
+    }
+    for (auto& question : questions) result.claims[question->at].criteria.push_back(std::move(question->outcome));
+    for (auto& claim : result.claims) decide(claim);
+    return result;
+}
+
+Validation validate_claims(const ValidationPlan& plan) { return validate_claims(plan, claims()); }
+
+Outcome judge_control(const Claim& claim, const Criterion& criterion, const std::string& fault,
+                      const ValidationPlan& plan) {
+    Run run = make_run(claim, criterion, fault, plan);
+    draw_all({&run}, plan, 1);
+    return look(run, plan.false_alarm / static_cast<double>(looks));
+}
+
+}  // namespace spiked::validation

@@ -1,0 +1,64 @@
+#include "validation/claims/bed.hpp"
+
+#include <cmath>
+
+#include "estimators/analysed_block.hpp"
+
+namespace spiked::validation {
+
+std::string_view name_of(Noise noise) {
+    constexpr std::string_view names[] = {"white", "coloured", "columns", "strong"};
+    return names[static_cast<int>(noise)];
+}
+
+double Bed::tracy_widom(double eigenvalue) const {
+    return (eigenvalue - law->bulk_edge().value) * law->tracy_widom_scale() * std::pow(d(), 2.0 / 3.0);
+}
+
+std::shared_ptr<const theory::SeparableLaw> make_law(const sim::SpikedModel& model) {
+    return std::make_shared<theory::SeparableLaw>(model.row.spectrum(), model.column.spectrum(),
+                                                  AspectRatio::of(model.row.size(), model.column.size()));
+}
+
+Bed make_bed(const BedShape& shape, std::size_t columns) {
+    using sim::Covariance;
+    const auto rows = static_cast<std::size_t>(std::llround(shape.aspect * static_cast<double>(columns)));
+    const auto row = [&] {
+        switch (shape.noise) {
+            case Noise::coloured:
+                return Covariance::ar1(0.5, rows);
+            case Noise::strong:
+                return Covariance::ar1(0.7, rows);
+            default:
+                return Covariance::identity(rows);
+        }
+    };
+    const auto column = [&] {
+        switch (shape.noise) {
+            case Noise::coloured:
+            case Noise::columns:
+                return Covariance::exponential(3.0, columns);
+            case Noise::strong:
+                return Covariance::ar1(0.7, columns);
+            default:
+                return Covariance::identity(columns);
+        }
+    };
+    // What these claims ask does not change with the basis, which saves products.
+    Bed bed{{.row = row(), .column = column(), .strengths = {}, .colouring = sim::Colouring::eigenbasis}, nullptr};
+    bed.law = make_law(bed.model);
+    for (const double multiple : shape.thresholds)
+        bed.model.strengths.push_back({multiple * bed.law->detection_threshold().value});
+    return bed;
+}
+
+arma::vec eigenvalues_of(const arma::mat& block) {
+    estimators::AnalysedBlock analysed(block, estimators::AnalysedBlock::EmptyLines::keep);
+    return arma::square(arma::vec(analysed.singular_values()));
+}
+
+double margin_at(std::size_t size, double at_128, double rate) {
+    return at_128 * std::pow(128.0 / static_cast<double>(size), rate);
+}
+
+}  // namespace spiked::validation

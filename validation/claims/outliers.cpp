@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "theory/tracy_widom.hpp"
+#include "validation/claims/bed.hpp"
+
+// Where the eigenvalues of S~ S~^T lie: outliers, threshold, sticking.
+
+namespace spiked::validation {
+namespace {
+
+/// The observed top eigenvalue over what the law says, for one spike, with what can go wrong in either.
+Trial location_trial(const TrialPlace& place, const BedShape& shape, bool relative) {
+    Bed bed = make_bed(shape, place.size);
+    const double strength = bed.strength(0);
+    double predicted = bed.spike(0).outlier.value;
+    double scale = 1.0;  // of the block
+    const auto other = [&](const theory::Spectrum& row, const theory::Spectrum& column, double aspect) {
+        return theory::SeparableLaw(row, column, AspectRatio(aspect)).spike({strength}).outlier.value;
+    };
+    const theory::Spectrum& a = bed.law->row();
+    const theory::Spectrum& b = bed.law->column();
+    const double aspect = bed.law->aspect().value();
+    if (place.planted("strength")) predicted = bed.law->spike({1.1 * strength}).outlier.value;
+    if (place.planted("far")) predicted = bed.law->spike({1.5 * strength}).outlier.value;
+    if (place.planted("white-law")) predicted = other(theory::identity_spectrum(), theory::identity_spectrum(), aspect);
+    if (place.planted("covariances-swapped")) predicted = other(b, a, aspect);
+    if (place.planted("sides-swapped")) predicted = other(a, b, 1.0 / aspect);
+    if (place.planted("scale")) scale = 1.02;
+    if (place.planted("variance-1/n")) scale = std::sqrt(1.0 / aspect);
+    const bool squared = place.planted("squared-again");
+    return [=, bed = std::move(bed)](std::uint64_t replicate) {
+        const double seen = eigenvalues_of(scale * bed.draw(place, replicate).observed)(0);
+        const double value = squared ? seen * seen : seen;
+        return relative ? value / predicted - 1.0 : value - predicted;
+    };
+}
+
+Criterion location_level(Noise noise, double aspect, std::vector<Fault> faults) {
+    return {.name = fmt::format("level-{}", name_of(noise)),
+            .measures = fmt::format("top eigenvalue / theta(d) - 1, one spike at 1.5 thresholds, {} noise, n/d = {}",
+                                    name_of(noise), aspect),
+            .summary = Summary::mean,
+            .prepare =
+                [=](const TrialPlace& place) {
+                    return location_trial(place, {noise, aspect, {1.5}}, true);
+                },
+            .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.03, 1.0)); },
+            .quick = {{128, 800}},
+            .full = {{128, 4000}, {256, 2000}, {512, 600}},
+            .faults = std::move(faults)};
+}
+
+/// A fault of 2 % takes more trials than the others.
+Criterion level_of_scale() {
+    Criterion criterion = location_level(Noise::white, 1.0, {{"scale", "noise and signal 2 % too large"}});
+    criterion.name = "scale";
+    criterion.quick = {{256, 500}};
+    criterion.full = {{512, 800}};
+    return criterion;
+}
+
+Criterion location_rate(Noise noise, Fault fault) {
+    return {.name = fmt::format("rate-{}", name_of(noise)),
+            .measures = fmt::format("top eigenvalue - theta(d), one spike at 1.5 thresholds, {} noise", name_of(noise)),
+            .summary = Summary::rate,
+            .prepare =
+                [=](const TrialPlace& place) {
+                    return location_trial(place, {noise, 1.0, {1.5}}, false);
+                },
+            .region = [](std::size_t) { return at_most(-0.5, 0.15); },
+            .quick = {{32, 4000}, {64, 3000}, {128, 1500}},
+            .full = {{64, 6000}, {128, 4000}, {256, 2000}, {512, 600}, {1024, 150}},
+            .faults = {std::move(fault)}};
+}
+
+const Fault wrong_strength{"strength", "theta at a strength 10 % too large"};
+const Fault white_law{"white-law", "theta of white noise"};
+
+/// Share of blocks with an eigenvalue above the 1 % cut of the noise, at a spike of that many thresholds.
+Criterion detection(std::string name, double thresholds, Region region, double fault_thresholds, std::string words) {
+    return {.name = std::move(name),
+            .measures = fmt::format("share of blocks with an eigenvalue above the edge by more than the .99 quantile "
+                                    "of its fluctuation, spike at {} thresholds, coloured noise",
+                                    thresholds),
+            .summary = Summary::share,
+            .prepare = [=](const TrialPlace& place) -> Trial {
+                const double multiple = place.fault.empty() ? thresholds : fault_thresholds;
+                const double cut = theory::tracy_widom_quantile(0.99);
+                return [=, bed = make_bed({Noise::coloured, 1.0, {multiple}}, place.size)](std::uint64_t r) {
+                    return bed.tracy_widom(eigenvalues_of(bed.draw(place, r).observed)(0)) > cut ? 1.0 : 0.0;
+                };
+            },
+            .region = [=](std::size_t) { return region; },
+            .quick = {{128, 800}},
+            .full = {{256, 2000}, {512, 600}},
+            .faults = {{"strength", std::move(words)}}};
+}
+
+/// d alpha_+ times the distance of the first three non-outlier eigenvalues from those of the noise itself.
+Trial sticking_trial(const TrialPlace& place, Noise noise) {
+    const Bed bed = make_bed({noise, 1.0, {1.6}}, place.size);
+    const double gap = bed.strength(0) - bed.law->detection_threshold().value;
+    const arma::uword shift = place.planted("index") ? 1 : 0;
+    return [=](std::uint64_t replicate) {
+        const auto sample = bed.draw(place, replicate);
+        const arma::vec seen = eigenvalues_of(sample.observed);
+        const arma::vec noise_only = eigenvalues_of(sample.noise);
+        double largest = 0.0;
+        for (arma::uword i = 0; i < 3; ++i) largest = std::max(largest, std::abs(seen(1 + i) - noise_only(i + shift)));
+        return bed.d() * gap * largest;
+    };
+}
+
+Criterion sticking(Noise noise) {
+    return {.name = fmt::format("growth-{}", name_of(noise)),
+            .measures = fmt::format("median of d alpha_+ max |lambda~_(1+i) - lambda_i|, i = 1..3, against d, spike at "
+                                    "1.6 thresholds, {} noise",
+                                    name_of(noise)),
+            .summary = Summary::growth,
+            .prepare = [=](const TrialPlace& place) { return sticking_trial(place, noise); },
+            .region = [](std::size_t) { return at_most(0.0, 0.25); },
+            // Colour takes larger blocks to show its rate.
+            .quick = noise == Noise::white ? std::vector<SizePlan>{{32, 2500}, {64, 1500}, {128, 800}}
+                                           : std::vector<SizePlan>{},
+            .full = {{128, 4000}, {256, 1500}, {512, 500}},
+            .faults = {{"index", "each eigenvalue compared with the next one of the noise"}},
+            .level = 0.5};
+}
+
+}  // namespace
+
+std::vector<Claim> outlier_claims() {
+    std::vector<Claim> claims;
+    claims.push_back(
+        {.id = "outlier.location",
+         .place = "paper, appendix, outlier eigenvalue locations",
+         .statement = "a spike above the threshold puts an observed eigenvalue at theta(d), within d^-1/2",
+         .criteria = {location_level(Noise::white, 1.0, {wrong_strength}), level_of_scale(),
+                      location_level(Noise::columns, 0.5, {{"covariances-swapped", "A and B exchanged in the law"}}),
+                      location_level(Noise::coloured, 0.5,
+                                     {wrong_strength,
+                                      white_law,
+                                      {"sides-swapped", "n and d exchanged in the law"},
+                                      {"variance-1/n", "entries of variance 1/n instead of 1/d"},
+                                      {"squared-again", "the eigenvalue squared once more"}}),
+                      location_rate(Noise::white, {"far", "theta at a strength half as large again"}),
+                      location_rate(Noise::coloured, white_law)}});
+    claims.push_back({.id = "threshold.detection",
+                      .place = "paper, Section 2.3 and Assumption (iv)",
+                      .statement = "spikes above the threshold alpha leave an eigenvalue outside the noise, spikes "
+                                   "below it do not",
+                      .criteria = {detection("below", 0.6, at_most(0.01, 0.06), 1.6, "a spike at 1.6 thresholds"),
+                                   detection("above", 1.6, at_least(1.0, 0.07), 0.6, "a spike at 0.6 thresholds")}});
+    claims.push_back({.id = "sticking",
+                      .place = "paper, appendix, eigenvalue sticking",
+                      .statement = "the eigenvalues behind the outliers follow those of the noise itself within "
+                                   "1/(d alpha_+)",
+                      .criteria = {sticking(Noise::white), sticking(Noise::coloured)}});
+    return claims;
+}
+
+}  // namespace spiked::validation

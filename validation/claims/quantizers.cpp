@@ -1,0 +1,346 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "estimators/row_quantizer.hpp"
+#include "estimators/row_rotation.hpp"
+#include "estimators/sign_sketch.hpp"
+#include "sim/entry_law.hpp"
+#include "theory/lloyd_max.hpp"
+#include "theory/rate_distortion.hpp"
+#include "validation/claims/bed.hpp"
+
+// TurboQuant and the sign sketch on rows of any kind.
+
+namespace spiked::validation {
+namespace {
+
+constexpr double pi = std::numbers::pi;
+
+double distortion_of(std::size_t dimension, unsigned bits) {
+    return theory::lloyd_max_sphere(static_cast<int>(dimension), static_cast<int>(bits)).distortion;
+}
+
+arma::mat gaussian_rows(const TrialPlace& place, std::uint64_t replicate, std::size_t rows, std::size_t dimension) {
+    arma::mat block(rows, dimension);
+    sim::fill_entries({}, stream::Stream(place.seed, place.cell, stream::Role::noise, replicate),
+                      {block.memptr(), block.n_elem});
+    return block;
+}
+
+estimators::QuantizerOptions options_for(const TrialPlace& place, std::uint64_t replicate) {
+    estimators::QuantizerOptions options;
+    options.norm = estimators::NumberFormat::fp64;
+    options.seed = place.seed;
+    options.rotation_index = replicate;
+    return options;
+}
+
+arma::mat coded(std::string_view name, const arma::mat& rows, unsigned bits,
+                const estimators::QuantizerOptions& options) {
+    const auto quantizer = estimators::row_quantizer(name, rows.n_cols, bits, options);
+    return quantizer.decode(quantizer.encode(rows).bytes, rows.n_rows);
+}
+
+/// TurboQuant by hand, for what its own code cannot be told to do wrong: other levels, a rotation that is not undone.
+struct Handmade {
+    theory::Codebook codebook;
+    double scale = 1.0;        ///< of the levels
+    std::uint64_t undone = 0;  ///< by how many rotations the one that is undone comes later
+    bool inverse = false;      ///< the rotation and its inverse exchanged: Haar as well
+};
+arma::mat coded_by_hand(const arma::mat& rows, const Handmade& made, const TrialPlace& place, std::uint64_t replicate) {
+    const auto rotation = [&](std::uint64_t index) {
+        return estimators::RowRotation(estimators::RotationKind::haar,
+                                       stream::Stream(place.seed, place.cell, stream::Role::rotation, index),
+                                       rows.n_cols);
+    };
+    const arma::vec norms = arma::sqrt(arma::sum(arma::square(rows), 1) / static_cast<double>(rows.n_cols));
+    arma::mat turned = made.inverse ? rotation(replicate).rotate_back(rows) : rotation(replicate).rotate(rows);
+    turned.each_col() /= norms;
+    turned.transform([&](double z) {
+        const auto& thresholds = made.codebook.thresholds;
+        const auto above = std::upper_bound(thresholds.begin(), thresholds.end(), z / made.scale);
+        return made.scale * made.codebook.levels[static_cast<std::size_t>(above - thresholds.begin())];
+    });
+    turned.each_col() %= norms;
+    const auto back = rotation(replicate + made.undone);
+    return made.inverse ? back.rotate(turned) : back.rotate_back(std::move(turned));
+}
+
+enum class Rows { gaussian, one_hot };
+
+/// Rows through tq-mse with a new rotation each trial: what came back.
+struct Decoded {
+    arma::mat rows;
+    arma::mat decoded;
+};
+Decoded through_tq_mse(const TrialPlace& place, std::uint64_t replicate, Rows kind, unsigned bits) {
+    const std::size_t d = place.size;
+    Decoded result{kind == Rows::gaussian ? gaussian_rows(place, replicate, 64, d) : arma::mat(d, d, arma::fill::eye),
+                   {}};
+    auto options = options_for(place, replicate);
+    if (place.planted("no-rotation")) options.rotation = estimators::RotationKind::identity;
+    if (place.planted("one-round")) options.rotation = estimators::RotationKind::rht1;
+    const auto levels = [&](std::size_t dimension) {
+        return theory::lloyd_max_sphere(static_cast<int>(dimension), static_cast<int>(bits));
+    };
+    if (place.planted("half-variance"))
+        result.decoded = coded_by_hand(result.rows, {levels(d), 1.0 / std::numbers::sqrt2}, place, replicate);
+    else if (place.planted("other-dimension"))
+        result.decoded = coded_by_hand(result.rows, {levels(4)}, place, replicate);
+    else if (place.planted("wrong-inverse"))
+        result.decoded = coded_by_hand(result.rows, {levels(d), 1.0, 1}, place, replicate);
+    else if (place.planted("shared-seed")) {
+        // As the columns that the rotation was made orthogonal from, they turn into a triangle.
+        result.rows.set_size(d, d);
+        sim::fill_entries({}, stream::Stream(place.seed, place.cell, stream::Role::rotation, replicate),
+                          {result.rows.memptr(), result.rows.n_elem});
+        result.rows = result.rows.t();
+        result.decoded = coded_by_hand(result.rows, {levels(d), 1.0, 0, true}, place, replicate);
+    } else if (place.planted("norm-lost"))
+        result.decoded =
+            arma::normalise(coded("tq-mse", result.rows, bits, options), 2, 1) * arma::norm(result.rows.row(0));
+    else
+        result.decoded = coded(place.planted("unbiased") ? "eden" : "tq-mse", result.rows, bits, options);
+    return result;
+}
+
+double relative_error(const Decoded& block) {
+    return arma::mean(arma::sum(arma::square(block.rows - block.decoded), 1) / arma::sum(arma::square(block.rows), 1));
+}
+
+const Fault half_variance{"half-variance", "levels for coordinates of variance 1/(2d)"};
+
+Criterion distortion(Form form, Rows kind, unsigned bits, std::function<Region(std::size_t)> region,
+                     std::vector<Fault> faults) {
+    const std::string rows = kind == Rows::gaussian ? "Gaussian" : "one-hot";
+    return {.form = form,
+            .name = fmt::format("{}-{}-{}", name_of(form), kind == Rows::gaussian ? "gaussian" : "one-hot", bits),
+            .measures = fmt::format("relative squared error of tq-mse at {} bits, {} rows", bits, rows),
+            .summary = Summary::mean,
+            .prepare = [=](const TrialPlace& place) -> Trial {
+                return [=](std::uint64_t replicate) {
+                    return relative_error(through_tq_mse(place, replicate, kind, bits));
+                };
+            },
+            .region = std::move(region),
+            .quick = {{64, 1200}},
+            .full = {{64, 4000}, {128, 1500}, {256, 300}},
+            .faults = std::move(faults)};
+}
+
+Criterion exact_distortion(Rows kind, unsigned bits, std::vector<Fault> faults) {
+    return distortion(
+        Form::corrected, kind, bits,
+        [=](std::size_t d) {
+            const double predicted = distortion_of(d, bits);
+            return around(predicted, 0.02 * predicted);
+        },
+        std::move(faults));
+}
+
+/// <x, x~> / |x|^2 of the rows of a block, averaged.
+double self_gain(const Decoded& block) {
+    return arma::mean(arma::sum(block.rows % block.decoded, 1) / arma::sum(arma::square(block.rows), 1));
+}
+
+Claim linear_bias() {
+    constexpr unsigned bits = 2;
+    return {.id = "bias.linear",
+            .place = "paper, proof of the proposition, part 3",
+            .statement = "the bias of an inner product with a row of norm rho is at most C_b rho^2 / d",
+            .corrected = "it is -D_b <q, x>: linear in the row and the query, without the factor 1/d",
+            .settled = PrintedVerdict::refuted,
+            .criteria = {{.form = Form::printed,
+                          .name = "over-d",
+                          .measures = "d |<x, x~ - x>| / |x|^2 against d, tq-mse at 2 bits",
+                          .summary = Summary::rate,
+                          .prepare = [](const TrialPlace& place) -> Trial {
+                              return [=](std::uint64_t replicate) {
+                                  return static_cast<double>(place.size) *
+                                         (1.0 - self_gain(through_tq_mse(place, replicate, Rows::gaussian, bits)));
+                              };
+                          },
+                          .region = [](std::size_t) { return at_most(0.0, 0.2); },
+                          .quick = {{32, 400}, {64, 300}, {128, 150}},
+                          .full = {{32, 1000}, {64, 1000}, {128, 500}, {256, 200}}},
+                         {.form = Form::corrected,
+                          .name = "gain",
+                          .measures = "<x, x~> / |x|^2, tq-mse at 2 bits",
+                          .summary = Summary::mean,
+                          .prepare = [](const TrialPlace& place) -> Trial {
+                              return [=](std::uint64_t replicate) {
+                                  return self_gain(through_tq_mse(place, replicate, Rows::gaussian, bits));
+                              };
+                          },
+                          .region = [](std::size_t d) { return around(1.0 - distortion_of(d, bits), 0.004); },
+                          .quick = {{64, 1500}},
+                          .full = {{64, 6000}, {128, 2000}},
+                          .faults = {{"unbiased", "a quantizer without bias"}, half_variance}}},
+            .in_study = {}};
+}
+
+/// Estimate of <y, r> from the signs of the sketch of r, both of length 1, at this cosine.
+constexpr double cosine = 0.6;
+double sketched_product(const TrialPlace& place, std::uint64_t replicate) {
+    const std::size_t d = place.size;
+    arma::mat r(1, d, arma::fill::zeros);
+    arma::rowvec y(d, arma::fill::zeros);
+    r(0, 0) = 1.0;
+    y(0) = cosine;
+    y(d - 1) = std::sqrt(1.0 - cosine * cosine);
+    const estimators::SignSketch sketch(estimators::ProjectionKind::gaussian, options_for(place, replicate), d, d);
+    estimators::BitWriter writer;
+    sketch.write_signs(writer, r);
+    const auto bytes = writer.bytes();
+    estimators::BitReader reader(bytes);
+    arma::mat estimate(1, d, arma::fill::zeros);
+    sketch.add_directions(reader, {1.0}, estimate);
+    const double factor = place.planted("constant") ? std::numbers::sqrt2 : place.planted("dead") ? 0.0 : 1.0;
+    return factor * arma::dot(y, estimate.row(0));
+}
+
+Criterion sketch_mean(Form form, double constant, std::vector<Fault> faults) {
+    return {.form = form,
+            .name = std::string(name_of(form)),
+            .measures = fmt::format("mean of <Phi y, sign(Phi r)> / d for unit y, r of cosine {}", cosine),
+            .summary = Summary::mean,
+            .prepare = [](const TrialPlace& place) -> Trial {
+                return
+                    [=](std::uint64_t replicate) { return sketched_product(place, replicate) / std::sqrt(pi / 2.0); };
+            },
+            .region = [=](std::size_t) { return around(constant * cosine, 0.015); },
+            .quick = {{32, 20000}},
+            .full = {{32, 100000}, {128, 10000}},
+            .faults = std::move(faults)};
+}
+
+Criterion sketch_variance(Form form, Region region) {
+    return {
+        .form = form,
+        .name = std::string(name_of(form)),
+        .measures = fmt::format("d times the squared error of the sketched product, unit vectors of cosine {}", cosine),
+        .summary = Summary::mean,
+        .prepare = [](const TrialPlace& place) -> Trial {
+            return [=](std::uint64_t replicate) {
+                const double error = sketched_product(place, replicate) - cosine;
+                return static_cast<double>(place.size) * error * error;
+            };
+        },
+        .region = [=](std::size_t) { return region; },
+        .quick = {{32, 20000}},
+        .full = {{32, 100000}, {128, 10000}},
+        .faults = {{"constant", "the scale of the sketch off by sqrt(2)"}}};
+}
+
+/// What tq-prod gives back, its sign part multiplied as the planted fault says.
+Decoded through_tq_prod(const TrialPlace& place, std::uint64_t replicate, unsigned bits) {
+    Decoded block{gaussian_rows(place, replicate, 64, place.size), {}};
+    const auto options = options_for(place, replicate);
+    block.decoded = coded("tq-prod", block.rows, bits, options);
+    if (place.fault.empty()) return block;
+    const arma::mat first = coded("tq-mse", block.rows, bits, options);
+    arma::mat signs = block.decoded - first;
+    if (place.planted("constant")) signs *= std::numbers::sqrt2;
+    if (place.planted("no-sign")) signs.zeros();
+    if (place.planted("norm-lost"))
+        signs.each_col() %= arma::sqrt(arma::sum(arma::square(block.rows), 1)) /
+                            arma::sqrt(arma::sum(arma::square(block.rows - first), 1));
+    block.decoded = first + signs;
+    return block;
+}
+
+Criterion bit_cost(Form form, std::function<Region(std::size_t)> region, std::vector<Fault> faults) {
+    constexpr unsigned bits = 2;
+    return {.form = form,
+            .name = std::string(name_of(form)),
+            .measures = "squared error of tq-prod with 2 index bits and a sign over that of tq-mse with 3",
+            .summary = Summary::mean,
+            .prepare = [](const TrialPlace& place) -> Trial {
+                return [=](std::uint64_t replicate) {
+                    const Decoded with_sign = through_tq_prod(place, replicate, bits);
+                    const Decoded three_bits{with_sign.rows,
+                                             coded("tq-mse", with_sign.rows, bits + 1, options_for(place, replicate))};
+                    return relative_error(with_sign) / relative_error(three_bits);
+                };
+            },
+            .region = std::move(region),
+            .quick = {{64, 600}},
+            .full = {{64, 3000}, {128, 1000}},
+            .faults = std::move(faults)};
+}
+
+}  // namespace
+
+std::vector<Claim> quantizer_claims() {
+    return {
+        {.id = "lloyd-max.distortion",
+         .place = "TurboQuant, Theorem 1; paper, Section 2.2",
+         .statement = "tq-mse with b bits has relative squared error at most sqrt(3) pi / 2 4^-b",
+         .corrected = "it is D_b(d), the Lloyd-Max distortion of a coordinate of the sphere, whatever the row",
+         .criteria = {distortion(Form::printed, Rows::gaussian, 4,
+                                 [](std::size_t) { return at_most(theory::panter_dite_constant * std::pow(4.0, -4)); },
+                                 {half_variance}),
+                      exact_distortion(Rows::gaussian, 1, {half_variance}),
+                      exact_distortion(Rows::gaussian, 2,
+                                       {half_variance,
+                                        {"norm-lost", "one norm for all rows"},
+                                        {"other-dimension", "the levels of d = 4"},
+                                        {"wrong-inverse", "another rotation undone"},
+                                        {"shared-seed", "rows drawn from the numbers of the rotation"}}),
+                      exact_distortion(Rows::gaussian, 4, {half_variance}),
+                      exact_distortion(Rows::one_hot, 2,
+                                       {{"no-rotation", "rows coded as they are"},
+                                        {"one-round", "one round of the randomised Hadamard transform"}})}},
+        linear_bias(),
+        {.id = "qjl.mean",
+         .place = "paper, Section 2.2, QJL",
+         .statement = "<Phi y, sign(Phi r)> / d estimates 2/pi <y, r/|r|> without bias",
+         .corrected = "it estimates sqrt(2/pi) <y, r/|r|>, which the scale sqrt(pi/2) of the method undoes",
+         .settled = PrintedVerdict::refuted,
+         .criteria = {sketch_mean(Form::printed, 2.0 / pi, {}),
+                      sketch_mean(Form::corrected, std::sqrt(2.0 / pi),
+                                  {{"constant", "the scale of the sketch off by sqrt(2)"},
+                                   {"dead", "the sketch contributes nothing"}})}},
+        {.id = "qjl.variance",
+         .place = "TurboQuant, Lemma 4",
+         .statement = "the variance of the sketched product is at most pi/(2d) |y|^2 |r|^2",
+         .corrected = "it is (pi/2 - cos^2) |y|^2 |r|^2 / d",
+         .criteria = {sketch_variance(Form::printed, at_most(pi / 2.0)),
+                      sketch_variance(Form::corrected, around(pi / 2.0 - cosine * cosine, 0.12))}},
+        {.id = "tq-prod.unbiased",
+         .place = "paper, Section 2.2; TurboQuant, Theorem 2",
+         .statement = "inner products with what tq-prod gives back are unbiased",
+         .criteria = {{.form = Form::printed,
+                       .name = "own-row",
+                       .measures = "<x, x^> / |x|^2, tq-prod with 1 index bit",
+                       .summary = Summary::mean,
+                       .prepare = [](const TrialPlace& place) -> Trial {
+                           return
+                               [=](std::uint64_t replicate) { return self_gain(through_tq_prod(place, replicate, 1)); };
+                       },
+                       .region = [](std::size_t) { return around(1.0, 0.01); },
+                       .quick = {{64, 1500}},
+                       .full = {{64, 6000}, {128, 2000}},
+                       .faults = {{"no-sign", "the sign left out"},
+                                  {"constant", "the scale of the sketch off by sqrt(2)"},
+                                  {"norm-lost", "the norm of the row in place of the residual's"}}}}},
+        {.id = "tq-prod.bit-cost",
+         .place = "paper, Section 2.2 and remark on QJL",
+         .statement = "the bit of the sign costs a factor of 4 in squared error",
+         .corrected = "it costs (pi/2 - 1/d) D_b / D_(b+1): 5.3 from 2 bits to 3",
+         .settled = PrintedVerdict::refuted,
+         .criteria = {bit_cost(Form::printed, [](std::size_t) { return around(4.0, 0.4); }, {}),
+                      bit_cost(Form::corrected,
+                               [](std::size_t d) {
+                                   const double ratio = (pi / 2.0 - 1.0 / static_cast<double>(d)) *
+                                                        distortion_of(d, 2) / distortion_of(d, 3);
+                                   return around(ratio, 0.15);
+                               },
+                               {{"no-sign", "the sign left out"}})}},
+    };
+}
+
+}  // namespace spiked::validation

@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+
+#include <boost/math/special_functions/beta.hpp>
+#include <cmath>
+
+#include "estimators/eoptshrink.hpp"
+#include "estimators/row_rotation.hpp"
+#include "validation/claims/bed.hpp"
+
+// Rows of the noise and of the residual: norms, largest coordinates, the sphere.
+
+namespace spiked::validation {
+namespace {
+
+/// Largest over all rows of max |r_j| / ||r||.
+double peak(const arma::mat& rows) {
+    const arma::vec norms = arma::sqrt(arma::sum(arma::square(rows), 1));
+    return arma::max(arma::max(arma::abs(rows), 1) / norms);
+}
+
+/// The residual of two spikes, rank told, entries of some law.
+Trial peak_trial(const TrialPlace& place, Noise noise, const std::string& entries, bool against_constant) {
+    Bed bed = make_bed({noise, 1.0, {3.0, 2.0}}, place.size);
+    bed.model.colouring = sim::Colouring::dense;
+    bed.model.entries = sim::EntryLaw::parse(place.planted("heavy") ? "student:5" : entries);
+    const bool localised = place.planted("localised");
+    if (localised) {
+        // A strong signal on two channels that nothing removes.
+        const double root = std::sqrt(static_cast<double>(place.size));
+        bed.model.strengths = {{5.0 * root}, {4.0 * root}};
+        bed.model.right_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::column);
+    }
+    const arma::vec& b = bed.model.column.eigenvalues();
+    const double uneven = bed.model.column.is_diagonal() ? b.max() / arma::mean(b) : 1.0;
+    const double d = bed.d();
+    const double unit = against_constant ? std::sqrt(2.0 * uneven * std::log(d * static_cast<double>(bed.rows())) / d)
+                                         : std::sqrt(std::log(d) / d);
+    return [=, bed = std::move(bed)](std::uint64_t replicate) {
+        estimators::AnalysedBlock block(bed.draw(place, replicate).observed);
+        estimators::EOptShrinkOptions options;
+        options.rank = localised ? 0 : 2;
+        const auto found = estimators::eoptshrink(block.singular_values(), block.shape(), options);
+        return peak(block.residual(found)) / unit;
+    };
+}
+
+const Fault heavy{"heavy", "Student entries with 5 degrees of freedom"};
+const Fault localised{"localised", "two strong components on one channel each, not removed"};
+
+Criterion peak_growth(Form form, std::string name, std::string entries, std::vector<Fault> faults) {
+    return {.form = form,
+            .name = std::move(name),
+            .measures = fmt::format("largest |r_tj| / ||r_t|| over sqrt(log d / d) against d, residual of two spikes, "
+                                    "{} entries, white noise",
+                                    entries),
+            .summary = Summary::rate,
+            .prepare = [=](const TrialPlace& place) { return peak_trial(place, Noise::white, entries, false); },
+            .region = [](std::size_t) { return at_most(0.0, 0.12); },
+            .quick = {{32, 1500}, {64, 1000}, {128, 500}},
+            .full = {{64, 3000}, {128, 2000}, {256, 800}, {512, 200}},
+            .faults = std::move(faults)};
+}
+
+Criterion peak_level(Noise noise, std::vector<Fault> faults) {
+    return {.form = Form::corrected,
+            .name = fmt::format("level-{}", name_of(noise)),
+            .measures = fmt::format("largest |r_tj| / ||r_t|| over sqrt(2 kappa_B log(nd) / d), kappa_B the largest "
+                                    "over the mean variance of a channel, residual of two spikes, {} noise",
+                                    name_of(noise)),
+            .summary = Summary::mean,
+            .prepare = [=](const TrialPlace& place) { return peak_trial(place, noise, "gaussian", true); },
+            .region = [](std::size_t) { return at_most(1.1); },
+            .quick = {{128, 300}},
+            .full = {{128, 1000}, {512, 100}},
+            .faults = std::move(faults)};
+}
+
+/// The sample variance of the row energies of Z over what trace identities say, or its root alone.
+Trial shell_trial(const TrialPlace& place, bool ratio) {
+    Bed bed = make_bed({Noise::columns, 1.0, {}}, place.size);
+    bed.model.colouring = sim::Colouring::dense;
+    if (place.planted("few-channels")) {
+        arma::vec variances(place.size);
+        for (arma::uword j = 0; j < place.size; ++j) variances(j) = std::pow(static_cast<double>(j + 1), -1.5);
+        bed.model.column = sim::Covariance::diagonal(variances);
+    }
+    if (place.planted("heavy")) bed.model.entries = sim::EntryLaw::parse("laplace");
+    const arma::vec& b = bed.model.column.eigenvalues();
+    const double predicted = 2.0 * arma::accu(arma::square(b)) / (arma::accu(b) * arma::accu(b));
+    const double mean = arma::accu(b) / bed.d();
+    return [=, bed = std::move(bed)](std::uint64_t replicate) {
+        const arma::vec norms = arma::sum(arma::square(bed.draw(place, replicate).noise), 1);
+        const double relative =
+            arma::accu(arma::square(norms - mean)) / (mean * mean * static_cast<double>(norms.n_elem));
+        return ratio ? relative / predicted - 1.0 : std::sqrt(relative);
+    };
+}
+
+/// The law of sqrt(d) times a coordinate of a uniform point of the sphere.
+std::function<double(double)> sphere_coordinate(std::size_t dimension) {
+    return [dimension](double x) {
+        const double d = static_cast<double>(dimension);
+        if (x * x >= d) return x < 0.0 ? 0.0 : 1.0;
+        const double half = 0.5 * boost::math::ibeta(0.5, (d - 1.0) / 2.0, x * x / d);
+        return x < 0.0 ? 0.5 - half : 0.5 + half;
+    };
+}
+
+enum class Input { gaussian, one_hot, clustered };
+
+/// sqrt(d) times the first coordinate of a rotated unit vector, a rotation each trial.
+Trial marginal_trial(const TrialPlace& place, Input input) {
+    const std::size_t d = place.size;
+    arma::rowvec u(d, arma::fill::zeros);
+    if (input == Input::one_hot) u(d / 2) = 1.0;
+    if (input == Input::clustered) {
+        u.ones();
+        u(0) = 3.0;
+    }
+    if (input == Input::gaussian)
+        sim::fill_entries({}, stream::Stream(place.seed, "claim sphere.marginal input", stream::Role::noise, 0),
+                          {u.memptr(), u.n_elem});
+    u = arma::normalise(u) * std::sqrt(static_cast<double>(d));
+    const auto kind =
+        place.planted("no-rotation") ? estimators::RotationKind::identity : estimators::RotationKind::haar;
+    const bool one_round = place.planted("one-round");
+    return [=](std::uint64_t replicate) {
+        const estimators::RowRotation rotation(
+            one_round ? estimators::RotationKind::rht1 : kind,
+            stream::Stream(place.seed, place.cell, stream::Role::rotation, replicate), d);
+        return rotation.rotate(arma::mat(u))(0);
+    };
+}
+
+Criterion marginal(std::string name, Input input, std::string words, std::vector<Fault> faults) {
+    return {.form = Form::printed,
+            .name = std::move(name),
+            .measures = "law of sqrt(d) times a coordinate of a rotated " + words + " against the sphere's",
+            .summary = Summary::distance,
+            .prepare = [=](const TrialPlace& place) { return marginal_trial(place, input); },
+            .region = [](std::size_t) { return at_most(0.0, 0.02); },
+            .quick = {{16, 40000}},
+            .full = {{16, 400000}, {64, 60000}},
+            .faults = std::move(faults),
+            .law = sphere_coordinate};
+}
+
+}  // namespace
+
+std::vector<Claim> row_claims() {
+    return {
+        {.id = "corollary.constant",
+         .place = "paper, Corollary on coordinate delocalization",
+         .statement = "max_j |r_tj| / ||r_t|| is at most C sqrt(log d / d) with an absolute constant C",
+         .corrected = "so for sub-Gaussian entries, with a constant sqrt(2 kappa_B) set by the channels, over all rows "
+                      "with log(nd); entries of 5 moments, which the assumption allows, grow faster",
+         .settled = PrintedVerdict::refuted,
+         .criteria = {peak_growth(Form::printed, "five-moments", "student:5", {}),
+                      peak_growth(Form::corrected, "gaussian", "gaussian", {heavy, localised}),
+                      peak_level(Noise::white, {heavy, localised}), peak_level(Noise::coloured, {localised})}},
+        {.id = "thin-shell",
+         .place = "paper, introduction, from denoising to compression",
+         .statement = "the norms of the rows of Z concentrate: thin shell",
+         .corrected = "",
+         .criteria = {{.form = Form::printed,
+                       .name = "variance",
+                       .measures = "variance of ||z_t||^2 over its square, over 2 tr B^2 / (tr B)^2, minus 1, "
+                                   "Gaussian entries, B exponential",
+                       .summary = Summary::mean,
+                       .prepare = [](const TrialPlace& place) { return shell_trial(place, true); },
+                       .region = [](std::size_t) { return around(0.0, 0.05); },
+                       .quick = {{128, 2000}},
+                       .full = {{128, 8000}, {512, 1000}},
+                       .faults = {{"heavy", "Laplace entries"}}},
+                      {.form = Form::printed,
+                       .name = "rate",
+                       .measures = "coefficient of variation of ||z_t||^2 against d, Gaussian entries, B exponential",
+                       .summary = Summary::rate,
+                       .prepare = [](const TrialPlace& place) { return shell_trial(place, false); },
+                       .region = [](std::size_t) { return around(-0.5, 0.08); },
+                       .quick = {{32, 2000}, {64, 1500}, {128, 1000}, {256, 400}},
+                       .full = {{64, 4000}, {128, 2000}, {256, 1000}, {512, 400}},
+                       .faults = {{"few-channels", "variances j^-1.5: the energy stays in few channels"}}}}},
+        {.id = "sphere.marginal",
+         .place = "paper, Section 2.2; TurboQuant, Lemma 1",
+         .statement = "after a Haar rotation a coordinate of any unit vector has the sphere's law, whatever the vector",
+         .criteria = {marginal("gaussian", Input::gaussian, "Gaussian direction", {}),
+                      marginal("one-hot", Input::one_hot, "coordinate direction",
+                               {{"no-rotation", "the vector as it is"},
+                                {"one-round", "one round of the randomised Hadamard transform"}}),
+                      marginal("clustered", Input::clustered, "direction close to the diagonal",
+                               {{"no-rotation", "the vector as it is"}})}},
+    };
+}
+
+}  // namespace spiked::validation

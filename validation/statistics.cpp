@@ -1,0 +1,218 @@
+#include "validation/statistics.hpp"
+
+#include <algorithm>
+#include <boost/math/distributions/beta.hpp>
+#include <boost/math/distributions/binomial.hpp>
+#include <boost/math/distributions/chi_squared.hpp>
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <numbers>
+
+#include "validation/moments.hpp"
+
+namespace spiked::validation {
+namespace {
+
+namespace law = boost::math;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+double upper_normal(double tail) { return law::quantile(law::complement(law::normal(), tail)); }
+double upper_student(double degrees, double tail) {
+    return law::quantile(law::complement(law::students_t(degrees), tail));
+}
+
+Interval with_limits(double estimate, double error, std::uint64_t count, double z) {
+    if (!std::isfinite(estimate) || !std::isfinite(error)) return {.estimate = estimate, .count = count};
+    return {estimate, error, estimate - z * error, estimate + z * error, count};
+}
+
+/// A logarithm at each size and its variance.
+struct LogPoint {
+    double size = 0.0;
+    double value = 0.0;
+    double variance = 0.0;
+    std::uint64_t count = 0;
+};
+
+Interval slope(const std::vector<LogPoint>& points, double alpha) {
+    double weight = 0.0;
+    double x_mean = 0.0;
+    double y_mean = 0.0;
+    std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t count = 0;
+    for (const auto& point : points) {
+        const double w = 1.0 / point.variance;
+        weight += w;
+        x_mean += w * point.size;
+        y_mean += w * point.value;
+        fewest = std::min(fewest, point.count);
+        count += point.count;
+    }
+    x_mean /= weight;
+    y_mean /= weight;
+    double xx = 0.0;
+    double xy = 0.0;
+    for (const auto& point : points) {
+        const double w = 1.0 / point.variance;
+        xx += w * (point.size - x_mean) * (point.size - x_mean);
+        xy += w * (point.size - x_mean) * (point.value - y_mean);
+    }
+    if (points.size() < 2 || fewest < 3 || !(xx > 0.0)) return {.count = count};
+    const double degrees = static_cast<double>(fewest - 1);
+    return with_limits(xy / xx, 1.0 / std::sqrt(xx), count, upper_student(degrees, alpha / 2.0));
+}
+
+}  // namespace
+
+Region around(double predicted, double margin) { return {predicted - margin, predicted + margin, predicted, margin}; }
+Region at_most(double bound, double margin) { return {-infinity, bound + margin, bound, margin}; }
+Region at_least(double bound, double margin) { return {bound - margin, infinity, bound, margin}; }
+
+Verdict judge(const Interval& interval, const Region& region) {
+    if (interval.low >= region.low && interval.high <= region.high) return Verdict::pass;
+    if (interval.low > region.high || interval.high < region.low) return Verdict::fail;
+    return Verdict::inconclusive;
+}
+
+double smallest_detectable(const Interval& interval, const Region& region) {
+    return region.margin + (interval.high - interval.low) / 2.0 + upper_normal(0.01) * interval.error;
+}
+
+Interval mean_interval(double mean, double error, std::uint64_t count, double alpha) {
+    if (count < 2) return {.estimate = mean, .error = error, .count = count};
+    return with_limits(mean, error, count, upper_student(static_cast<double>(count - 1), alpha / 2.0));
+}
+
+Interval mean_interval(std::span<const double> values, double alpha) {
+    Moments moments;
+    for (const double value : values) moments.add(value);
+    if (moments.missing > 0) return {.count = values.size()};
+    return mean_interval(moments.mean, moments.standard_error(), moments.count, alpha);
+}
+
+Interval share_interval(std::uint64_t successes, std::uint64_t trials, double alpha) {
+    if (trials == 0) return {};
+    const double n = static_cast<double>(trials);
+    const double k = static_cast<double>(successes);
+    const double share = k / n;
+    Interval interval{share, std::sqrt(share * (1.0 - share) / n), 0.0, 1.0, trials};
+    if (successes > 0) interval.low = law::quantile(law::beta_distribution(k, n - k + 1.0), alpha / 2.0);
+    if (successes < trials)
+        interval.high = law::quantile(law::complement(law::beta_distribution(k + 1.0, n - k), alpha / 2.0));
+    return interval;
+}
+
+Interval deviation_interval(std::span<const double> values, double alpha) {
+    if (values.size() < 2) return {.count = values.size()};
+    Moments moments;
+    for (const double value : values) moments.add(value);
+    if (moments.missing > 0) return {.count = values.size()};
+    const double degrees = static_cast<double>(moments.count - 1);
+    const law::chi_squared chi(degrees);
+    const double deviation = std::sqrt(moments.m2 / degrees);
+    return {deviation, deviation / std::sqrt(2.0 * degrees),
+            std::sqrt(moments.m2 / law::quantile(law::complement(chi, alpha / 2.0))),
+            std::sqrt(moments.m2 / law::quantile(chi, alpha / 2.0)), moments.count};
+}
+
+Interval bootstrap_interval(std::span<const double> values, const std::function<double(std::span<const double>)>& rule,
+                            std::size_t resamples, const std::function<std::size_t(std::size_t)>& pick, double alpha) {
+    if (values.size() < 2 || resamples < 2) return {.count = values.size()};
+    std::vector<double> drawn(values.size());
+    Moments spread;
+    for (std::size_t sample = 0; sample < resamples; ++sample) {
+        for (double& value : drawn) value = values[pick(values.size())];
+        spread.add(rule(drawn));
+    }
+    if (spread.missing > 0) return {.count = values.size()};
+    const double error = std::sqrt(spread.m2 / static_cast<double>(spread.count - 1));
+    return with_limits(rule(values), error, values.size(), upper_normal(alpha / 2.0));
+}
+
+Interval rate_interval(std::span<const SizeDraws> sweep, double alpha) {
+    std::vector<LogPoint> points;
+    for (const auto& [size, values] : sweep) {
+        Moments squares;
+        for (const double value : values) squares.add(value * value);
+        if (squares.missing > 0 || !(squares.mean > 0.0)) return {.count = values.size()};
+        const double relative = squares.standard_error() / squares.mean;
+        points.push_back({std::log(static_cast<double>(size)), 0.5 * std::log(squares.mean), 0.25 * relative * relative,
+                          squares.count});
+    }
+    return slope(points, alpha);
+}
+
+Interval growth_interval(std::span<const SizeDraws> sweep, double level, double alpha) {
+    std::vector<LogPoint> points;
+    for (const auto& [size, values] : sweep) {
+        std::vector<double> sorted(values);
+        if (std::any_of(sorted.begin(), sorted.end(), [](double value) { return !(value > 0.0); }))
+            return {.count = values.size()};
+        std::sort(sorted.begin(), sorted.end());
+        const double n = static_cast<double>(sorted.size());
+        // The count of values below a quantile is binomial: one standard deviation of it, in order statistics.
+        const double step = std::max(1.0, std::sqrt(n * level * (1.0 - level)));
+        const double last = n - 1.0;
+        const auto at = [&](double rank) {
+            return std::log(sorted[static_cast<std::size_t>(std::clamp(std::round(rank), 0.0, last))]);
+        };
+        const double centre = level * last;
+        if (centre + step > last || centre - step < 0.0) return {.count = values.size()};
+        const double error = (at(centre + step) - at(centre - step)) / 2.0;
+        points.push_back({std::log(static_cast<double>(size)), at(centre), error * error, values.size()});
+    }
+    return slope(points, alpha);
+}
+
+Interval distance_interval(std::span<const double> values, const std::function<double(double)>& cdf, double alpha) {
+    if (values.empty()) return {};
+    std::vector<double> sorted(values.begin(), values.end());
+    std::sort(sorted.begin(), sorted.end());
+    const double n = static_cast<double>(sorted.size());
+    double distance = 0.0;
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+        const double at = cdf(sorted[i]);
+        if (std::isnan(at)) return {.count = values.size()};
+        distance = std::max({distance, static_cast<double>(i + 1) / n - at, at - static_cast<double>(i) / n});
+    }
+    const double width = std::sqrt(std::log(2.0 / alpha) / (2.0 * n));
+    // Kolmogorov's law has standard deviation 0.2603 / sqrt(n).
+    return {distance, 0.2603 / std::sqrt(n), std::max(0.0, distance - width), distance + width, values.size()};
+}
+
+double normal_p_value(double z) { return std::erfc(std::abs(z) / std::numbers::sqrt2); }
+
+double chi_square_p_value(double value, double degrees) {
+    const law::chi_squared chi(degrees);
+    return std::min(1.0, 2.0 * std::min(law::cdf(chi, value), law::cdf(law::complement(chi, value))));
+}
+
+double kolmogorov_p_value(double distance, std::uint64_t count) {
+    const double root = std::sqrt(static_cast<double>(count));
+    const double x = (root + 0.12 + 0.11 / root) * distance;
+    if (x < 0.2) return 1.0;
+    if (x < 1.0) {
+        // Theta-function form: the alternating series cancels here.
+        double sum = 0.0;
+        for (int k = 1; k <= 7; k += 2) sum += std::exp(-k * k * std::numbers::pi * std::numbers::pi / (8.0 * x * x));
+        return 1.0 - std::sqrt(2.0 * std::numbers::pi) / x * sum;
+    }
+    double sum = 0.0;
+    for (int k = 1; k <= 6; ++k) sum += (k % 2 == 1 ? 1.0 : -1.0) * std::exp(-2.0 * k * k * x * x);
+    return 2.0 * sum;
+}
+
+double binomial_p_value(std::uint64_t successes, std::uint64_t trials, double probability, double u) {
+    const law::binomial counts(static_cast<double>(trials), probability);
+    const double k = static_cast<double>(successes);
+    const double here = law::pdf(counts, k);
+    const double below = law::cdf(counts, k) - here;
+    const double above = law::cdf(law::complement(counts, k));
+    const double lower = below + u * here;
+    const double upper = above + (1.0 - u) * here;
+    return std::min(1.0, 2.0 * std::min(lower, upper));
+}
+
+}  // namespace spiked::validation

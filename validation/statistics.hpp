@@ -1,0 +1,90 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "validation/verdict.hpp"
+
+namespace spiked::validation {
+
+// Intervals for what a sample says of a number, and where that number must lie. Every interval covers the truth with
+// probability 1 - alpha or more; two-sided, alpha / 2 in each tail; alpha in (0, 1), 1e-12 and smaller included. With
+// too few values to say anything an interval is infinite.
+
+/// A number, its standard error and the interval around it.
+struct Interval {
+    double estimate = std::numeric_limits<double>::quiet_NaN();
+    double error = std::numeric_limits<double>::quiet_NaN();
+    double low = -std::numeric_limits<double>::infinity();
+    double high = std::numeric_limits<double>::infinity();
+    std::uint64_t count = 0;  ///< independent values behind it
+};
+
+/// Where a number must lie, ends included.
+struct Region {
+    double low = -std::numeric_limits<double>::infinity();
+    double high = std::numeric_limits<double>::infinity();
+    double predicted = 0.0;
+    double margin = 0.0;
+};
+[[nodiscard]] Region around(double predicted, double margin);
+[[nodiscard]] Region at_most(double bound, double margin = 0.0);
+[[nodiscard]] Region at_least(double bound, double margin = 0.0);
+
+/// Pass when the interval lies inside the region, fail when it lies outside, otherwise inconclusive.
+[[nodiscard]] Verdict judge(const Interval& interval, const Region& region);
+/// The smallest distance from what is predicted that fails with probability 0.99 at this sample size, by the normal
+/// law: margin, half the interval, and one more 0.99 quantile of the standard error.
+[[nodiscard]] double smallest_detectable(const Interval& interval, const Region& region);
+
+/// Of a mean, Student's law. Exact for normal values; for others the error of the normal limit. NaN values make it
+/// infinite: a missing value is not left out.
+[[nodiscard]] Interval mean_interval(std::span<const double> values, double alpha);
+[[nodiscard]] Interval mean_interval(double mean, double error, std::uint64_t count, double alpha);
+
+/// Of a probability, from `successes` in `trials` (Clopper and Pearson 1934): exact, conservative.
+[[nodiscard]] Interval share_interval(std::uint64_t successes, std::uint64_t trials, double alpha);
+
+/// Of the standard deviation of normal values, by the chi-square law.
+[[nodiscard]] Interval deviation_interval(std::span<const double> values, double alpha);
+
+/// Of a quantity that only a rule computes from the values: estimate on all, standard error from `resamples` bootstrap
+/// samples whose positions `pick(bound)` draws (uniform below `bound`), normal limits.
+[[nodiscard]] Interval bootstrap_interval(std::span<const double> values,
+                                          const std::function<double(std::span<const double>)>& rule,
+                                          std::size_t resamples, const std::function<std::size_t(std::size_t)>& pick,
+                                          double alpha);
+
+/// One size of a sweep and what was drawn there.
+struct SizeDraws {
+    std::size_t size = 0;
+    std::vector<double> values;
+};
+
+/// Slope of log(root mean square) against log(size), least squares weighted by the inverse variances of the logarithms
+/// (delta method). Two sizes at least.
+[[nodiscard]] Interval rate_interval(std::span<const SizeDraws> sweep, double alpha);
+/// The same of a quantile; its error from neighbouring order statistics.
+[[nodiscard]] Interval growth_interval(std::span<const SizeDraws> sweep, double level, double alpha);
+
+/// Largest distance between the empirical distribution of the values and `cdf`, and an interval for the distance of
+/// their true law from it (Dvoretzky, Kiefer and Wolfowitz 1956; constant of Massart 1990). cdf must be continuous.
+[[nodiscard]] Interval distance_interval(std::span<const double> values, const std::function<double(double)>& cdf,
+                                         double alpha);
+
+// p-values: probability of a value at least as extreme, given the null law.
+
+/// Two-sided, of a standard normal value.
+[[nodiscard]] double normal_p_value(double z);
+/// Two-sided, of a chi-square value: twice the smaller tail, at most 1.
+[[nodiscard]] double chi_square_p_value(double value, double degrees);
+/// Upper, of the Kolmogorov distance of `count` values from their own continuous law: Kolmogorov's limit with Stephens'
+/// correction (1970), within 2 % of the exact tail from 20 values on.
+[[nodiscard]] double kolmogorov_p_value(double distance, std::uint64_t count);
+/// Two-sided and randomised, so that it is uniform under the null law: `u` uniform in (0, 1).
+[[nodiscard]] double binomial_p_value(std::uint64_t successes, std::uint64_t trials, double probability, double u);
+
+}  // namespace spiked::validation
