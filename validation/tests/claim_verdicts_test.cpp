@@ -1,0 +1,236 @@
+#include "validation/claim_verdicts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "theory/base/error.hpp"
+#include "validation/selftest.hpp"
+
+namespace spiked::validation {
+namespace {
+
+/// A number that changes with the replicate: `centre` +- `spread`, in turns.
+Criterion made_up(Form form, std::string name, double centre, double spread, std::vector<Fault> faults = {},
+                  double fault_centre = 0.0) {
+    return {.form = form,
+            .name = std::move(name),
+            .measures = "a made-up number",
+            .summary = Summary::mean,
+            .prepare = [=](const TrialPlace& place) -> Trial {
+                const double middle = place.fault.empty() ? centre : fault_centre;
+                return [=](std::uint64_t replicate) { return middle + (replicate % 2 == 0 ? spread : -spread); };
+            },
+            .region = [](std::size_t) { return around(0.0, 1.0); },
+            .quick = {{16, 100}},
+            .full = {},
+            .faults = std::move(faults)};
+}
+
+ClaimOutcome judged(std::vector<Criterion> criteria, PrintedVerdict settled = PrintedVerdict::holds) {
+    static std::vector<Claim> claims;  // outcomes point into it
+    claims.push_back({.id = "made-up",
+                      .place = "",
+                      .statement = "",
+                      .corrected = "",
+                      .settled = settled,
+                      .criteria = std::move(criteria)});
+    static std::vector<std::vector<Claim>> kept;
+    kept.push_back({claims.back()});
+    return validate_claims({.threads = 2}, kept.back()).claims.front();
+}
+
+const Fault fault{"fault", "another middle"};
+
+TEST(ClaimVerdicts, HoldsWhenInsideAndItsControlOutside) {
+    const auto claim = judged({made_up(Form::printed, "a", 0.0, 0.1, {fault}, 5.0)});
+    EXPECT_EQ(claim.printed, PrintedVerdict::holds);
+    EXPECT_EQ(claim.corrected, PrintedVerdict::none);
+    EXPECT_FALSE(claim.failed);
+    EXPECT_FALSE(claim.criteria[0].extended);
+    ASSERT_EQ(claim.criteria[0].controls.size(), 1U);
+    EXPECT_TRUE(claim.criteria[0].controls[0].fails());
+}
+
+TEST(ClaimVerdicts, AControlThatPassesMakesThePrintedFormVacuousAndTheCorrectedOneFail) {
+    const auto printed = judged({made_up(Form::printed, "a", 0.0, 0.1, {fault}, 0.5)}, PrintedVerdict::vacuous);
+    EXPECT_EQ(printed.printed, PrintedVerdict::vacuous);
+    EXPECT_FALSE(printed.failed);
+    EXPECT_FALSE(printed.criteria[0].controls[0].fails());
+    const auto corrected = judged({made_up(Form::corrected, "a", 0.0, 0.1, {fault}, 0.5)}, PrintedVerdict::none);
+    EXPECT_EQ(corrected.corrected, PrintedVerdict::refuted);
+    EXPECT_TRUE(corrected.failed);
+    EXPECT_EQ(corrected.reason, "a: the planted fault \"fault\" passes");
+}
+
+TEST(ClaimVerdicts, APrintedFormMayBeRefutedWhenTheCorrectedOneHolds) {
+    const auto claim =
+        judged({made_up(Form::printed, "a", 5.0, 0.1), made_up(Form::corrected, "b", 0.0, 0.1, {fault}, 9.0)},
+               PrintedVerdict::refuted);
+    EXPECT_EQ(claim.printed, PrintedVerdict::refuted);
+    EXPECT_EQ(claim.corrected, PrintedVerdict::holds);
+    EXPECT_FALSE(claim.failed);
+    EXPECT_EQ(claim.shown().criterion->name, "b");
+}
+
+TEST(ClaimVerdicts, AVerdictAgainstWhatIsSettledFails) {
+    EXPECT_TRUE(judged({made_up(Form::printed, "a", 5.0, 0.1)}).failed);
+    EXPECT_TRUE(judged({made_up(Form::printed, "a", 0.0, 0.1)}, PrintedVerdict::refuted).failed);
+    EXPECT_FALSE(judged({made_up(Form::printed, "a", 1.0, 0.1)}, PrintedVerdict::refuted).failed) << "open";
+}
+
+TEST(ClaimVerdicts, WhatIsOpenIsDrawnOnOnce) {
+    // 100 values leave the interval across the margin, 400 do not.
+    const auto decided = judged({made_up(Form::printed, "a", 0.0, 2.5)});
+    EXPECT_TRUE(decided.criteria[0].extended);
+    EXPECT_EQ(decided.criteria[0].outcome.findings[0].interval.count, 400U);
+    EXPECT_EQ(decided.printed, PrintedVerdict::holds);
+    const auto open = judged({made_up(Form::printed, "a", 1.0, 0.1)});
+    EXPECT_EQ(open.printed, PrintedVerdict::inconclusive);
+    EXPECT_TRUE(open.open());
+    EXPECT_EQ(open.reason, "a is open");
+    EXPECT_EQ(open.criteria[0].outcome.findings[0].interval.count, 400U);
+    // A control is drawn as far as what it is the control of.
+    const auto control = judged({made_up(Form::printed, "a", 0.0, 2.5, {fault}, 9.0)});
+    EXPECT_EQ(control.criteria[0].controls[0].outcome.findings[0].interval.count, 400U);
+}
+
+TEST(ClaimVerdicts, DoNotDependOnThreadsOrOnWhatElseIsAsked) {
+    const std::vector<std::string> some = {"qjl.mean", "thin-shell"};
+    ValidationPlan plan{.seed = stream::StudySeed::parse("0x77"), .claims = some, .threads = 1};
+    const auto alone = validate_claims(plan);
+    plan.threads = 3;
+    plan.claims = {"thin-shell"};
+    const auto other = validate_claims(plan);
+    ASSERT_EQ(alone.claims.size(), 2U);
+    ASSERT_EQ(other.claims.size(), 1U);
+    const auto numbers = [](const ClaimOutcome& claim) {
+        std::vector<double> all;
+        for (const auto& one : claim.criteria)
+            for (const auto& finding : one.outcome.findings)
+                all.insert(all.end(), {finding.interval.estimate, finding.interval.low, finding.interval.high});
+        return all;
+    };
+    const auto same = std::find_if(alone.claims.begin(), alone.claims.end(),
+                                   [](const ClaimOutcome& one) { return one.claim->id == "thin-shell"; });
+    EXPECT_EQ(numbers(*same), numbers(other.claims[0]));
+}
+
+TEST(ClaimVerdicts, UnknownIdsAreNamed) {
+    try {
+        (void)validate_claims({.claims = {"prop.nrm"}});
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::usage);
+        EXPECT_STREQ(error.what(), "unknown claim \"prop.nrm\"; did you mean \"prop.norm\"?");
+    }
+}
+
+TEST(Claims, AllStatementsThatOthersNameAreThere) {
+    for (const char* id : {"outlier.location",
+                           "overlap.left",
+                           "overlap.right",
+                           "threshold.detection",
+                           "sticking",
+                           "delocalisation",
+                           "isotropic.edge",
+                           "isotropic.all",
+                           "shrinker.frobenius",
+                           "shrinker.operator",
+                           "shrinker.nuclear",
+                           "edge.estimator",
+                           "noise-law",
+                           "rank.consistency",
+                           "rank.false-alarm",
+                           "prop.esd",
+                           "prop.norm",
+                           "prop.no-outlier",
+                           "prop.bias-ratio",
+                           "corollary.constant",
+                           "thin-shell",
+                           "sphere.marginal",
+                           "lloyd-max.distortion",
+                           "bias.linear",
+                           "qjl.mean",
+                           "qjl.variance",
+                           "tq-prod.unbiased",
+                           "residual-value",
+                           "signal-error",
+                           "cross-term",
+                           "bits.formula",
+                           "one-bit-saved",
+                           "adaptive-rank",
+                           "whitening.below",
+                           "rope.cost"})
+        EXPECT_NE(find_claim(id), nullptr) << id;
+}
+
+// A claim without controls, or whose controls plant nothing, says nothing.
+TEST(Claims, AreCompleteAsData) {
+    std::set<std::string> ids;
+    for (const auto& claim : claims()) {
+        EXPECT_TRUE(ids.insert(claim.id).second) << claim.id << " twice";
+        EXPECT_FALSE(claim.place.empty() || claim.statement.empty()) << claim.id;
+        std::set<std::string> names;
+        bool quick = false;
+        bool corrected = false;
+        for (const auto& one : claim.criteria) {
+            EXPECT_TRUE(names.insert(one.name).second) << claim.id << " " << one.name << " twice";
+            quick = quick || !one.quick.empty();
+            corrected = corrected || one.form == Form::corrected;
+            EXPECT_FALSE(one.quick.empty() && one.full.empty()) << claim.id << " " << one.name;
+            EXPECT_TRUE(one.region && one.prepare) << claim.id << " " << one.name;
+            EXPECT_EQ(one.law != nullptr, one.summary == Summary::distance) << claim.id << " " << one.name;
+            // What is meant to hold has something it would not pass.
+            if (one.form == Form::corrected || claim.settled == PrintedVerdict::vacuous)
+                EXPECT_FALSE(one.faults.empty()) << claim.id << " " << one.name;
+        }
+        EXPECT_TRUE(quick) << claim.id << " is not asked in the quick tier";
+        if (claim.settled == PrintedVerdict::holds) {
+            EXPECT_TRUE(std::any_of(claim.criteria.begin(), claim.criteria.end(), [](const Criterion& one) {
+                return !one.faults.empty();
+            })) << claim.id;
+        } else if (claim.id != "prop.esd") {
+            EXPECT_TRUE(corrected) << claim.id << " is " << name_of(claim.settled) << ", and nothing put in its place";
+            EXPECT_FALSE(claim.corrected.empty()) << claim.id;
+        }
+    }
+}
+
+// Each fault changes what is measured or what it is compared with: a name that nothing plants would give the same.
+TEST(Claims, EveryFaultChangesItsTrials) {
+    for (const auto& claim : claims())
+        for (const auto& one : claim.criteria) {
+            std::size_t size = 32;
+            if (claim.id == "rope.cost" || claim.id == "bits.formula" || one.summary == Summary::distance) size = 16;
+            if (claim.id == "one-bit-saved" || claim.id == "adaptive-rank" || claim.id.starts_with("rank.")) size = 64;
+            for (const auto& fault_of_it : one.faults) {
+                const auto sum = [&](const std::string& planted) {
+                    const Trial trial = one.prepare({size, planted, {}, "test"});
+                    double total = 0.0;
+                    for (std::uint64_t replicate = 0; replicate < 60; ++replicate) total += trial(replicate);
+                    return total;
+                };
+                if (fault_of_it.name == "no-rotation" && claim.id == "rope.cost") continue;  // slow
+                EXPECT_NE(sum(""), sum(fault_of_it.name)) << claim.id << " " << one.name << " " << fault_of_it.name;
+            }
+        }
+}
+
+TEST(Selftest, NamesFaultsThatExist) {
+    for (const auto& defect : planted_defects()) {
+        const Claim* claim = find_claim(defect.claim);
+        ASSERT_NE(claim, nullptr) << defect.name;
+        const auto one = std::find_if(claim->criteria.begin(), claim->criteria.end(),
+                                      [&](const Criterion& criterion) { return criterion.name == defect.criterion; });
+        ASSERT_NE(one, claim->criteria.end()) << defect.name;
+        EXPECT_TRUE(std::any_of(one->faults.begin(), one->faults.end(), [&](const Fault& each) {
+            return each.name == defect.fault;
+        })) << defect.name;
+        EXPECT_FALSE(one->quick.empty()) << defect.name;
+    }
+}
+
+}  // namespace
+}  // namespace spiked::validation

@@ -1,0 +1,187 @@
+#include "validation/statistics.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace spiked::validation {
+namespace {
+
+// Reference values: mpmath, 30 digits.
+
+TEST(Statistics, MeanIntervalIsStudents) {
+    const std::vector<double> values = {1.0, 2.0, 3.0, 4.0, 5.0};
+    const Interval interval = mean_interval(values, 0.05);
+    EXPECT_DOUBLE_EQ(interval.estimate, 3.0);
+    EXPECT_NEAR(interval.error, std::sqrt(0.5), 1e-15);
+    EXPECT_NEAR(interval.low, 3.0 - 2.7764451051977987 * std::sqrt(0.5), 1e-12);
+    EXPECT_NEAR(interval.high, 3.0 + 2.7764451051977987 * std::sqrt(0.5), 1e-12);
+    EXPECT_EQ(interval.count, 5U);
+}
+
+TEST(Statistics, NothingIsSaidWhereNothingCanBe) {
+    const double nan = std::nan("");
+    for (const auto& values : std::vector<std::vector<double>>{{}, {1.0}, {1.0, 2.0, nan}}) {
+        const Interval interval = mean_interval(values, 0.05);
+        EXPECT_EQ(interval.low, -std::numeric_limits<double>::infinity());
+        EXPECT_EQ(judge(interval, around(1.0, 1e300)), Verdict::inconclusive);
+    }
+    EXPECT_EQ(judge(share_interval(0, 0, 0.05), at_most(0.9)), Verdict::inconclusive);
+    const std::vector<SizeDraws> one_size = {{64, {1.0, 2.0, 3.0, 4.0}}};
+    EXPECT_EQ(judge(rate_interval(one_size, 0.05), at_most(0.0)), Verdict::inconclusive);
+    EXPECT_EQ(judge(growth_interval(one_size, 0.5, 0.05), at_most(0.0)), Verdict::inconclusive);
+}
+
+TEST(Statistics, ShareIntervalIsClopperAndPearsons) {
+    const Interval inner = share_interval(3, 20, 0.05);
+    EXPECT_NEAR(inner.low, 0.032070937285, 1e-11);
+    EXPECT_NEAR(inner.high, 0.378926826515, 1e-11);
+    const Interval none = share_interval(0, 20, 0.05);
+    EXPECT_EQ(none.low, 0.0);
+    EXPECT_NEAR(none.high, 1.0 - std::pow(0.025, 1.0 / 20.0), 1e-13);
+    const Interval all = share_interval(20, 20, 0.05);
+    EXPECT_EQ(all.high, 1.0);
+    EXPECT_NEAR(all.low, std::pow(0.025, 1.0 / 20.0), 1e-13);
+    // Tiny levels keep both ends inside.
+    const Interval tiny = share_interval(3, 20, 1e-12);
+    EXPECT_GT(tiny.low, 0.0);
+    EXPECT_LT(tiny.high, 1.0);
+}
+
+// The exact coverage, by summing the binomial law: at least what is promised in each tail.
+TEST(Statistics, ShareIntervalCoversInBothTails) {
+    constexpr std::uint64_t trials = 30;
+    constexpr double alpha = 0.1;
+    for (double p = 0.02; p < 1.0; p += 0.07) {
+        double above = 0.0;
+        double below = 0.0;
+        double probability = std::pow(1.0 - p, trials);
+        for (std::uint64_t k = 0; k <= trials; ++k) {
+            const Interval interval = share_interval(k, trials, alpha);
+            if (interval.low > p) above += probability;
+            if (interval.high < p) below += probability;
+            probability *= static_cast<double>(trials - k) / static_cast<double>(k + 1) * p / (1.0 - p);
+        }
+        EXPECT_LE(above, alpha / 2.0) << p;
+        EXPECT_LE(below, alpha / 2.0) << p;
+    }
+}
+
+TEST(Statistics, DeviationIntervalIsChiSquares) {
+    const std::vector<double> values = {1.0, 2.0, 3.0, 4.0, 5.0};
+    const Interval interval = deviation_interval(values, 0.05);
+    EXPECT_NEAR(interval.estimate, std::sqrt(2.5), 1e-15);
+    EXPECT_NEAR(interval.low, std::sqrt(10.0 / 11.143286781877796), 1e-10);
+    EXPECT_NEAR(interval.high, std::sqrt(10.0 / 0.484418557087930), 1e-9);
+}
+
+TEST(Statistics, PValuesInBothTails) {
+    EXPECT_NEAR(normal_p_value(1.959963984540054), 0.05, 1e-15);
+    EXPECT_NEAR(normal_p_value(-1.959963984540054), 0.05, 1e-15);
+    EXPECT_NEAR(normal_p_value(10.0) / 1.5239706048321052e-23, 1.0, 1e-12);
+    EXPECT_NEAR(chi_square_p_value(0.484418557087930, 4.0), 0.05, 1e-10);
+    EXPECT_NEAR(chi_square_p_value(11.143286781877796, 4.0), 0.05, 1e-10);
+    EXPECT_LE(chi_square_p_value(3.3566939800333224, 4.0), 1.0);
+}
+
+// Kolmogorov's law: Q(1.3580986) = .05, Q(.5196103) = .95; at finite size within Stephens' accuracy of exact values.
+TEST(Statistics, KolmogorovTail) {
+    const auto limit = [](double x) { return kolmogorov_p_value(x / 1000.0, 1000000); };
+    EXPECT_NEAR(limit(1.3580986393225505), 0.05, 2e-4);
+    EXPECT_NEAR(limit(0.5196103791686224), 0.95, 5e-4);
+    EXPECT_NEAR(limit(2.5), 2.0 * std::exp(-12.5), 1e-7);
+    EXPECT_EQ(kolmogorov_p_value(0.0, 100), 1.0);
+    // Both series where they meet.
+    EXPECT_NEAR(limit(0.99), limit(1.01), 0.02);
+    EXPECT_GT(limit(0.99), limit(1.01));
+    // Exact: P(D_20 > .29408) = .05, P(D_100 > .13403) = .05 (tables of Miller 1956).
+    EXPECT_NEAR(kolmogorov_p_value(0.29408, 20), 0.05, 0.001);
+    EXPECT_NEAR(kolmogorov_p_value(0.13403, 100), 0.05, 0.001);
+}
+
+// The randomised p-value is uniform: exactly, by its law at each u, averaged over u.
+TEST(Statistics, RandomisedBinomialIsUniform) {
+    constexpr std::uint64_t trials = 12;
+    constexpr double p = 0.3;
+    constexpr int grid = 2000;
+    for (const double level : {0.01, 0.05, 0.3, 0.8}) {
+        double below = 0.0;
+        double probability = std::pow(1.0 - p, trials);
+        for (std::uint64_t k = 0; k <= trials; ++k) {
+            int count = 0;
+            for (int i = 0; i < grid; ++i) count += binomial_p_value(k, trials, p, (i + 0.5) / grid) <= level ? 1 : 0;
+            below += probability * count / grid;
+            probability *= static_cast<double>(trials - k) / static_cast<double>(k + 1) * p / (1.0 - p);
+        }
+        EXPECT_NEAR(below, level, 1e-3) << level;
+    }
+}
+
+TEST(Statistics, DistanceOfALawFromAnother) {
+    const std::vector<double> values = {0.1, 0.4, 0.7};
+    const Interval interval = distance_interval(
+        values, [](double x) { return x; }, 0.05);
+    EXPECT_NEAR(interval.estimate, 0.3, 1e-15);
+    const double width = std::sqrt(std::log(40.0) / 6.0);
+    EXPECT_NEAR(interval.high, 0.3 + width, 1e-15);
+    EXPECT_EQ(interval.low, 0.0);
+}
+
+// Exact powers of the size, with an error so small that weights do not matter.
+TEST(Statistics, SlopesOfExactPowers) {
+    std::mt19937_64 engine(7);
+    std::normal_distribution<double> normal;
+    std::vector<SizeDraws> sweep;
+    std::vector<double> base(4000);
+    for (double& value : base) value = normal(engine);
+    for (const std::size_t size : {64, 128, 256, 512}) {
+        SizeDraws at{size, base};
+        for (double& value : at.values) value = std::abs(value) * std::pow(static_cast<double>(size), -0.7);
+        sweep.push_back(std::move(at));
+    }
+    const Interval rate = rate_interval(sweep, 1e-6);
+    EXPECT_NEAR(rate.estimate, -0.7, 1e-10);
+    // Four sizes a factor 2 apart: sum of squares 5 log(2)^2; a root mean square of n normals has error 1/sqrt(2n).
+    EXPECT_NEAR(rate.error, 1.0 / std::sqrt(2.0 * 4000.0 * 5.0) / std::log(2.0), 0.03 * rate.error);
+    const Interval growth = growth_interval(sweep, 0.9, 1e-6);
+    EXPECT_NEAR(growth.estimate, -0.7, 1e-10);
+    EXPECT_GT(growth.error, 0.0);
+    EXPECT_EQ(judge(rate, around(-0.7, 0.1)), Verdict::pass);
+    EXPECT_EQ(judge(rate, at_most(-0.5)), Verdict::pass);
+    EXPECT_EQ(judge(rate, at_most(-0.9)), Verdict::fail);
+    EXPECT_EQ(judge(rate, at_least(-0.9)), Verdict::pass);
+    EXPECT_EQ(judge(rate, at_least(-0.5)), Verdict::fail);
+    EXPECT_EQ(judge(rate, at_most(-0.7)), Verdict::inconclusive);
+}
+
+// The error of the mean is the one that is known.
+TEST(Statistics, BootstrapOfAMean) {
+    std::mt19937_64 engine(11);
+    std::normal_distribution<double> normal;
+    std::vector<double> values(400);
+    for (double& value : values) value = normal(engine);
+    const auto mean = [](std::span<const double> drawn) {
+        double sum = 0.0;
+        for (const double value : drawn) sum += value;
+        return sum / static_cast<double>(drawn.size());
+    };
+    const auto pick = [&](std::size_t bound) {
+        return std::uniform_int_distribution<std::size_t>(0, bound - 1)(engine);
+    };
+    const Interval boot = bootstrap_interval(values, mean, 2000, pick, 0.05);
+    const Interval exact = mean_interval(values, 0.05);
+    EXPECT_DOUBLE_EQ(boot.estimate, exact.estimate);
+    // 2000 resamples: relative error 1/sqrt(4000), here at five of them.
+    EXPECT_NEAR(boot.error / exact.error, 1.0, 5.0 / std::sqrt(4000.0));
+}
+
+TEST(Statistics, SmallestDetectableFailsWithItsProbability) {
+    // By the normal law: margin + (z_(alpha/2) + z_.01) errors.
+    const Interval interval = mean_interval(0.0, 0.01, 100000000, 0.05);
+    EXPECT_NEAR(smallest_detectable(interval, around(0.0, 0.3)), 0.3 + (1.959963984540054 + 2.326347874040841) * 0.01,
+                1e-8);
+}
+
+}  // namespace
+}  // namespace spiked::validation
