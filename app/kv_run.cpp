@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
@@ -23,6 +24,17 @@ std::optional<sim::Side> read_side(const Arguments& arguments) {
                       suggestion(side, std::vector<std::string>{"key", "value"}));
 }
 
+/// What is asked for; by default the paper's methods, and behind `unrope` where every dump says how to undo its keys'
+/// rotary embedding.
+std::vector<std::string> methods_of(const Arguments& arguments, const validation::KvPlan& plan) {
+    std::vector<std::string> methods = arguments.list("--method");
+    const auto rotated = [&](const std::string& dump) { return sim::has_rotary(sim::KvDump(dump, plan.dump)); };
+    if (!arguments.has("--method") && plan.side != sim::Side::value &&
+        std::all_of(plan.dumps.begin(), plan.dumps.end(), rotated))
+        methods.emplace_back("unrope+eoptshrink+tq-mse");
+    return methods;
+}
+
 int run(const Arguments& arguments) {
     validation::KvPlan plan;
     plan.dumps = arguments.positionals;
@@ -42,13 +54,14 @@ int run(const Arguments& arguments) {
     experiment.config_source = command_line();
     experiment.science = Json::object({{"spiked", 1}, {"kind", "kv_dump"}});
     Json names = Json::array();
-    for (const auto& method : arguments.list("--method")) names.push(method);
-    for (const auto bits : read_bits(arguments)) names.push(static_cast<std::int64_t>(bits));
+    const std::vector<std::string> methods = methods_of(arguments, plan);
+    for (const auto& method : methods) names.push(method);
+    for (const auto bits : read_bits(arguments)) names.push(validation::bits_json(bits));
     experiment.science.set("methods", std::move(names));
     experiment.seed = plan.quantizer.seed;
     experiment.seed_source = arguments.has("--seed") ? "cli" : "config";
     experiment.raw_per_cell = 0;
-    make_dump_experiment(experiment, plan, validation::named_codecs(arguments.list("--method"), read_bits(arguments)));
+    make_dump_experiment(experiment, plan, validation::named_codecs(methods, read_bits(arguments)));
 
     const bool keeps = arguments.has("--output") || arguments.has("--report");
     StudyRun study{.store_path = ":memory:", .threads = arguments.count("--threads"), .label = "blocks"};
@@ -74,9 +87,11 @@ int run(const Arguments& arguments) {
 
 Command kv_run_command() {
     std::vector<Option> options = {
-        {"--method", "NAME[,NAME...]", "what to compare; spiked list shows all",
+        {"--method", "NAME[,NAME...]",
+         "what to compare; spiked list shows all. Behind the default ones comes unrope+eoptshrink+tq-mse where dumps "
+         "allow it",
          "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse", true},
-        {"--bits", "B[,B...]", "index bits an entry", "2,3,4", true},
+        {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", "2,3,4", true},
         {"--block", "TOKENS", "tokens of a block", "128", false},
         {"--layers", "L[,L...]", "only these layers", "", true},
         {"--heads", "H[,H...]", "only these heads", "", true},

@@ -8,7 +8,7 @@ namespace spiked::app {
 [[nodiscard]] const std::vector<Option>& quantizer_options();
 [[nodiscard]] estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments);
 
-/// Bit widths 1 to 8. Throws usage_error.
-[[nodiscard]] std::vector<unsigned> read_bits(const Arguments& arguments);
+/// Bit widths; methods say which of them they take. Throws usage_error.
+[[nodiscard]] std::vector<double> read_bits(const Arguments& arguments);
 
 }  // namespace spiked::app

@@ -29,7 +29,7 @@ std::string kv_text(const validation::KvTable& table) {
         for (const auto& row : table.rows) {
             if (row.side != side) continue;
             blocks = row.blocks;
-            rows.add({row.method, std::to_string(row.bits), plain(row.rank), plain(row.bits_per_entry),
+            rows.add({row.method, fmt::format("{}", row.bits), plain(row.rank), plain(row.bits_per_entry),
                       plain(row.paper_bits), percent(row.relative_l2), plain(row.ip_bias), plain(row.ip_std),
                       plain(row.ip_bias_plain), plain(row.ip_std_plain)});
         }
@@ -63,7 +63,7 @@ Json kv_json(const validation::KvTable& table) {
     for (const auto& row : table.rows) {
         Json line = Json::object({{"side", row.side},
                                   {"method", row.method},
-                                  {"bits", static_cast<std::int64_t>(row.bits)},
+                                  {"bits", validation::bits_json(row.bits)},
                                   {"bits_per_entry", row.bits_per_entry.mean},
                                   {"paper_bits", row.paper_bits.mean},
                                   {"ledger", ledger_json(row.ledger)}});

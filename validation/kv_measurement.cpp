@@ -32,8 +32,9 @@ struct Head {
 struct DumpStudy {
     KvPlan plan;
     std::vector<std::unique_ptr<sim::KvDump>> dumps;
-    std::vector<std::pair<estimators::Method, unsigned>> codecs;
+    std::vector<std::pair<estimators::Method, double>> codecs;
     std::vector<Head> heads;
+    std::vector<std::optional<sim::DumpRotary>> rotaries;  ///< of each dump, where a codec un-rotates keys
 };
 
 estimators::QuantizerOptions options_of(const DumpStudy& study, const Head& at) {
@@ -48,12 +49,26 @@ arma::mat read_block(const DumpStudy& study, const Head& at, std::uint64_t block
     return at.blocks->read_block(block * tokens, tokens);
 }
 
+/// The rotary embedding of a head's rows, if they have one and a codec is to undo it.
+const std::optional<sim::DumpRotary>& rotary_of(const DumpStudy& study, const Head& at) {
+    static const std::optional<sim::DumpRotary> none;
+    return at.tensor->side == Side::key ? study.rotaries[at.dump] : none;
+}
+
+/// `unrotated` is null where no codec asks for it.
 std::vector<Observation> measure(const DumpStudy& study, const Head& at,
                                  const std::vector<estimators::Compressor>& codecs, estimators::AnalysedBlock& data,
-                                 std::uint64_t block) {
+                                 estimators::AnalysedBlock* unrotated, std::uint64_t block) {
+    TurnedBlock turned{unrotated, {}};
+    if (unrotated != nullptr)
+        turned.back = [&rotary = *rotary_of(study, at),
+                       first = block * study.plan.block_tokens](const arma::mat& rows) {
+            return sim::apply_rope(rows, rotary.rope, rotary.position_start + static_cast<double>(first));
+        };
     std::vector<Observation> found;
     try {
-        for (std::size_t m = 0; m < codecs.size(); ++m) observe_codec(codecs[m], data, m + 1, found);
+        for (std::size_t m = 0; m < codecs.size(); ++m)
+            observe_codec(codecs[m], data, m + 1, found, study.codecs[m].first.unrope ? turned : TurnedBlock{});
     } catch (const Error& error) {
         const std::size_t tokens = study.plan.block_tokens;
         throw Error(error.code(),
@@ -114,6 +129,25 @@ void open_dumps(Experiment& experiment, DumpStudy& study) {
     }
 }
 
+/// Methods that un-rotate keys need dumps that say how their keys were rotated.
+void find_rotaries(DumpStudy& study) {
+    study.rotaries.resize(study.dumps.size());
+    const auto& codecs = study.codecs;
+    const auto unropes = [](const auto& codec) { return codec.first.unrope; };
+    const auto asking = std::find_if(codecs.begin(), codecs.end(), unropes);
+    if (asking == codecs.end() || study.plan.side == Side::value) return;
+    if (study.plan.view.undo_rotary || study.plan.view.shuffle)
+        throw usage_error(
+            "\"{}\": keys that a study shuffles or un-rotates (order, rotary of [model]) have no rotary embedding to "
+            "undo: leave unrope or these out",
+            asking->first.text);
+    for (std::size_t f = 0; f < study.dumps.size(); ++f) {
+        const auto& tensors = study.dumps[f]->tensors();
+        if (std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.side == Side::key; }))
+            study.rotaries[f] = sim::dump_rotary(*study.dumps[f]);
+    }
+}
+
 void list_heads(DumpStudy& study) {
     for (std::size_t f = 0; f < study.dumps.size(); ++f) {
         const auto& dump = *study.dumps[f];
@@ -167,7 +201,7 @@ std::uint64_t rotation_of(const Json& identity) {
     return std::stoull(hex(sha256(identity.text())).substr(0, 16), nullptr, 16);
 }
 
-std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods, const std::vector<unsigned>& bits) {
+std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods, const std::vector<double>& bits) {
     std::vector<NamedCodec> codecs;
     for (const auto& method : methods) codecs.push_back({method, estimators::parse_method(method), bits});
     return codecs;
@@ -188,9 +222,10 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
     study->plan = plan;
     experiment.methods.push_back({"sample", "sample", "sample", std::nullopt, Json::object()});
     for (const auto& codec : codecs)
-        for (const unsigned bits : codec.bits) {
+        for (const double bits : codec.bits) {
             study->codecs.emplace_back(codec.method, bits);
             // Bits and names are checked before any file is opened.
+            estimators::check_bits(codec.method, bits);
             (void)estimators::Compressor(codec.method, 2, bits, {.rotation = estimators::RotationKind::identity});
             const std::string name = fmt::format("{} B={}", codec.label, bits);
             for (const auto& other : experiment.methods)
@@ -199,6 +234,7 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
             experiment.methods.push_back({name, "codec", codec.label, bits, Json::object()});
         }
     open_dumps(experiment, *study);
+    find_rotaries(*study);
     list_heads(*study);
 
     const auto& options = plan.quantizer;
@@ -257,8 +293,18 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
         auto blocks = std::make_shared<PreparedBlocks<arma::mat>>(
             range, study->plan.precision, [study, &at](std::uint64_t block) { return read_block(*study, at, block); },
             [](const arma::mat& block) { return block; });
-        return [study, &at, compressors, blocks](std::uint64_t block) {
-            return measure(*study, at, *compressors, *blocks->get(block).block, block);
+        std::shared_ptr<PreparedBlocks<arma::mat>> unrotated;
+        if (const auto& rotary = rotary_of(*study, at))
+            unrotated = std::make_shared<PreparedBlocks<arma::mat>>(
+                range, study->plan.precision,
+                [study, &at, &rotary](std::uint64_t block) {
+                    const double first = static_cast<double>(block * study->plan.block_tokens);
+                    return sim::undo_rope(read_block(*study, at, block), rotary->rope, rotary->position_start + first);
+                },
+                [](const arma::mat& block) { return block; });
+        return [study, &at, compressors, blocks, unrotated](std::uint64_t block) {
+            return measure(*study, at, *compressors, *blocks->get(block).block,
+                           unrotated ? unrotated->get(block).block : nullptr, block);
         };
     };
     experiment.arrays = [study](std::size_t cell) -> std::vector<NamedArray> {
@@ -300,7 +346,7 @@ KvTable kv_table(Database& store) {
             KvRow& row = table.rows.emplace_back();
             row.side = means.text(0);
             row.method = means.text(2);
-            row.bits = static_cast<unsigned>(means.integer(3));
+            row.bits = means.real(3);
             row.ledger.resize(estimators::item_count);
         }
         KvRow& row = table.rows.back();
