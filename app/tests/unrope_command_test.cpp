@@ -94,7 +94,8 @@ TEST(UnropeCommands, KeysOfRankOneBeforeTheEmbeddingAreFoundInBothStyles) {
         const bool interleaved = style == "interleaved";
         const std::string dump = rotated_dump(style + ".safetensors", interleaved, rotary(style));
         const std::string plain = "svd:1+tq-mse";
-        const Json table = table_of(dump, "--bits 4 --method " + plain + ",unrope+" + plain);
+        const std::string factors = " --factor-codebook fp16 ";
+        const Json table = table_of(dump, factors + "--bits 4 --method " + plain + ",unrope+" + plain);
         EXPECT_LT(error_of(table, "key", "unrope+" + plain), 0.1) << style;
         EXPECT_LT(3.0 * error_of(table, "key", "unrope+" + plain), error_of(table, "key", plain)) << style;
         // Values have no positions in them.
@@ -103,8 +104,8 @@ TEST(UnropeCommands, KeysOfRankOneBeforeTheEmbeddingAreFoundInBothStyles) {
         // Another process decodes it, from the file alone, to what the table says.
         const std::string file = scratch("unrope.spkv");
         const std::string back = scratch("unrope-back.safetensors");
-        const Outcome coded =
-            spiked("kv encode '" + dump + "' -o '" + file + "' --json --block 8 --bits 4 --method unrope+" + plain);
+        const Outcome coded = spiked("kv encode '" + dump + "' -o '" + file + "' --json --block 8 --bits 4" + factors +
+                                     "--method unrope+" + plain);
         ASSERT_EQ(coded.code, 0) << coded.err;
         ASSERT_EQ(spiked("kv decode '" + file + "' -o '" + back + "'").code, 0);
         for (const std::string side : {"key", "value"}) {
@@ -116,18 +117,21 @@ TEST(UnropeCommands, KeysOfRankOneBeforeTheEmbeddingAreFoundInBothStyles) {
         // The control: undone in the other style, nothing is of rank one.
         const std::string wrong =
             rotated_dump("wrong.safetensors", interleaved, rotary(interleaved ? "rotate-half" : "interleaved"));
-        EXPECT_GT(error_of(table_of(wrong, "--bits 4 --method unrope+" + plain), "key", "unrope+" + plain),
+        EXPECT_GT(error_of(table_of(wrong, factors + "--bits 4 --method unrope+" + plain), "key", "unrope+" + plain),
                   2.0 * error_of(table, "key", "unrope+" + plain))
             << style;
     }
 }
 
 TEST(UnropeCommands, RowsKeepTheirErrorsWhereNothingButRowsIsCoded) {
-    // Turning keeps norms and distances; the rotation before the indices differs, so errors agree in the mean only.
+    // Turning keeps norms and distances; rows of one direction have one error, others their mean.
     const Json table = table_of(rotated_dump("rows.safetensors", false, rotary("rotate-half")),
                                 "--bits 4 --method tq-mse,unrope+tq-mse,unrope+kvquant");
-    EXPECT_NEAR(error_of(table, "key", "unrope+tq-mse"), error_of(table, "key", "tq-mse"), 0.03);
-    EXPECT_GT(error_of(table, "key", "unrope+kvquant"), 0.0);
+    const double ratio = error_of(table, "key", "unrope+tq-mse") / error_of(table, "key", "tq-mse");
+    EXPECT_GT(ratio, 0.5);
+    EXPECT_LT(ratio, 2.0);
+    // Lines of channels see keys of rank one as they are.
+    EXPECT_LT(error_of(table, "key", "unrope+kvquant"), 0.2);
 }
 
 TEST(UnropeCommands, StandInTheDefaultTableWhereADumpAllowsIt) {
