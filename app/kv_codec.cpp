@@ -96,6 +96,7 @@ int encode(const Arguments& arguments) {
     plan.dump_options.layout = arguments.text("--layout");
     plan.dump_options.tensor_pattern = arguments.text("--tensor");
     plan.quantizer = read_quantizer_options(arguments);
+    plan.quantizer.residual = arguments.count("--residual");
     ProgressDisplay display(arguments, "blocks");
     plan.progress = [&](std::uint64_t done, std::uint64_t total) { display.show(done, total); };
     const auto found = validation::encode_dump(plan);
@@ -183,6 +184,7 @@ Command kv_encode_command() {
         {"--block", "TOKENS", "tokens of a block; the last ones that fill none stay fp16", "128", false},
         {"--tensor", "PATTERN", "names of the tensors", "layers.{layer}.{side}", false},
         {"--layout", "head,token,dim", "order of the axes, where the file does not say", "", false},
+        residual_option(),
         threads_option,
     };
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());

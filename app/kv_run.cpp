@@ -46,6 +46,8 @@ int run(const Arguments& arguments) {
     plan.dump.tensor_pattern = arguments.text("--tensor");
     plan.dump.prompt_id_key = arguments.text("--prompt-id");
     plan.quantizer = read_quantizer_options(arguments);
+    plan.quantizer.residual = arguments.count("--residual");
+    if (arguments.has("--attention")) plan.attention = validation::attention_mode(arguments.text("--attention"));
 
     validation::Experiment experiment;
     experiment.name = "kv-run";
@@ -76,10 +78,11 @@ int run(const Arguments& arguments) {
     }
     return run_study(arguments, experiment, study, [&](validation::Database& store) {
         const validation::KvTable table = kv_table(store);
+        const auto equal = equal_bits(store);
         if (arguments.json())
-            print_json(reports::kv_json(table));
+            print_json(reports::kv_json(table, equal));
         else
-            print_text(reports::kv_text(table));
+            print_text(reports::kv_text(table, equal));
     });
 }
 
@@ -99,6 +102,9 @@ Command kv_run_command() {
         {"--tensor", "PATTERN", "names of the tensors", "layers.{layer}.{side}", false},
         {"--layout", "head,token,dim", "order of the axes, where the file does not say", "", false},
         {"--prompt-id", "KEY", "metadata key that names the prompt", "prompt_id", false},
+        residual_option(),
+        {"--attention", "causal|bidirectional|none",
+         "which keys a query sees, where the file does not say; none: leave attention out", "", false},
         {"-o,--output", "STORE.spiked", "keep every number in a store; the same command again resumes", "", false},
         {"--report", "FILE.html", "write the report; its store stands beside it unless -o says where", "", false},
         {"--threads", "N", "0: all of the machine; never changes a number", "0", false},

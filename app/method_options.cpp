@@ -19,6 +19,11 @@ const std::vector<Option>& quantizer_options() {
     return options;
 }
 
+Option residual_option() {
+    return {"--residual", "R",
+            "full-precision tail of a sequence (kivi): values the last R tokens, keys the last T mod R", "128", false};
+}
+
 estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments) {
     estimators::QuantizerOptions options;
     options.rotation = estimators::rotation_kind(arguments.text("--rotation"));

@@ -66,7 +66,7 @@ std::string results_text(validation::Database& store) {
                               store.integer("SELECT coalesce(sum(reps), 0) FROM batch"),
                               store.integer("SELECT sum(reps_least < reps_target) FROM cell") > 0 ? "at most " : "",
                               store.integer("SELECT sum(reps_target) FROM cell"));
-    if (study.text(0) == "kv_dump") return partial + reports::kv_text(kv_table(store));
+    if (study.text(0) == "kv_dump") return partial + reports::kv_text(kv_table(store), equal_bits(store));
     if (store.integer("SELECT count(*) FROM verdict") == 0)
         return partial + reports::export_table(store, "summary", "text");
     return partial + reports::checks_text(store);

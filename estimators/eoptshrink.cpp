@@ -6,6 +6,7 @@
 #include "estimators/edge_fit.hpp"
 #include "estimators/empirical_law.hpp"
 #include "estimators/noise_imputation.hpp"
+#include "estimators/rate_distortion_rank.hpp"
 #include "estimators/relative_spectrum.hpp"
 #include "theory/base/error.hpp"
 #include "theory/finite_size.hpp"
@@ -74,15 +75,21 @@ EOptShrinkOptions options_of(const NameOptions& typed) {
 }
 
 SpectralEstimator make(const ParsedName& parsed, theory::Loss loss, const KnownLaw&) {
-    const NameOptions typed(parsed,
-                            {"rank", "pilot", "edge", "factor", "power", "margin", "cap", "impute", "mass", "clip"},
-                            {"paper", "author", "edgefit"});
+    const NameOptions typed(
+        parsed, {"rank", "bits", "pilot", "edge", "factor", "power", "margin", "cap", "impute", "mass", "clip"},
+        {"paper", "author", "edgefit"});
     if (typed.words().size() > 1)
         throw usage_error("\"{}\": {} and {} are two readings (one at a time): leave one out", parsed.text,
                           typed.words()[0], typed.words()[1]);
     EOptShrinkOptions options = options_of(typed);
     options.loss = loss;
-    options.rank = typed.whole("rank");
+    if (parsed.option("rank") == "rd")
+        options.entry_bits = stored_entry_bits(typed);
+    else
+        options.rank = typed.whole("rank");
+    if (!options.entry_bits && parsed.option("bits"))
+        throw usage_error("\"{}\": bits= belongs to rank=rd: write {}:rank=rd:bits={}", parsed.text, parsed.name,
+                          *parsed.option("bits"));
     if (const auto pilot = parsed.option("pilot")) {
         options.pilot_from_columns = *pilot == "d";
         if (*pilot != "p" && *pilot != "d") {
@@ -136,15 +143,21 @@ EOptShrinkOptions EOptShrinkOptions::edge_fit() {
     return options;
 }
 
-Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const EOptShrinkOptions& options) {
+Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const EOptShrinkOptions& asked) {
     const RelativeSpectrum spectrum(singular_values, shape);
     if (spectrum.unit == 0.0) return nothing_found("the block is zero or empty");
+    EOptShrinkOptions options = asked;
     const std::vector<double>& lambda = spectrum.eigenvalues;
     const std::size_t p = spectrum.size();
     const std::size_t side = options.pilot_from_columns ? shape.columns : p;
     std::size_t k = options.pilot.value_or(theory::pilot_count(side));
     if (2 * k + 1 > p) k = (p - 1) / 2;
     if (k == 0) return nothing_found("too few singular values for an edge estimate (at least 3 are needed)");
+
+    if (options.entry_bits) {
+        options.rank = rate_distortion_rank(spectrum, *options.entry_bits);
+        while (*options.rank > 0 && needed_values(*options.rank, k, options.imputation) > p) --*options.rank;
+    }
 
     // Step 1: bulk edge and rank.
     const double margin = options.margin.value_or(std::pow(static_cast<double>(side), -1.0 / 3.0));
@@ -216,7 +229,8 @@ SpectralFamily eoptshrink_family() {
              {":paper (the text taken literally: pilot=d power=2 impute=j mass=side)",
               ":author (the author's program: factor=1.1 margin=0 impute=2r mass=side clip=no)",
               ":edgefit (edge=fit: rank by a line through the top of the noise, sees up to 2k signals)",
-              "rank=R (oracle rank; default: by the edge)", "pilot=p|d|K (default p)",
+              "rank=R (oracle rank) or rd (components that pay for their stored bits); default: by the edge",
+              "bits=N (with rank=rd: of a stored entry, 1-8 or 16, default 4)", "pilot=p|d|K (default p)",
               "edge=points|fit (default points)", "factor=F (default 1)", "power=1|2 (of eigenvalues, default 1)",
               "margin=M (default p^(-1/3))", "cap=R (largest rank of edge=fit, default 2k)",
               "impute=none|j|j-1|2r (default j-1)", "mass=rest|side (default rest)", "clip=yes|no (default yes)"},

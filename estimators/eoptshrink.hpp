@@ -30,6 +30,9 @@ struct EOptShrinkOptions {
     bool mass_of_rest = true;         ///< atoms weigh 1 over their number, or 1/p
     bool clip = true;                 ///< overlaps to [0, 1], shrunk values to [0, observed]
     std::optional<std::size_t> rank;  ///< oracle rank instead of the rank rule
+    /// Bits of a stored entry of a factor: the rank is rate_distortion_rank, as far as the noise law leaves room for
+    /// it.
+    std::optional<unsigned> entry_bits;
 
     [[nodiscard]] static EOptShrinkOptions paper();
     [[nodiscard]] static EOptShrinkOptions author();

@@ -10,6 +10,11 @@
 namespace spiked::estimators {
 namespace {
 
+std::size_t tail(GroupAxis axis, std::size_t residual, std::size_t tokens) {
+    if (residual == 0) return 0;
+    return axis == GroupAxis::key ? tokens % residual : std::min(tokens, residual);
+}
+
 struct Setup {
     std::size_t dimension;
     unsigned bits;
@@ -17,12 +22,12 @@ struct Setup {
     std::size_t group;
     GroupAxis axis;
     std::size_t residual;
+    std::optional<std::size_t> exactly;
     Underflow underflow;
 
     /// Tokens kept in full.
     [[nodiscard]] std::size_t kept(std::size_t tokens) const {
-        if (residual == 0) return 0;
-        return axis == GroupAxis::key ? tokens % residual : std::min(tokens, residual);
+        return std::min(tokens, exactly.value_or(tail(axis, residual, tokens)));
     }
     [[nodiscard]] double top() const { return static_cast<double>((1U << bits) - 1U); }
 };
@@ -149,12 +154,16 @@ arma::Mat<Real> decode(const Setup& setup, std::span<const std::uint8_t> bytes, 
 
 }  // namespace
 
+std::size_t kivi_tail(const QuantizerOptions& options, std::size_t tokens) {
+    return tail(options.axis, options.residual, tokens);
+}
+
 RowQuantizer kivi(std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
     if (options.group == 0) throw usage_error("a group of 0 entries has no scale: give --group 1 or more");
     if (options.norm == NumberFormat::log8)
         throw usage_error("log8 holds no signs (a group's minimum has one): give --norm fp16 with kivi");
-    const auto setup = std::make_shared<const Setup>(
-        Setup{dimension, bits, options.norm, options.group, options.axis, options.residual, options.underflow});
+    const auto setup = std::make_shared<const Setup>(Setup{dimension, bits, options.norm, options.group, options.axis,
+                                                           options.residual, options.kept, options.underflow});
     return {
         "kivi", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode<double>(*setup, bytes, rows); },

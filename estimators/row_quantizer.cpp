@@ -54,14 +54,22 @@ RowQuantizer make_qjl(const ParsedName& parsed, std::size_t dimension, unsigned 
     return qjl(dimension, bits, options, projection_of(parsed));
 }
 
-RowQuantizer make_kivi(const ParsedName& parsed, std::size_t dimension, unsigned bits,
-                       const QuantizerOptions& options) {
+QuantizerOptions options_of_kivi(const ParsedName& parsed, const QuantizerOptions& options) {
     QuantizerOptions own = options;
     if (parsed.option("group")) own.group = whole_number(parsed, "group", 1);
     if (parsed.option("residual")) own.residual = whole_number(parsed, "residual", 0);
     own.axis = axis_of(parsed, options);
     if (parsed.name == "kivi-hf") own.axis = GroupAxis::key;
-    return kivi(dimension, bits, own);
+    return own;
+}
+
+RowQuantizer make_kivi(const ParsedName& parsed, std::size_t dimension, unsigned bits,
+                       const QuantizerOptions& options) {
+    return kivi(dimension, bits, options_of_kivi(parsed, options));
+}
+
+std::size_t tail_of_kivi(const ParsedName& parsed, const QuantizerOptions& options, std::size_t tokens) {
+    return kivi_tail(options_of_kivi(parsed, options), tokens);
 }
 
 RowScale scale_of(const ParsedName& parsed, std::vector<std::string> words, std::vector<RowScale> scales) {
@@ -129,6 +137,7 @@ struct Maker {
     RowQuantizer (*make)(const ParsedName&, std::size_t, unsigned, const QuantizerOptions&);
     /// In the place of make: bits are a rate.
     RowQuantizer (*make_at_rate)(const ParsedName&, std::size_t, double, const QuantizerOptions&) = nullptr;
+    std::size_t (*tail)(const ParsedName&, const QuantizerOptions&, std::size_t tokens) = nullptr;
 };
 
 std::vector<Maker> make_table() {
@@ -173,14 +182,18 @@ std::vector<Maker> make_table() {
           "code bits",
           "Liu et al. 2024"},
          {"group", "axis", "residual"},
-         make_kivi},
+         make_kivi,
+         nullptr,
+         tail_of_kivi},
         {{"kivi-hf",
           "the variant of a widely used library: along tokens for keys and values alike",
           {"group=G (default 64)", "residual=R (last tokens in fp16)"},
           "code bits",
           "its QuantizedCache"},
          {"group", "residual"},
-         make_kivi},
+         make_kivi,
+         nullptr,
+         tail_of_kivi},
         {{"rht-uniform",
           "one randomised Hadamard round, then minimum and scale of groups along the row",
           {"group=G (default 64)", norm},
@@ -317,7 +330,11 @@ const std::vector<QuantizerEntry>& row_quantizers() {
     return entries;
 }
 
-void check_row_quantizer(std::string_view name) { (void)maker_of(parse_name(name)); }
+std::size_t kept_tail(std::string_view name, const QuantizerOptions& options, std::size_t tokens) {
+    const ParsedName parsed = parse_name(name);
+    const Maker& maker = maker_of(parsed);
+    return maker.tail == nullptr ? 0 : maker.tail(parsed, options, tokens);
+}
 
 void check_row_quantizer(std::string_view name, double bits) {
     const Maker& maker = maker_of(parse_name(name));

@@ -2,6 +2,7 @@
 #include <armadillo>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,7 +50,9 @@ struct QuantizerOptions {
         false;  ///< the residual is formed before the factors are coded, so their error stays: to show why not
     std::size_t group = 64;  ///< entries that share a scale
     GroupAxis axis = GroupAxis::value;
-    std::size_t residual = 0;  ///< last tokens kept in fp16 (KIVI)
+    std::size_t residual = 0;  ///< R, from which KIVI has how many last tokens of a sequence stay in fp16 (kept_tail)
+    /// So many of the last rows instead: of a block that is a part of a sequence.
+    std::optional<std::size_t> kept = {};
     stream::StudySeed seed;
     /// Of norms and group scales: allowed where rows are what a larger part left over.
     Underflow underflow = Underflow::refused;
@@ -74,6 +77,9 @@ struct QuantizerEntry {
 /// The same checks without building anything.
 void check_row_quantizer(std::string_view name);
 void check_row_quantizer(std::string_view name, double bits);
+/// How many of the last tokens of a sequence a row quantizer keeps in full precision; 0 for most. Throws like
+/// row_quantizer.
+[[nodiscard]] std::size_t kept_tail(std::string_view name, const QuantizerOptions& options, std::size_t tokens);
 
 [[nodiscard]] CodebookKind codebook_kind(std::string_view name);      ///< throws usage_error
 [[nodiscard]] GroupAxis group_axis(std::string_view name);            ///< throws usage_error

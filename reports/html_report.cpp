@@ -402,6 +402,27 @@ private:
             auto& line = lines[{query.text(0), query.integer(1)}];
             line = {query.text(5), query.text(6), std::max(std::get<2>(line), query.integer(7)), query.integer(8)};
         }
+        struct Column {
+            const char* metric;
+            const char* head;
+            bool share = false;  // shown in percent
+        };
+        std::vector<Column> columns = {{"rank", "#mean rank"},
+                                       {"bits_per_entry", "#bits"},
+                                       {"paper_bits", "#paper bits"},
+                                       {"relative_l2", "#relative L2 %", true},
+                                       {"ip_bias", "#IP bias"},
+                                       {"ip_std", "#IP std"},
+                                       {"ip_bias_plain", "#IP bias plain"},
+                                       {"ip_std_plain", "#IP std plain"}};
+        const bool attention = store_.integer("SELECT count(*) FROM v_cluster WHERE metric = 'attention_output'") > 0;
+        if (attention) {
+            columns.push_back({"attention_logits", "#logits"});
+            columns.push_back({"attention_output", "#attention %", true});
+            columns.push_back({"attention_output_both", "#both %", true});
+        }
+        std::vector<std::string> heads = {"method", "#B"};
+        for (const Column& column : columns) heads.emplace_back(column.head);
         std::string markup;
         std::string side;
         std::optional<HtmlTable> table;
@@ -413,17 +434,13 @@ private:
             if (key.first != side || !table) {
                 finish();
                 side = key.first;
-                table.emplace(
-                    fmt::format("{}s, {} blocks", side, std::get<2>(line)),
-                    std::vector<std::string>{"method", "#B", "#mean rank", "#bits", "#paper bits", "#relative L2 %",
-                                             "#IP bias", "#IP std", "#IP bias plain", "#IP std plain"});
+                table.emplace(fmt::format("{}s, {} blocks", side, std::get<2>(line)), heads);
             }
             clusters = std::get<3>(line);
             std::vector<Html> cells = {std::get<0>(line), std::get<1>(line)};
-            for (const char* metric : {"rank", "bits_per_entry", "paper_bits", "relative_l2", "ip_bias", "ip_std",
-                                       "ip_bias_plain", "ip_std_plain"}) {
-                const auto found = means.find({side, key.second, metric});
-                const double scale = std::string_view(metric) == "relative_l2" ? 100.0 : 1.0;
+            for (const Column& column : columns) {
+                const auto found = means.find({side, key.second, column.metric});
+                const double scale = column.share ? 100.0 : 1.0;
                 cells.emplace_back(found == means.end()
                                        ? std::string("-")
                                        : with_error(scale * found->second.first, scale * found->second.second, 5));
@@ -437,8 +454,12 @@ private:
                                       "an entry, counted from the bytes. paper bits: b + "
                                       "r (n + d) b_s / (n d), norms left out. IP: error of the cosine of different "
                                       "rows, decoded rows renormalised as in the paper; "
-                                      "plain: not renormalised.",
-                                      clusters));
+                                      "plain: not renormalised.{}",
+                                      clusters,
+                                      attention ? " Attention over the whole sequence: root mean square error of a "
+                                                  "logit; relative error of the output with this side coded, and with "
+                                                  "both."
+                                                : ""));
         return markup;
     }
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "reports/text_table.hpp"
 #include "sim/printable.hpp"
 
@@ -13,9 +16,91 @@ using validation::ClusteredValue;
 std::string percent(const ClusteredValue& share) { return with_error(100.0 * share.mean, 100.0 * share.mcse); }
 std::string plain(const ClusteredValue& value) { return with_error(value.mean, value.mcse); }
 
+/// A number of the table: its metric, what it is called in JSON (the metric's own name where empty) and, if it is shown
+/// in text, in which table and under which head.
+struct Column {
+    const char* metric;
+    const char* json;
+    const char* head;
+    bool share = false;  ///< shown in percent
+};
+
+const std::vector<Column>& main_columns() {
+    static const std::vector<Column> columns = {{"rank", "mean_rank", "mean rank"},
+                                                {"bits_per_entry", "", "bits"},
+                                                {"paper_bits", "", "paper bits"},
+                                                {"relative_l2", "", "rel. L2 %", true},
+                                                {"ip_bias", "", "IP bias"},
+                                                {"ip_std", "", "IP std"},
+                                                {"ip_bias_plain", "", "IP bias plain"},
+                                                {"ip_std_plain", "", "IP std plain"},
+                                                {"attention_logits", "", "logits"},
+                                                {"attention_output", "", "attention %", true},
+                                                {"attention_output_both", "", "both %", true}};
+    return columns;
+}
+
+const std::vector<Column>& query_columns() {
+    static const std::vector<Column> columns = {{"ip_bias_random", "", ""},
+                                                {"ip_std_random", "", ""},
+                                                {"ip_bias_plain_random", "", "random"},
+                                                {"ip_std_plain_random", "", "std"},
+                                                {"ip_bias_aligned", "", ""},
+                                                {"ip_std_aligned", "", ""},
+                                                {"ip_bias_plain_aligned", "", "aligned"},
+                                                {"ip_std_plain_aligned", "", "std"},
+                                                {"ip_bias_own", "", ""},
+                                                {"ip_std_own", "", ""},
+                                                {"ip_bias_plain_own", "", "own row"},
+                                                {"ip_std_plain_own", "", "std"},
+                                                {"ip_bias_query", "", ""},
+                                                {"ip_std_query", "", ""},
+                                                {"ip_bias_plain_query", "", "dumped"},
+                                                {"ip_std_plain_query", "", "std"}};
+    return columns;
+}
+
+/// Method and bits, then the columns that have a head and, for some row of the side, a number.
+std::string table_of(const validation::KvTable& table, const std::string& side, const std::vector<Column>& columns) {
+    std::vector<const Column*> shown;
+    for (const auto& column : columns)
+        if (*column.head != '\0' && std::any_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
+                return row.side == side && !std::isnan(row.of(column.metric).mean);
+            }))
+            shown.push_back(&column);
+    std::vector<std::string> heads = {"method", "B"};
+    for (const Column* column : shown) heads.emplace_back(column->head);
+    TextTable text(heads);
+    for (const auto& row : table.rows) {
+        if (row.side != side) continue;
+        std::vector<std::string> cells = {row.method, std::to_string(row.bits)};
+        for (const Column* column : shown) cells.push_back((column->share ? percent : plain)(row.of(column->metric)));
+        text.add(cells);
+    }
+    return text.text();
+}
+
+/// Methods below each other, bit levels beside each other; empty when nothing is compared.
+std::string equal_bits_table(const std::vector<validation::EqualBits>& equal, const std::string& side) {
+    std::vector<std::string> heads = {"method"};
+    std::vector<std::vector<std::string>> lines;
+    for (const auto& at : equal) {
+        if (at.side != side) continue;
+        const bool first = lines.empty() || at.method == lines.front().front();
+        if (first) heads.insert(heads.end(), {fmt::format("{:.4g} bits", at.bits_per_entry), "ratio"});
+        auto line = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.front() == at.method; });
+        if (line == lines.end()) line = lines.insert(lines.end(), {at.method});
+        line->insert(line->end(), {percent(at.relative_l2), first ? "1" : plain(at.ratio)});
+    }
+    if (lines.empty()) return {};
+    TextTable table(heads);
+    for (const auto& line : lines) table.add(line);
+    return table.text();
+}
+
 }  // namespace
 
-std::string kv_text(const validation::KvTable& table) {
+std::string kv_text(const validation::KvTable& table, const std::vector<validation::EqualBits>& equal) {
     std::string text;
     for (const auto& input : table.inputs) {
         text += fmt::format("{}  {} blocks  {}\n", input.file, input.blocks, sim::printable(input.model));
@@ -23,24 +108,31 @@ std::string kv_text(const validation::KvTable& table) {
             text += fmt::format("  {} tokens of partial last blocks left out\n", input.tokens_skipped);
     }
     for (const char* side : {"key", "value"}) {
-        TextTable rows({"method", "B", "mean rank", "bits", "paper bits", "rel. L2 %", "IP bias", "IP std",
-                        "IP bias plain", "IP std plain"});
         std::uint64_t blocks = 0;
-        for (const auto& row : table.rows) {
-            if (row.side != side) continue;
-            blocks = row.blocks;
-            rows.add({row.method, fmt::format("{}", row.bits), plain(row.rank), plain(row.bits_per_entry),
-                      plain(row.paper_bits), percent(row.relative_l2), plain(row.ip_bias), plain(row.ip_std),
-                      plain(row.ip_bias_plain), plain(row.ip_std_plain)});
-        }
-        if (blocks > 0) text += fmt::format("\n{}s, {} blocks\n{}", side, blocks, rows.text());
+        for (const auto& row : table.rows)
+            if (row.side == side) blocks = row.blocks;
+        if (blocks == 0) continue;
+        text += fmt::format("\n{}s, {} blocks\n{}", side, blocks, table_of(table, side, main_columns()));
+        text += fmt::format("\n{}s, inner products with other queries, not renormalised: bias and std\n{}", side,
+                            table_of(table, side, query_columns()));
+        const std::string compared = equal_bits_table(equal, side);
+        if (!compared.empty()) text += fmt::format("\n{}s, rel. L2 % at equal bits\n{}", side, compared);
     }
     text += fmt::format(
         "\nMeans over blocks; in brackets the standard error in the last digits, clustered by {} ({} clusters).\n"
         "bits: stored bits an entry, counted from the bytes. paper bits: b + r (n + d) b_s / (n d), norms left out.\n"
         "IP: error of the cosine of different rows, decoded rows renormalised as in the paper; plain: not "
-        "renormalised.\n",
+        "renormalised.\nOther queries: random directions, the block's strongest direction, the row itself, the model's "
+        "own.\n",
         table.cluster == "head" ? "layer and head" : table.cluster, table.clusters);
+    if (!equal.empty())
+        text +=
+            "Equal bits: the logarithm of the mean error interpolated between bit widths; ratio to the first method.\n";
+    if (std::any_of(table.rows.begin(), table.rows.end(),
+                    [](const auto& row) { return !std::isnan(row.of("attention_output").mean); }))
+        text +=
+            "Attention over the whole sequence: root mean square error of a logit; relative error of the output with "
+            "this side coded, and with both.\n";
     return text;
 }
 
@@ -51,7 +143,7 @@ Json ledger_json(const std::vector<double>& bits_per_entry) {
     return ledger;
 }
 
-Json kv_json(const validation::KvTable& table) {
+Json kv_json(const validation::KvTable& table, const std::vector<validation::EqualBits>& equal) {
     Json inputs = Json::array();
     for (const auto& input : table.inputs)
         inputs.push(Json::object({{"file", input.file},
@@ -64,23 +156,31 @@ Json kv_json(const validation::KvTable& table) {
         Json line = Json::object({{"side", row.side},
                                   {"method", row.method},
                                   {"bits", validation::bits_json(row.bits)},
-                                  {"bits_per_entry", row.bits_per_entry.mean},
-                                  {"paper_bits", row.paper_bits.mean},
                                   {"ledger", ledger_json(row.ledger)}});
-        const std::pair<const char*, const ClusteredValue*> means[] = {
-            {"mean_rank", &row.rank}, {"relative_l2", &row.relative_l2},     {"ip_bias", &row.ip_bias},
-            {"ip_std", &row.ip_std},  {"ip_bias_plain", &row.ip_bias_plain}, {"ip_std_plain", &row.ip_std_plain}};
-        for (const auto& [name, value] : means) line.set(name, value->mean);
-        for (const auto& [name, value] : means) line.set(std::string("mcse_") + name, value->mcse);
-        line.set("mcse_bits_per_entry", row.bits_per_entry.mcse).set("mcse_paper_bits", row.paper_bits.mcse);
+        std::vector<Column> columns = main_columns();
+        columns.insert(columns.end(), query_columns().begin(), query_columns().end());
+        for (const auto& column : columns) {
+            const std::string name = *column.json != '\0' ? column.json : column.metric;
+            line.set(name, row.of(column.metric).mean).set("mcse_" + name, row.of(column.metric).mcse);
+        }
         line.set("blocks", static_cast<std::int64_t>(row.blocks));
         rows.push(std::move(line));
     }
+    Json at_equal_bits = Json::array();
+    for (const auto& at : equal)
+        at_equal_bits.push(Json::object({{"side", at.side},
+                                         {"method", at.method},
+                                         {"bits_per_entry", at.bits_per_entry},
+                                         {"relative_l2", at.relative_l2.mean},
+                                         {"mcse_relative_l2", at.relative_l2.mcse},
+                                         {"ratio_to_first", at.ratio.mean},
+                                         {"mcse_ratio_to_first", at.ratio.mcse}}));
     return Json::object({{"schema", "spiked.kv/1"},
                          {"inputs", std::move(inputs)},
                          {"cluster", table.cluster},
                          {"clusters", table.clusters},
-                         {"rows", std::move(rows)}});
+                         {"rows", std::move(rows)},
+                         {"equal_bits", std::move(at_equal_bits)}});
 }
 
 }  // namespace spiked::reports

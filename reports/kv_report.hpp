@@ -2,15 +2,16 @@
 #include <string>
 
 #include "theory/base/json.hpp"
+#include "validation/equal_bits.hpp"
 #include "validation/kv_measurement.hpp"
 
 namespace spiked::reports {
 
 /// The paper's table of compression quality, one block a side, for a terminal.
-[[nodiscard]] std::string kv_text(const validation::KvTable& table);
+[[nodiscard]] std::string kv_text(const validation::KvTable& table, const std::vector<validation::EqualBits>& equal);
 
 /// The same with every digit, `spiked.kv/1`.
-[[nodiscard]] Json kv_json(const validation::KvTable& table);
+[[nodiscard]] Json kv_json(const validation::KvTable& table, const std::vector<validation::EqualBits>& equal);
 
 /// Bits an entry by item, every item present.
 [[nodiscard]] Json ledger_json(const std::vector<double>& bits_per_entry);

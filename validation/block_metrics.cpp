@@ -20,36 +20,80 @@ arma::mat unit_rows(const arma::mat& block) {
     return rows;
 }
 
-struct Spread {
-    double mean;
-    double deviation;
+/// Changes of the decoded unit rows (renormalised), and of the decoded rows in units of the row's length (plain).
+struct RowErrors {
+    arma::mat units;  ///< of the rows themselves; all d x n
+    arma::mat renormalised;
+    arma::mat plain;
 };
 
-/// Mean and standard deviation of the entries (j, t), j != t, of an n x n matrix that is asked for in columns: of a
-/// long block it would not fit the memory.
-template <class Columns>
-Spread off_diagonal(std::size_t n, const Columns& columns) {
-    constexpr std::size_t at_once = 512;
-    if (n < 2) return {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
+enum class Pairs { all, different };
+
+struct Spread {
+    double mean = std::numeric_limits<double>::quiet_NaN();
+    double deviation = std::numeric_limits<double>::quiet_NaN();
+};
+
+/// Mean and standard deviation over pairs of a query and a row. By some rows at a time: of a long block the matrix of
+/// all pairs would not fit the memory.
+Spread spread(const arma::mat& queries, const arma::mat& errors, Pairs pairs) {
+    constexpr arma::uword at_once = 512;
     Moments all;
-    for (std::size_t first = 0; first < n; first += at_once) {
-        const std::size_t last = std::min(n, first + at_once) - 1;
-        const arma::mat errors = columns(first, last);
-        const double count = static_cast<double>(errors.n_cols) * static_cast<double>(n - 1);
-        double sum = arma::accu(errors);
-        for (arma::uword t = 0; t < errors.n_cols; ++t) sum -= errors(first + t, t);
-        Moments part{.count = static_cast<std::uint64_t>(count), .mean = sum / count};
-        for (arma::uword t = 0; t < errors.n_cols; ++t)
-            for (arma::uword j = 0; j < n; ++j)
-                if (j != first + t) part.m2 += (errors(j, t) - part.mean) * (errors(j, t) - part.mean);
+    for (arma::uword first = 0; first < errors.n_cols; first += at_once) {
+        const arma::uword last = std::min(errors.n_cols, first + at_once) - 1;
+        const arma::mat products = queries.t() * errors.cols(first, last);
+        const auto counts = [&](arma::uword query, arma::uword row) {
+            return pairs == Pairs::all || query != first + row;
+        };
+        Moments part;
+        double sum = 0.0;
+        for (arma::uword t = 0; t < products.n_cols; ++t)
+            for (arma::uword q = 0; q < products.n_rows; ++q)
+                if (counts(q, t)) {
+                    sum += products(q, t);
+                    ++part.count;
+                }
+        if (part.count == 0) continue;
+        part.mean = sum / static_cast<double>(part.count);
+        for (arma::uword t = 0; t < products.n_cols; ++t)
+            for (arma::uword q = 0; q < products.n_rows; ++q)
+                if (counts(q, t)) part.m2 += (products(q, t) - part.mean) * (products(q, t) - part.mean);
         all.merge(part);
     }
+    if (all.count == 0) return {};
     return {all.mean, std::sqrt(all.m2 / static_cast<double>(all.count))};
 }
 
+InnerProductErrors errors_for(const arma::mat& unit_queries, const RowErrors& rows, Pairs pairs) {
+    const Spread renormalised = spread(unit_queries, rows.renormalised, pairs);
+    const Spread plain = spread(unit_queries, rows.plain, pairs);
+    return {renormalised.mean, renormalised.deviation, plain.mean, plain.deviation};
+}
+
+InnerProductErrors own_errors(const RowErrors& rows) {
+    const arma::mat one(1, 1, arma::fill::ones);
+    const Spread renormalised = spread(one, arma::sum(rows.units % rows.renormalised, 0), Pairs::all);
+    const Spread plain = spread(one, arma::sum(rows.units % rows.plain, 0), Pairs::all);
+    return {renormalised.mean, renormalised.deviation, plain.mean, plain.deviation};
+}
+
+arma::mat without_zero_rows(const arma::mat& rows) { return rows.rows(arma::find(arma::any(rows, 1))); }
+
 }  // namespace
 
-BlockMetrics measure_block(const arma::mat& block, const arma::mat& decoded) {
+const std::array<QueryModel, 5>& query_models() {
+    static const std::array<QueryModel, 5> models = {{
+        {"", &BlockMetrics::other, "the other rows of the block"},
+        {"_random", &BlockMetrics::random, "random directions"},
+        {"_aligned", &BlockMetrics::aligned,
+         "the leading right singular vector of the block, turned towards its mean row"},
+        {"_own", &BlockMetrics::own, "the row itself"},
+        {"_query", &BlockMetrics::dumped, "the model's queries at the tokens of the block (keys of dumps)"},
+    }};
+    return models;
+}
+
+BlockMetrics measure_block(const arma::mat& block, const arma::mat& decoded, const BlockQueries& queries) {
     if (arma::size(block) != arma::size(decoded))
         throw bug("a {} x {} block was decoded as {} x {}", block.n_rows, block.n_cols, decoded.n_rows, decoded.n_cols);
     BlockMetrics metrics;
@@ -57,21 +101,18 @@ BlockMetrics measure_block(const arma::mat& block, const arma::mat& decoded) {
     const double error_norm = arma::norm(error, "fro");
     metrics.relative_l2 = error_norm == 0.0 ? 0.0 : error_norm / arma::norm(block, "fro");
 
-    const arma::uvec rows = arma::find(arma::any(block, 1));
-    const arma::mat units = unit_rows(block.rows(rows));
-    const arma::mat decoded_units = unit_rows(decoded.rows(rows));
-    const Spread renormalised = off_diagonal(units.n_cols, [&](std::size_t first, std::size_t last) -> arma::mat {
-        return units.t() * decoded_units.cols(first, last) - units.t() * units.cols(first, last);
-    });
-    arma::mat scaled_error = error.rows(rows).t();
-    for (arma::uword t = 0; t < scaled_error.n_cols; ++t) scaled_error.col(t) /= arma::norm(block.row(rows(t)));
-    const Spread plain = off_diagonal(units.n_cols, [&](std::size_t first, std::size_t last) -> arma::mat {
-        return units.t() * scaled_error.cols(first, last);
-    });
-    metrics.ip_bias = renormalised.mean;
-    metrics.ip_std = renormalised.deviation;
-    metrics.ip_bias_plain = plain.mean;
-    metrics.ip_std_plain = plain.deviation;
+    const arma::uvec kept = arma::find(arma::any(block, 1));
+    RowErrors rows{unit_rows(block.rows(kept)), unit_rows(decoded.rows(kept)), error.rows(kept).t()};
+    rows.renormalised -= rows.units;
+    for (arma::uword t = 0; t < kept.n_elem; ++t) rows.plain.col(t) /= arma::norm(block.row(kept(t)));
+
+    metrics.other = errors_for(rows.units, rows, Pairs::different);
+    metrics.own = own_errors(rows);
+    if (!queries.random.is_empty())
+        metrics.random = errors_for(unit_rows(without_zero_rows(queries.random)), rows, Pairs::all);
+    if (!queries.aligned.is_empty()) metrics.aligned = errors_for(unit_rows(queries.aligned), rows, Pairs::all);
+    if (!queries.dumped.is_empty())
+        metrics.dumped = errors_for(unit_rows(without_zero_rows(queries.dumped)), rows, Pairs::all);
     return metrics;
 }
 

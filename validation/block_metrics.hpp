@@ -1,20 +1,48 @@
 #pragma once
 #include <armadillo>
+#include <array>
+#include <limits>
+#include <string_view>
 
 namespace spiked::validation {
 
-/// How far a decoded block is from the block. Rows are vectors; inner products run over ordered pairs of different
-/// rows, pairs with a zero row left out.
-struct BlockMetrics {
-    double relative_l2 = 0.0;    ///< ||X - X^||_F / ||X||_F; 0 for a zero block decoded as zero
-    double ip_bias = 0.0;        ///< mean of cos(x_j, x^_t) - cos(x_j, x_t): the paper's, decoded rows renormalised
-    double ip_std = 0.0;         ///< standard deviation of that over the pairs of the block
-    double ip_bias_plain = 0.0;  ///< mean of <x_j, x^_t - x_t> / (|x_j| |x_t|): nothing renormalised
-    double ip_std_plain = 0.0;
+/// Errors of the inner products of some queries q with the rows of a block, over all pairs (q, t) with neither zero;
+/// NaN where there is no pair.
+struct InnerProductErrors {
+    double bias = std::numeric_limits<double>::quiet_NaN();  ///< mean of cos(q, x^_t) - cos(q, x_t): the paper's
+    double deviation = bias;                                 ///< standard deviation of that over the pairs
+    double bias_plain = bias;  ///< mean of <q, x^_t - x_t> / (|q| |x_t|): decoded rows not renormalised
+    double deviation_plain = bias;
 };
 
-/// Source: paper Section 5 (tables of compression quality); research reading of its renormalisation. NaN in the ip_*
-/// fields where no pair of non-zero rows exists. Cost: two n x n x d products.
-[[nodiscard]] BlockMetrics measure_block(const arma::mat& block, const arma::mat& decoded);
+/// How far a decoded block is from the block. Rows are vectors.
+struct BlockMetrics {
+    double relative_l2 = 0.0;    ///< ||X - X^||_F / ||X||_F; 0 for a zero block decoded as zero
+    InnerProductErrors other;    ///< the query of row t is every other row of the block, as in the paper
+    InnerProductErrors random;   ///< queries of random directions
+    InnerProductErrors aligned;  ///< one query along the block's strongest component
+    InnerProductErrors own;      ///< the query of row t is row t itself
+    InnerProductErrors dumped;   ///< queries the model itself asked
+};
+
+/// The query models by what their metrics are called: ip_bias, ip_std, ip_bias_plain, ip_std_plain and this suffix.
+struct QueryModel {
+    std::string_view suffix;
+    InnerProductErrors BlockMetrics::*errors;
+    std::string_view queries;  ///< in words
+};
+[[nodiscard]] const std::array<QueryModel, 5>& query_models();
+
+/// The queries that do not follow from the block alone; one a row, of any length. A set that is empty is not measured.
+struct BlockQueries {
+    arma::mat random;
+    arma::rowvec aligned;
+    arma::mat dumped;
+};
+
+/// Source: paper Section 5 (tables of compression quality); research reading of its renormalisation. Cost: two n x n x
+/// d products, two m x n x d for m random or dumped queries.
+[[nodiscard]] BlockMetrics measure_block(const arma::mat& block, const arma::mat& decoded,
+                                         const BlockQueries& queries = {});
 
 }  // namespace spiked::validation

@@ -155,11 +155,14 @@ std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
         }
         ++method;
     }
+    BlockQueries queries;
+    if (!study.codecs.empty())
+        queries = queries_for(block, stream::Stream(study.seed, cell.hash, stream::Role::query, replicate));
     for (const auto& [codec, bits] : study.codecs) {
         // A rotation of its own each replicate, so replicates are independent.
         const estimators::Compressor compressor(codec, sample.observed.n_cols, bits,
                                                 {.seed = study.seed, .rotation_index = replicate});
-        observe_codec(compressor, block, method, found);
+        observe_codec(compressor, block, queries, method, found);
         ++method;
     }
     return found;

@@ -2,20 +2,32 @@
 
 #include <limits>
 
-#include "validation/block_metrics.hpp"
+#include "sim/stream/normal.hpp"
 
 namespace spiked::validation {
 
-void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBlock& block, std::size_t method,
-                   std::vector<Observation>& to, const TurnedBlock& turned) {
+BlockQueries queries_for(estimators::AnalysedBlock& block, const stream::Stream& stream) {
+    constexpr arma::uword count = 128;
+    const arma::mat& rows = block.block();
+    BlockQueries queries;
+    queries.random.set_size(count, rows.n_cols);
+    stream::fill_normal(stream, {queries.random.memptr(), queries.random.n_elem});
+    if (block.singular_values().empty() || block.singular_values().front() == 0.0) return queries;
+    const arma::vec direction = block.vectors(1).right.col(0);
+    queries.aligned = (arma::accu(rows * direction) < 0.0 ? -1.0 : 1.0) * direction.t();
+    return queries;
+}
+
+void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBlock& block, const BlockQueries& queries,
+                   std::size_t method, std::vector<Observation>& to, const TurnedBlock& turned) {
     const arma::mat& original = block.block();
     const auto [encoded, rank] = codec.encode(turned.coded != nullptr ? *turned.coded : block);
     arma::mat decoded = codec.decode(encoded.bytes, original.n_rows);
     if (turned.coded != nullptr) decoded = turned.back(decoded);
-    const BlockMetrics found = measure_block(original, decoded);
+    const BlockMetrics found = measure_block(original, decoded, queries);
     const double entries = static_cast<double>(original.n_elem);
     const double energy = arma::accu(arma::square(original));
-    const auto add = [&](std::string_view metric, double value) {
+    const auto add = [&](const std::string& metric, double value) {
         to.push_back({method, metric_index(metric), 0, value});
     };
 
@@ -30,10 +42,16 @@ void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBloc
     add("relative_l2", relative_l2);
     add("distortion", relative_l2 * relative_l2);
     add("linear_gain", arma::dot(original, decoded) / energy);
-    add("ip_bias", found.ip_bias);
-    add("ip_std", found.ip_std);
-    add("ip_bias_plain", found.ip_bias_plain);
-    add("ip_std_plain", found.ip_std_plain);
+    for (const auto& model : query_models()) {
+        const InnerProductErrors& errors = found.*model.errors;
+        const std::string suffix(model.suffix);
+        // What nothing was asked of is not measured, not missing.
+        if (model.errors == &BlockMetrics::dumped && queries.dumped.is_empty()) continue;
+        add("ip_bias" + suffix, errors.bias);
+        add("ip_std" + suffix, errors.deviation);
+        add("ip_bias_plain" + suffix, errors.bias_plain);
+        add("ip_std_plain" + suffix, errors.deviation_plain);
+    }
 }
 
 }  // namespace spiked::validation

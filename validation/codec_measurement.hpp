@@ -2,6 +2,8 @@
 #include <functional>
 
 #include "estimators/compressor.hpp"
+#include "sim/stream/address.hpp"
+#include "validation/block_metrics.hpp"
 #include "validation/experiment.hpp"
 
 namespace spiked::validation {
@@ -12,9 +14,13 @@ struct TurnedBlock {
     std::function<arma::mat(const arma::mat& rows)> back;
 };
 
+/// Random directions from the stream and the direction of the block's strongest component: what every method is asked
+/// about the block. The dumped queries are left empty.
+[[nodiscard]] BlockQueries queries_for(estimators::AnalysedBlock& block, const stream::Stream& stream);
+
 /// Sends a block through a codec and back and appends what is measured: bits by item, rank, errors. Used by every kind
 /// of study, so a metric means the same everywhere.
-void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBlock& block, std::size_t method,
-                   std::vector<Observation>& to, const TurnedBlock& turned = {});
+void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBlock& block, const BlockQueries& queries,
+                   std::size_t method, std::vector<Observation>& to, const TurnedBlock& turned = {});
 
 }  // namespace spiked::validation

@@ -1,11 +1,14 @@
 #include "validation/experiment.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "estimators/ledger.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/sha256.hpp"
+#include "validation/block_metrics.hpp"
 
 namespace spiked::validation {
 
@@ -32,13 +35,13 @@ const std::vector<Metric>& metrics() {
             {"relative_l2", "share", "lower", "||X - X^||_F / ||X||_F", "codec"},
             {"distortion", "share", "target", "||X - X^||_F^2 / ||X||_F^2", "codec"},
             {"linear_gain", "share", "target", "sum of <x_t, x^_t> over sum of |x_t|^2", "codec"},
-            {"ip_bias", "cosine", "target",
-             "mean over pairs of rows of cos(x_j, x^_t) - cos(x_j, x_t), decoded rows renormalised as in the paper",
+            {"attention_logits", "logit", "lower",
+             "root mean square of <q, k^ - k> / sqrt(d) over the pairs of a query and a key that it sees", "codec"},
+            {"attention_output", "share", "lower",
+             "||O^ - O||_F / ||O||_F of softmax(Q K^T / sqrt(d)) V over the sequence, keys (of rows of values: values) "
+             "decoded",
              "codec"},
-            {"ip_std", "cosine", "lower", "standard deviation of that over the pairs of a block", "codec"},
-            {"ip_bias_plain", "cosine", "target", "mean over pairs of rows of <x_j, x^_t - x_t> / (|x_j| |x_t|)",
-             "codec"},
-            {"ip_std_plain", "cosine", "lower", "standard deviation of that over the pairs of a block", "codec"},
+            {"attention_output_both", "share", "lower", "the same, keys and values decoded", "codec"},
             {"paper_bits", "bits an entry", "lower",
              "b + r (n + d) b_s / (n d): norms, singular values and codebooks left out", "codec"},
             {"bits_per_entry", "bits an entry", "lower", "all stored bits over all entries, counted from the bytes",
@@ -47,6 +50,18 @@ const std::vector<Metric>& metrics() {
         for (const auto item : estimators::item_names)
             all.push_back({"bits." + std::string(item), "bits an entry", "none",
                            "stored bits of the item: " + std::string(item), "codec"});
+        for (const auto& model : query_models()) {
+            const std::string suffix(model.suffix);
+            const auto queries = fmt::format("; q: {}", model.queries);
+            const std::string spread = "standard deviation of that over the pairs of a block" + queries;
+            all.push_back({"ip_bias" + suffix, "cosine", "target",
+                           "mean of cos(q, x^_t) - cos(q, x_t), decoded rows renormalised as in the paper" + queries,
+                           "codec"});
+            all.push_back({"ip_std" + suffix, "cosine", "lower", spread, "codec"});
+            all.push_back({"ip_bias_plain" + suffix, "cosine", "target",
+                           "mean of <q, x^_t - x_t> / (|q| |x_t|)" + queries, "codec"});
+            all.push_back({"ip_std_plain" + suffix, "cosine", "lower", spread, "codec"});
+        }
         return all;
     }();
     return table;

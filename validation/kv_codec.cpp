@@ -16,6 +16,7 @@
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/sha256.hpp"
+#include "validation/head_codec.hpp"
 #include "validation/kv_measurement.hpp"
 #include "validation/parallel.hpp"
 
@@ -90,7 +91,7 @@ public:
         std::uint64_t held = 0;
         for (const auto& [key, compressor] : made_) held += square(header_.tensors[key.first].coded->dim);
         if (held > 4 * compressor_entries) made_.clear();
-        std::vector<std::pair<Key, std::unique_ptr<Compressor>*>> missing;
+        std::vector<std::pair<Key, std::unique_ptr<HeadCodec>*>> missing;
         for (const auto& place : batch) {
             if (!place.full(header_)) continue;
             const Key key{place.tensor, place.head};
@@ -98,26 +99,28 @@ public:
             if (added) missing.emplace_back(key, &slot->second);
         }
         for_each_parallel(missing.size(), threads, [&](std::size_t i) {
-            *missing[i].second = std::make_unique<Compressor>(make(missing[i].first));
+            *missing[i].second = std::make_unique<HeadCodec>(make(missing[i].first));
         });
     }
-    [[nodiscard]] const Compressor& of(const BlockPlace& place) const { return *made_.at({place.tensor, place.head}); }
+    [[nodiscard]] const Compressor& of(const BlockPlace& place) const {
+        return made_.at({place.tensor, place.head})->of(place.block);
+    }
 
 private:
     using Key = std::pair<std::size_t, std::size_t>;  // tensor, head
     static std::uint64_t square(std::uint64_t dim) { return dim * dim; }
 
-    [[nodiscard]] Compressor make(const Key& key) const {
+    [[nodiscard]] HeadCodec make(const Key& key) const {
         const CodedTensor& coded = *header_.tensors[key.first].coded;
         estimators::QuantizerOptions options = header_.quantizer;
         options.axis = coded.side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
         options.rotation_index = coded.rotations[key.second];
-        return {method_, coded.dim, header_.bits, options};
+        return {method_, coded.dim, header_.bits, options, coded.tokens, header_.block_tokens};
     }
 
     const KvContainerHeader& header_;
     estimators::Method method_;
-    std::map<Key, std::unique_ptr<Compressor>> made_;
+    std::map<Key, std::unique_ptr<HeadCodec>> made_;
 };
 
 /// The rotary embedding around keys that are coded un-rotated.

@@ -6,11 +6,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <tuple>
 
 #include "estimators/ledger.hpp"
+#include "estimators/name_options.hpp"
+#include "sim/printable.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/float16.hpp"
 #include "theory/base/sha256.hpp"
+#include "validation/attention.hpp"
 #include "validation/codec_measurement.hpp"
+#include "validation/head_codec.hpp"
 #include "validation/prepared_blocks.hpp"
 
 namespace spiked::validation {
@@ -27,21 +33,39 @@ struct Head {
     std::size_t head;
     std::uint64_t rotation = 0;
     std::shared_ptr<const sim::DumpHead> blocks = {};
+    std::string cell = {};                        ///< hash of its identity
+    const sim::DumpTensor* queries = nullptr;     ///< of its layer, where inner products with them make sense
+    std::optional<AttentionMode> attention = {};  ///< nothing: not measured
 };
 
 struct DumpStudy {
     KvPlan plan;
     std::vector<std::unique_ptr<sim::KvDump>> dumps;
+    std::vector<std::string> sums;  ///< SHA-256 of them
     std::vector<std::pair<estimators::Method, double>> codecs;
     std::vector<Head> heads;
     std::vector<std::optional<sim::DumpRotary>> rotaries;  ///< of each dump, where a codec un-rotates keys
 };
 
-estimators::QuantizerOptions options_of(const DumpStudy& study, const Head& at) {
+HeadCodec head_codec(const DumpStudy& study, const Head& at, std::size_t method) {
+    const auto& [compression, bits] = study.codecs[method];
     estimators::QuantizerOptions options = study.plan.quantizer;
     options.rotation_index = at.rotation;
     options.axis = at.tensor->side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
-    return options;
+    return {compression, at.tensor->dim, bits, options, at.tensor->tokens, study.plan.block_tokens};
+}
+
+/// Runs the work on a block; what goes wrong names it.
+template <class Work>
+auto located(const DumpStudy& study, const Head& at, std::uint64_t block, const Work& work) {
+    try {
+        return work();
+    } catch (const Error& error) {
+        const std::size_t tokens = study.plan.block_tokens;
+        throw Error(error.code(),
+                    fmt::format("{}: tensor {}, head {}, tokens {} to {}: {}", study.dumps[at.dump]->path(),
+                                at.tensor->name, at.head, block * tokens, (block + 1) * tokens - 1, error.what()));
+    }
 }
 
 arma::mat read_block(const DumpStudy& study, const Head& at, std::uint64_t block) {
@@ -55,25 +79,125 @@ const std::optional<sim::DumpRotary>& rotary_of(const DumpStudy& study, const He
     return at.tensor->side == Side::key ? study.rotaries[at.dump] : none;
 }
 
-/// `unrotated` is null where no codec asks for it.
-std::vector<Observation> measure(const DumpStudy& study, const Head& at,
-                                 const std::vector<estimators::Compressor>& codecs, estimators::AnalysedBlock& data,
-                                 estimators::AnalysedBlock* unrotated, std::uint64_t block) {
-    TurnedBlock turned{unrotated, {}};
-    if (unrotated != nullptr)
-        turned.back = [&rotary = *rotary_of(study, at),
-                       first = block * study.plan.block_tokens](const arma::mat& rows) {
-            return sim::apply_rope(rows, rotary.rope, rotary.position_start + static_cast<double>(first));
-        };
+arma::mat unrotated(const DumpStudy& study, const sim::DumpRotary& rotary, const arma::mat& rows, std::uint64_t block) {
+    const double first = static_cast<double>(block * study.plan.block_tokens);
+    return sim::undo_rope(rows, rotary.rope, rotary.position_start + first);
+}
+arma::mat rotated(const DumpStudy& study, const sim::DumpRotary& rotary, const arma::mat& rows, std::uint64_t block) {
+    const double first = static_cast<double>(block * study.plan.block_tokens);
+    return sim::apply_rope(rows, rotary.rope, rotary.position_start + first);
+}
+
+/// The query heads that read the head, over some tokens.
+std::vector<arma::mat> read_queries(const DumpStudy& study, const Head& at, std::size_t first, std::size_t tokens) {
+    const std::size_t readers = at.queries->heads / at.tensor->heads;
+    std::vector<arma::mat> queries;
+    for (std::size_t q = 0; q < readers; ++q)
+        queries.push_back(study.dumps[at.dump]->read_block(*at.queries, at.head * readers + q, first, tokens));
+    return queries;
+}
+
+/// `turned_data` is null where no codec asks for it.
+std::vector<Observation> measure(const DumpStudy& study, const Head& at, const std::vector<HeadCodec>& codecs,
+                                 estimators::AnalysedBlock& data, estimators::AnalysedBlock* turned_data,
+                                 std::uint64_t block) {
+    TurnedBlock turned{turned_data, {}};
+    if (turned_data != nullptr)
+        turned.back = [&](const arma::mat& rows) { return rotated(study, *rotary_of(study, at), rows, block); };
     std::vector<Observation> found;
-    try {
-        for (std::size_t m = 0; m < codecs.size(); ++m)
-            observe_codec(codecs[m], data, m + 1, found, study.codecs[m].first.unrope ? turned : TurnedBlock{});
-    } catch (const Error& error) {
+    located(study, at, block, [&] {
+        BlockQueries queries =
+            queries_for(data, stream::Stream(study.plan.quantizer.seed, at.cell, stream::Role::query, block));
         const std::size_t tokens = study.plan.block_tokens;
-        throw Error(error.code(),
-                    fmt::format("{}: tensor {}, head {}, tokens {} to {}: {}", study.dumps[at.dump]->path(),
-                                at.tensor->name, at.head, block * tokens, (block + 1) * tokens - 1, error.what()));
+        if (at.queries != nullptr && at.tensor->side == Side::key)
+            for (const auto& asked : read_queries(study, at, block * tokens, tokens))
+                queries.dumped = arma::join_cols(queries.dumped, asked);
+        for (std::size_t m = 0; m < codecs.size(); ++m)
+            observe_codec(codecs[m].of(block), data, queries, m + 1, found,
+                          study.codecs[m].first.unrope ? turned : TurnedBlock{});
+    });
+    return found;
+}
+
+/// The whole sequence of a head, ready for any codec.
+class Sequence {
+public:
+    Sequence(const DumpStudy& study, const Head& at) : study_(study), at_(at), rotary_(rotary_of(study, at)) {
+        rows_ = study.dumps[at.dump]->read_block(*at.tensor, at.head, 0, at.tensor->tokens);
+        std::vector<arma::mat> blocks;
+        const std::size_t tokens = study.plan.block_tokens;
+        for (std::size_t first = 0; first + tokens <= rows_.n_rows; first += tokens)
+            blocks.push_back(rows_.rows(first, first + tokens - 1));
+        const auto together = [&](std::vector<arma::mat> rows) {
+            return estimators::AnalysedBlock::together(std::move(rows), estimators::AnalysedBlock::EmptyLines::strip,
+                                                       study.plan.precision);
+        };
+        if (rotary_) {
+            std::vector<arma::mat> turned;
+            for (std::size_t b = 0; b < blocks.size(); ++b) turned.push_back(unrotated(study, *rotary_, blocks[b], b));
+            turned_ = together(std::move(turned));
+        }
+        blocks_ = together(std::move(blocks));
+    }
+
+    [[nodiscard]] const arma::mat& rows() const { return rows_; }
+    /// As `kv encode` and `kv decode` give it back: the tokens that fill no block in fp16.
+    [[nodiscard]] arma::mat decoded(const HeadCodec& codec, bool unrope) {
+        arma::mat back = rows_;
+        const std::size_t tokens = study_.plan.block_tokens;
+        for (std::size_t b = 0; b < blocks_.size(); ++b)
+            located(study_, at_, b, [&] {
+                const bool turns = unrope && rotary_;
+                const auto encoded = codec.of(b).encode(turns ? turned_[b] : blocks_[b]).encoded;
+                arma::mat block = codec.of(b).decode(encoded.bytes, tokens);
+                if (turns) block = rotated(study_, *rotary_, block, b);
+                back.rows(b * tokens, (b + 1) * tokens - 1) = block;
+            });
+        const std::size_t coded = blocks_.size() * tokens;
+        back.tail_rows(back.n_rows - coded).transform([](double entry) { return from_float16(to_float16(entry)); });
+        return back;
+    }
+
+private:
+    const DumpStudy& study_;
+    const Head& at_;
+    arma::mat rows_;
+    const std::optional<sim::DumpRotary>& rotary_;
+    std::vector<estimators::AnalysedBlock> blocks_;
+    std::vector<estimators::AnalysedBlock> turned_;  ///< un-rotated, where a codec asks for it
+};
+
+/// What coding a head does to attention, for the queries of each block of the range. Keys are measured with exact and
+/// with coded values, values with exact keys.
+std::vector<std::vector<Observation>> measure_attention(const DumpStudy& study, const Head& at, ReplicateRange range) {
+    const sim::KvDump& dump = *study.dumps[at.dump];
+    const bool is_key = at.tensor->side == Side::key;
+    Head peer = at;
+    peer.tensor = dump.find(at.tensor->layer, is_key ? Side::value : Side::key);
+    peer.rotation =
+        rotation_of(head_identity(study.sums[at.dump], peer.tensor->name, peer.head, study.plan.block_tokens));
+    Sequence own(study, at);
+    Sequence other(study, peer);
+    const AttentionHead exact{is_key ? own.rows() : other.rows(), is_key ? other.rows() : own.rows(),
+                              read_queries(study, at, 0, at.tensor->tokens), at.attention == AttentionMode::causal};
+    std::vector<std::vector<Observation>> found(range.count);
+    for (std::size_t m = 0; m < study.codecs.size(); ++m) {
+        const bool unrope = study.codecs[m].first.unrope;
+        const arma::mat coded = own.decoded(head_codec(study, at, m), unrope);
+        const arma::mat coded_values = is_key ? other.decoded(head_codec(study, peer, m), unrope) : coded;
+        std::vector<const arma::mat*> values = {&coded_values};
+        if (is_key) values.insert(values.begin(), &exact.values);
+        for (std::uint64_t b = 0; b < range.count; ++b) {
+            const std::size_t tokens = study.plan.block_tokens;
+            const auto errors = attention_errors(exact, is_key ? coded : exact.keys, values,
+                                                 query_tokens((range.first + b) * tokens, tokens));
+            const auto add = [&](std::string_view metric, double value) {
+                found[b].push_back({m + 1, metric_index(metric), 0, value});
+            };
+            if (is_key) add("attention_logits", errors.logits);
+            add("attention_output", errors.outputs.front());
+            if (is_key) add("attention_output_both", errors.outputs.back());
+        }
     }
     return found;
 }
@@ -124,6 +248,7 @@ void open_dumps(Experiment& experiment, DumpStudy& study) {
             if (earlier.sha256 == sum)
                 throw usage_error("{}: the same content as {} (a dump counts once): name each dump once", path,
                                   earlier.path);
+        study.sums.push_back(sum);
         experiment.inputs.push_back({path, std::filesystem::file_size(path), sum, format_of(path), dump.layout().text(),
                                      dump.model(), metadata_json(dump)});
     }
@@ -176,6 +301,58 @@ void list_heads(DumpStudy& study) {
             throw input_error("no dump has a head {} (asked for with --heads): see spiked kv inspect", head);
 }
 
+/// Why the queries of a head cannot meet it; empty when they can.
+std::string queries_lack(const sim::KvDump& dump, const Head& at) {
+    const auto* queries = dump.find(at.tensor->layer, Side::query);
+    if (queries == nullptr) return fmt::format("layer {} has no queries", at.tensor->layer);
+    const auto* keys = dump.find(at.tensor->layer, Side::key);
+    if (keys == nullptr) return fmt::format("layer {} has no keys", at.tensor->layer);
+    if (queries->tokens != keys->tokens || queries->dim != keys->dim || queries->heads % keys->heads != 0)
+        return fmt::format(
+            "tensor {} has {} heads, {} tokens and {} channels, its keys {}, {} and {}: heads must be a multiple, "
+            "tokens and channels the same",
+            sim::in_quotes(queries->name), queries->heads, queries->tokens, queries->dim, keys->heads, keys->tokens,
+            keys->dim);
+    return {};
+}
+
+/// Which keys the queries of a dump see; nothing where it does not say.
+std::optional<AttentionMode> stated_attention(const sim::KvDump& dump) {
+    const std::string word = dump.metadata("attention").value_or("");
+    if (word == "causal") return AttentionMode::causal;
+    if (word == "bidirectional") return AttentionMode::bidirectional;
+    return std::nullopt;
+}
+
+/// Decides where inner products with the dumped queries and attention are measured.
+void find_queries(DumpStudy& study) {
+    const auto& asked = study.plan.attention;
+    const bool viewed = study.plan.view.shuffle || study.plan.view.undo_rotary;
+    const bool wanted = asked && *asked != AttentionMode::none;
+    if (viewed && wanted)
+        throw usage_error(
+            "attention cannot be measured in another order of the tokens or without the rotary embedding: leave "
+            "attention, or order and rotary, out");
+    if (viewed) return;
+    for (Head& at : study.heads) {
+        const sim::KvDump& dump = *study.dumps[at.dump];
+        const auto stated = stated_attention(dump);
+        if (wanted && stated && *stated != *asked)
+            throw usage_error("{}: its metadata say attention \"{}\" (another is asked for): leave --attention out",
+                              dump.path(), *dump.metadata("attention"));
+        std::string lack = queries_lack(dump, at);
+        if (lack.empty()) at.queries = dump.find(at.tensor->layer, Side::query);
+        if (lack.empty() && dump.find(at.tensor->layer, Side::value) == nullptr)
+            lack = fmt::format("layer {} has no values", at.tensor->layer);
+        if (lack.empty() && asked != AttentionMode::none) at.attention = stated ? stated : asked;
+        if (wanted && !lack.empty())
+            throw input_error(
+                "{}: attention cannot be measured ({}): dump keys, values and queries together, or leave "
+                "--attention out",
+                dump.path(), lack);
+    }
+}
+
 /// By prompt when every dump names one and there are enough, otherwise by layer and head of a model.
 bool clusters_by_prompt(const DumpStudy& study) {
     std::set<std::string> prompts;
@@ -199,6 +376,10 @@ Json head_identity(const std::string& dump_sha256, const std::string& tensor, st
 
 std::uint64_t rotation_of(const Json& identity) {
     return std::stoull(hex(sha256(identity.text())).substr(0, 16), nullptr, 16);
+}
+
+AttentionMode attention_mode(std::string_view word) {
+    return static_cast<AttentionMode>(estimators::position_of(word, "attention", {"causal", "bidirectional", "none"}));
 }
 
 std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods, const std::vector<double>& bits) {
@@ -236,6 +417,7 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
     open_dumps(experiment, *study);
     find_rotaries(*study);
     list_heads(*study);
+    find_queries(*study);
 
     const auto& options = plan.quantizer;
     experiment.science.set("seed_of_rotations", options.seed.text());
@@ -245,14 +427,16 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
                                                       {"factor_bits", static_cast<int>(options.factor_bits)},
                                                       {"factor_codebook", static_cast<int>(options.factor_codebook)},
                                                       {"open_loop", options.open_loop},
-                                                      {"group", options.group}}));
+                                                      {"group", options.group},
+                                                      {"residual", options.residual}}));
     Json files = Json::array();
     for (const auto& input : experiment.inputs) files.push(input.sha256);
     experiment.science.set("inputs", std::move(files));
 
     const bool by_prompt = clusters_by_prompt(*study);
     Json cells = Json::array();
-    for (auto& [dump_index, tensor, head, rotation, blocks] : study->heads) {
+    for (Head& at : study->heads) {
+        const auto& [dump_index, tensor, head] = std::tie(at.dump, at.tensor, at.head);
         const auto& dump = *study->dumps[dump_index];
         const std::string side(side_name(tensor->side));
         const std::string file = std::filesystem::path(dump.path()).filename().string();
@@ -264,9 +448,11 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
         cell.params = head_identity(experiment.inputs[dump_index].sha256, tensor->name, head, plan.block_tokens);
         if (plan.view.shuffle) cell.params.set("order", "shuffled");
         if (plan.view.undo_rotary && tensor->side == Side::key) cell.params.set("rotary", "undone");
-        blocks = std::make_shared<const sim::DumpHead>(
-            dump, *tensor, head, plan.view, stream::Stream(experiment.seed, cell.hash(), stream::Role::token_order, 0));
-        rotation = rotation_of(cell.params);
+        at.cell = cell.hash();
+        at.blocks = std::make_shared<const sim::DumpHead>(
+            dump, *tensor, head, plan.view, stream::Stream(experiment.seed, at.cell, stream::Role::token_order, 0));
+        at.rotation = rotation_of(cell.params);
+        if (at.attention) experiment.batch = std::max(experiment.batch, cell.replicates);
         const std::string prompt = dump.prompt_id().value_or("");
         const std::string cluster =
             by_prompt ? prompt : fmt::format("{} layer {} head {}", dump.model(), tensor->layer, head);
@@ -284,27 +470,39 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
         experiment.cells.push_back(std::move(cell));
     }
     experiment.science.set("cells", std::move(cells));
+    Json attends = Json::array();
+    for (const Head& at : study->heads)
+        attends.push(at.attention ? Json(static_cast<std::int64_t>(*at.attention)) : Json());
+    experiment.science.set("attention", std::move(attends));
 
     experiment.worker = [study](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
         const Head& at = study->heads[cell];
-        auto compressors = std::make_shared<std::vector<estimators::Compressor>>();
-        for (const auto& [method, bits] : study->codecs)
-            compressors->emplace_back(method, at.tensor->dim, bits, options_of(*study, at));
+        auto own = std::make_shared<std::vector<HeadCodec>>();
+        for (std::size_t m = 0; m < study->codecs.size(); ++m) own->push_back(head_codec(*study, at, m));
         auto blocks = std::make_shared<PreparedBlocks<arma::mat>>(
             range, study->plan.precision, [study, &at](std::uint64_t block) { return read_block(*study, at, block); },
             [](const arma::mat& block) { return block; });
-        std::shared_ptr<PreparedBlocks<arma::mat>> unrotated;
+        std::shared_ptr<PreparedBlocks<arma::mat>> turned;
         if (const auto& rotary = rotary_of(*study, at))
-            unrotated = std::make_shared<PreparedBlocks<arma::mat>>(
+            turned = std::make_shared<PreparedBlocks<arma::mat>>(
                 range, study->plan.precision,
                 [study, &at, &rotary](std::uint64_t block) {
-                    const double first = static_cast<double>(block * study->plan.block_tokens);
-                    return sim::undo_rope(read_block(*study, at, block), rotary->rope, rotary->position_start + first);
+                    return unrotated(*study, *rotary, read_block(*study, at, block), block);
                 },
                 [](const arma::mat& block) { return block; });
-        return [study, &at, compressors, blocks, unrotated](std::uint64_t block) {
-            return measure(*study, at, *compressors, *blocks->get(block).block,
-                           unrotated ? unrotated->get(block).block : nullptr, block);
+        auto attention = std::make_shared<std::pair<ReplicateRange, std::vector<std::vector<Observation>>>>();
+        return [study, &at, range, own, blocks, turned, attention](std::uint64_t block) {
+            std::vector<Observation> found = measure(*study, at, *own, *blocks->get(block).block,
+                                                     turned ? turned->get(block).block : nullptr, block);
+            if (!at.attention) return found;
+            auto& [known, of_blocks] = *attention;
+            if (of_blocks.empty() || block < known.first || block >= known.end()) {
+                known = block >= range.first && block < range.end() ? range : ReplicateRange{block, 1};
+                of_blocks = measure_attention(*study, at, known);
+            }
+            const auto& more = of_blocks.at(block - known.first);
+            found.insert(found.end(), more.begin(), more.end());
+            return found;
         };
     };
     experiment.arrays = [study](std::size_t cell) -> std::vector<NamedArray> {
@@ -313,6 +511,11 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
             if (study->heads[c].tensor->side == study->heads[cell].tensor->side) return {};
         return picture(*study, study->heads[cell]);
     };
+}
+
+ClusteredValue KvRow::of(std::string_view metric) const {
+    const auto found = means.find(metric);
+    return found == means.end() ? ClusteredValue{} : found->second;
 }
 
 KvTable kv_table(Database& store) {
@@ -334,10 +537,6 @@ KvTable kv_table(Database& store) {
     Statement means(
         store,
         "SELECT side, method_id, method, bits, metric, blocks, mean, mcse FROM v_cluster ORDER BY side, method_id");
-    constexpr std::pair<std::string_view, ClusteredValue KvRow::*> fields[] = {
-        {"bits_per_entry", &KvRow::bits_per_entry}, {"paper_bits", &KvRow::paper_bits},    {"rank", &KvRow::rank},
-        {"relative_l2", &KvRow::relative_l2},       {"ip_bias", &KvRow::ip_bias},          {"ip_std", &KvRow::ip_std},
-        {"ip_bias_plain", &KvRow::ip_bias_plain},   {"ip_std_plain", &KvRow::ip_std_plain}};
     std::pair<std::string, std::int64_t> current;
     while (means.step()) {
         const std::pair key{means.text(0), means.integer(1)};
@@ -351,8 +550,7 @@ KvTable kv_table(Database& store) {
         }
         KvRow& row = table.rows.back();
         const std::string metric = means.text(4);
-        for (const auto& [name, field] : fields)
-            if (metric == name) row.*field = {means.real(6), means.real(7)};
+        row.means[metric] = {means.real(6), means.real(7)};
         for (std::size_t item = 0; item < estimators::item_count; ++item)
             if (metric == fmt::format("bits.{}", estimators::item_names[item])) row.ledger[item] = means.real(6);
         if (metric == "bits_per_entry") row.blocks = static_cast<std::uint64_t>(means.integer(5));

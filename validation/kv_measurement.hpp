@@ -1,8 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "estimators/compressor.hpp"
@@ -14,6 +17,11 @@
 
 namespace spiked::validation {
 
+/// Which keys a query sees: those up to its own token, or all. `none`: attention is not measured.
+enum class AttentionMode { causal, bidirectional, none };
+/// Throws usage_error with the nearest.
+[[nodiscard]] AttentionMode attention_mode(std::string_view word);
+
 /// Which blocks of which dumps. Empty sets mean all.
 struct KvPlan {
     std::vector<std::string> dumps;
@@ -23,12 +31,16 @@ struct KvPlan {
     std::optional<sim::Side> side;  ///< key and value when not given
     sim::DumpOptions dump;
     sim::DumpView view;
+    /// When it is not given: as the metadata `attention` of each dump say, and where they or the queries are missing
+    /// attention is not measured. Given, what is missing is an input_error.
+    std::optional<AttentionMode> attention;
     estimators::QuantizerOptions quantizer;
     estimators::Precision precision = estimators::Precision::float64;
 };
 
 /// Adds inputs, methods, cells (a file, layer, side and head each; replicates are its full blocks) and the worker of a
-/// dump study to an experiment that has its name. Every name and file is checked before the first block is read. Throws
+/// dump study to an experiment that has its name. Where attention is measured a head is one batch, because its whole
+/// sequence is coded for it. Every name and file is checked before the first block is read. Throws
 /// usage_error and input_error.
 void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std::vector<NamedCodec>& codecs);
 
@@ -48,8 +60,8 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
 
 /// A mean over blocks with its clustered error, as the store gives them; NaN where there is none.
 struct ClusteredValue {
-    double mean = 0.0;
-    double mcse = 0.0;
+    double mean = std::numeric_limits<double>::quiet_NaN();
+    double mcse = std::numeric_limits<double>::quiet_NaN();
 };
 
 /// One line of the paper's table: a side, a method and a bit width over every layer, head and full block of all dumps.
@@ -58,8 +70,11 @@ struct KvRow {
     std::string method;
     double bits = 0;
     std::vector<double> ledger;  ///< bits per entry by item, in the order of estimators::item_names
-    ClusteredValue bits_per_entry, paper_bits, rank, relative_l2, ip_bias, ip_std, ip_bias_plain, ip_std_plain;
+    std::map<std::string, ClusteredValue, std::less<>> means;  ///< by metric
     std::uint64_t blocks = 0;
+
+    /// NaN where the metric was not measured.
+    [[nodiscard]] ClusteredValue of(std::string_view metric) const;
 };
 
 struct KvInput {

@@ -456,6 +456,8 @@ KvPlan read_dump_model(const toml::table& model, Mistakes& mistakes) {
     }
     plan.view.shuffle = section.choice("order", "as-is", {"as-is", "shuffled"}) == "shuffled";
     plan.view.undo_rotary = section.choice("rotary", "as-is", {"as-is", "undone"}) == "undone";
+    if (const toml::node* word = section.node("attention"))
+        guarded(*word, mistakes, [&] { plan.attention = attention_mode(word->value_or<std::string>("")); });
     plan.dump.prompt_id_key = section.text("cluster", plan.dump.prompt_id_key);
     if (const toml::table* tensor = section.table("tensor")) {
         Section inside(*tensor, "model.tensor", mistakes);

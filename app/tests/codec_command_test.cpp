@@ -91,7 +91,7 @@ TEST(EncodeCommand, TheSizeOfTheFileIsTheLedgerForEveryMethod) {
     const std::string file = scratch("sizes.spkv");
     const std::string back = scratch("sizes-back.safetensors");
     for (const auto& method : methods) {
-        const Json json = encoded(dump, file, "--block 8 --bits 3 --method " + method);
+        const Json json = encoded(dump, file, "--block 8 --bits 3 --residual 0 --method " + method);
         EXPECT_EQ(*json.find("schema")->string(), "spiked.encode/1");
         expect_size_is_the_ledger(json, file, method);
         EXPECT_EQ(number(json, "tensors"), 4.0);

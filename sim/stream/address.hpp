@@ -29,6 +29,7 @@ enum class Role : std::uint16_t {
     channel = 8,
     token_order = 9,
     resampling = 10,
+    query = 11,
 };
 
 /// An address of randomness: numbers are a pure function of (seed, cell, role, replicate, element), whatever thread,

@@ -7,9 +7,11 @@
 #include <stdexcept>
 
 #include "sim/stream/normal.hpp"
+#include "theory/lloyd_max.hpp"
 #include "validation/block_metrics.hpp"
-#include "validation/tests/clustered_mean.hpp"
+#include "validation/codec_measurement.hpp"
 #include "validation/parallel.hpp"
+#include "validation/tests/clustered_mean.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -44,20 +46,103 @@ TEST(BlockMetricsReference, AgreesWithPlainLoopsOverPairs) {
             for (int k = 0; k < 2; ++k) bias[k] += errors[k] / 72.0, squares[k] += errors[k] * errors[k] / 72.0;
         }
     const BlockMetrics found = measure_block(block, decoded);
-    EXPECT_NEAR(found.ip_bias, bias[0], 1e-14);
-    EXPECT_NEAR(found.ip_bias_plain, bias[1], 1e-14);
-    EXPECT_NEAR(found.ip_std, std::sqrt(squares[0] - bias[0] * bias[0]), 1e-14);
-    EXPECT_NEAR(found.ip_std_plain, std::sqrt(squares[1] - bias[1] * bias[1]), 1e-14);
+    EXPECT_NEAR(found.other.bias, bias[0], 1e-14);
+    EXPECT_NEAR(found.other.bias_plain, bias[1], 1e-14);
+    EXPECT_NEAR(found.other.deviation, std::sqrt(squares[0] - bias[0] * bias[0]), 1e-14);
+    EXPECT_NEAR(found.other.deviation_plain, std::sqrt(squares[1] - bias[1] * bias[1]), 1e-14);
     EXPECT_NEAR(found.relative_l2, arma::norm(decoded - block, "fro") / arma::norm(block, "fro"), 1e-15);
+}
+
+TEST(BlockMetricsReference, EveryQueryModelAgreesWithPlainLoops) {
+    arma::mat block = gaussian(9, 6, 7);
+    block.row(4).zeros();
+    const arma::mat decoded = block * 0.8 + 0.2 * gaussian(9, 6, 8) % arma::sign(arma::abs(block));
+    BlockQueries queries{gaussian(5, 6, 9), gaussian(1, 6, 10), 30.0 * gaussian(7, 6, 11)};
+    queries.dumped.row(2).zeros();
+    const BlockMetrics found = measure_block(block, decoded, queries);
+    const auto expected = [&](const arma::mat& asked, bool own) {
+        std::vector<double> errors[2];
+        for (arma::uword t = 0; t < 9; ++t) {
+            const double nt = std::sqrt(dot(block, t, block, t));
+            const double nh = std::sqrt(dot(decoded, t, decoded, t));
+            for (arma::uword q = own ? t : 0; q < (own ? t + 1 : asked.n_rows); ++q) {
+                const double nq = std::sqrt(dot(asked, q, asked, q));
+                if (nt == 0.0 || nq == 0.0) continue;
+                errors[0].push_back(dot(asked, q, decoded, t) / (nq * nh) - dot(asked, q, block, t) / (nq * nt));
+                errors[1].push_back((dot(asked, q, decoded, t) - dot(asked, q, block, t)) / (nq * nt));
+            }
+        }
+        InnerProductErrors of;
+        double InnerProductErrors::*means[] = {&InnerProductErrors::bias, &InnerProductErrors::bias_plain};
+        double InnerProductErrors::*spreads[] = {&InnerProductErrors::deviation, &InnerProductErrors::deviation_plain};
+        for (int k = 0; k < 2; ++k) {
+            const double count = static_cast<double>(errors[k].size());
+            double sum = 0.0;
+            double squares = 0.0;
+            for (const double e : errors[k]) sum += e, squares += e * e;
+            of.*means[k] = sum / count;
+            of.*spreads[k] = std::sqrt(squares / count - sum / count * (sum / count));
+        }
+        return of;
+    };
+    const std::pair<InnerProductErrors, InnerProductErrors> both[] = {{found.random, expected(queries.random, false)},
+                                                                      {found.aligned, expected(queries.aligned, false)},
+                                                                      {found.own, expected(block, true)},
+                                                                      {found.dumped, expected(queries.dumped, false)}};
+    for (const auto& [is, should] : both) {
+        EXPECT_NEAR(is.bias, should.bias, 1e-14);
+        EXPECT_NEAR(is.deviation, should.deviation, 1e-13);
+        EXPECT_NEAR(is.bias_plain, should.bias_plain, 1e-14);
+        EXPECT_NEAR(is.deviation_plain, should.deviation_plain, 1e-13);
+    }
+    EXPECT_TRUE(std::isnan(measure_block(block, decoded).dumped.bias));
+}
+
+// A Haar rotation shrinks every direction alike: <q, x^> = kappa <q, x> on average, so a query misses (1 - kappa) of
+// its product: all of it for the row itself, its share for others. At d = 128 and 2 bits 1 - kappa = .116.
+TEST(BlockMetricsLaw, TurboQuantsBiasGrowsWithWhatTheQueryShares) {
+    constexpr int rotations = 400;
+    const arma::mat block = gaussian(16, 128, 12) + 0.5;
+    estimators::AnalysedBlock analysed{block};
+    const auto method = estimators::parse_method("tq-mse");
+    const double loss = theory::lloyd_max_sphere(128, 2).distortion;
+    double sums[3] = {};
+    double squares[3] = {};
+    double shares[3] = {};
+    for (std::uint64_t r = 0; r < rotations; ++r) {
+        const BlockQueries queries = queries_for(analysed, stream::Stream({}, "query law", stream::Role::query, r));
+        const estimators::Compressor codec(method, 128, 2,
+                                           {.norm = estimators::NumberFormat::fp64, .rotation_index = r});
+        const BlockMetrics found =
+            measure_block(block, codec.decode(codec.encode(analysed).encoded.bytes, 16), queries);
+        const double biases[3] = {found.own.bias_plain, found.aligned.bias_plain, found.random.bias_plain};
+        const arma::mat units = arma::normalise(block, 2, 1);
+        const double products[3] = {1.0, arma::mean(arma::vec(units * queries.aligned.t())),
+                                    arma::mean(arma::vectorise(units * arma::normalise(queries.random, 2, 1).t()))};
+        for (int k = 0; k < 3; ++k) {
+            const double surplus = biases[k] + loss * products[k];
+            sums[k] += surplus, squares[k] += surplus * surplus, shares[k] += products[k] / rotations;
+        }
+    }
+    const double z = 5.2;  // 2 e-7 for each of three, two-sided
+    for (int k = 0; k < 3; ++k) {
+        const double mean = sums[k] / rotations;
+        const double error = std::sqrt((squares[k] / rotations - mean * mean) / (rotations - 1.0));
+        EXPECT_LT(std::abs(mean), z * error) << k << ": could see " << 2.0 * z * error;
+        // The control: without the loss the two that share something do not pass.
+        if (k < 2) {
+            EXPECT_GT(loss * shares[k], 2.0 * z * error);
+        }
+    }
 }
 
 TEST(BlockMetrics, AUniformShrinkageIsSeenOnlyByThePlainBias) {
     const arma::mat block = gaussian(20, 8, 2) + 1.0;
     const BlockMetrics found = measure_block(block, 0.8 * block);
     EXPECT_NEAR(found.relative_l2, 0.2, 1e-14);
-    EXPECT_NEAR(found.ip_bias, 0.0, 1e-15);
-    EXPECT_NEAR(found.ip_std, 0.0, 1e-15);
-    EXPECT_LT(found.ip_bias_plain, -0.01);
+    EXPECT_NEAR(found.other.bias, 0.0, 1e-15);
+    EXPECT_NEAR(found.other.deviation, 0.0, 1e-15);
+    EXPECT_LT(found.other.bias_plain, -0.01);
 }
 
 TEST(BlockMetrics, ZeroRowsAreLeftOutOfThePairs) {
@@ -66,16 +151,16 @@ TEST(BlockMetrics, ZeroRowsAreLeftOutOfThePairs) {
     const BlockMetrics whole = measure_block(block.rows(1, 5), decoded.rows(1, 5));
     block.row(0).zeros();
     const BlockMetrics found = measure_block(block, decoded);
-    EXPECT_DOUBLE_EQ(found.ip_bias, whole.ip_bias);
-    EXPECT_DOUBLE_EQ(found.ip_std_plain, whole.ip_std_plain);
+    EXPECT_DOUBLE_EQ(found.other.bias, whole.other.bias);
+    EXPECT_DOUBLE_EQ(found.other.deviation_plain, whole.other.deviation_plain);
 }
 
 TEST(BlockMetrics, ABlockWithoutPairsHasNoInnerProductError) {
     const BlockMetrics single = measure_block(gaussian(1, 4, 5), gaussian(1, 4, 6));
-    EXPECT_TRUE(std::isnan(single.ip_bias));
+    EXPECT_TRUE(std::isnan(single.other.bias));
     const BlockMetrics zero = measure_block(arma::mat(3, 4), arma::mat(3, 4));
     EXPECT_EQ(zero.relative_l2, 0.0);
-    EXPECT_TRUE(std::isnan(zero.ip_bias_plain));
+    EXPECT_TRUE(std::isnan(zero.other.bias_plain));
 }
 
 TEST(ClusteredMean, EqualClustersGiveTheErrorOfTheirMeans) {

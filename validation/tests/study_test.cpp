@@ -14,6 +14,7 @@
 #include "theory/base/error.hpp"
 #include "validation/claims.hpp"
 #include "validation/engine.hpp"
+#include "validation/equal_bits.hpp"
 #include "validation/kv_measurement.hpp"
 #include "validation/tests/clustered_mean.hpp"
 #include "validation/verdict.hpp"
@@ -376,21 +377,107 @@ TEST(KvTable, ClusteredMeansOfTheStoreAreThoseOfTheFormula) {
             to.sum += draws.real(2);
         }
         EXPECT_EQ(row.blocks, 16U);
-        const std::pair<const char*, ClusteredValue> found[] = {{"rank", row.rank},
-                                                                {"relative_l2", row.relative_l2},
-                                                                {"bits_per_entry", row.bits_per_entry},
-                                                                {"paper_bits", row.paper_bits},
-                                                                {"ip_bias", row.ip_bias},
-                                                                {"ip_std", row.ip_std},
-                                                                {"ip_bias_plain", row.ip_bias_plain},
-                                                                {"ip_std_plain", row.ip_std_plain}};
-        for (const auto& [metric, value] : found) {
+        ASSERT_EQ(row.means.size(), sums.size());
+        for (const auto& [metric, value] : row.means) {
             const ClusteredMean expected = clustered_mean(sums.at(metric));
             EXPECT_NEAR(value.mean, expected.mean, 1e-13) << metric;
             EXPECT_NEAR(value.mcse, expected.standard_error, 1e-13) << metric;
         }
         EXPECT_NEAR(row.ledger[0], 2.0, 1e-12);
     }
+}
+
+// The oracle weighs the clusters, interpolates, and differentiates by the weights numerically.
+TEST(EqualBitsReference, ValuesAndErrorsAreThoseOfTheWeighedClusters) {
+    Experiment experiment;
+    experiment.science = Json::object();
+    KvPlan plan;
+    plan.dumps = {SPIKED_SOURCE_DIR "/sim/tests/data/rope-lm-cut.safetensors"};
+    plan.block_tokens = 64;
+    plan.attention = AttentionMode::none;
+    const std::vector<std::string> methods = {"tq-mse", "eoptshrink+tq-mse", "svd:1+tq-mse"};
+    make_dump_experiment(experiment, plan, named_codecs(methods, {2, 4, 3}));
+    Store store(":memory:", experiment, "test", 2, Json::object());
+    run_experiment(experiment, store, {.threads = 2});
+    struct Cluster {
+        double count = 0.0, bits = 0.0, error = 0.0;
+    };
+    std::map<std::tuple<std::string, std::string, unsigned>, std::map<std::string, Cluster>> of;
+    Statement draws(store.database(),
+                    "SELECT s.txt, me.base, me.bits, f.txt, mt.name, v.v FROM value v"
+                    " JOIN factor f ON f.cell_id = v.cell_id AND f.name = 'cluster'"
+                    " JOIN factor s ON s.cell_id = v.cell_id AND s.name = 'side' JOIN method me USING(method_id)"
+                    " JOIN metric mt USING(metric_id) WHERE mt.name IN ('bits_per_entry', 'relative_l2')");
+    while (draws.step()) {
+        Cluster& to = of[{draws.text(0), draws.text(1), static_cast<unsigned>(draws.integer(2))}][draws.text(3)];
+        const bool error = draws.text(4) == "relative_l2";
+        to.count += error ? 1.0 : 0.0;
+        (error ? to.error : to.bits) += draws.real(5);
+    }
+    const auto interpolated = [&](const std::string& side, const std::string& method, double bits,
+                                  const std::string& heavier, double by) {
+        double x[3], y[3];
+        for (unsigned b = 2; b <= 4; ++b) {
+            Cluster sum;
+            for (const auto& [name, cluster] : of.at({side, method, b})) {
+                const double weight = name == heavier ? 1.0 + by : 1.0;
+                sum.count += weight * cluster.count, sum.bits += weight * cluster.bits,
+                    sum.error += weight * cluster.error;
+            }
+            x[b - 2] = sum.bits / sum.count;
+            y[b - 2] = std::log(sum.error / sum.count);
+        }
+        const int i = bits > x[1] ? 1 : 0;
+        return y[i] + (y[i + 1] - y[i]) * (bits - x[i]) / (x[i + 1] - x[i]);
+    };
+    const auto found = equal_bits(store.database());
+    // From 2.4 or so to 4.25 on either side: 2.5, 3, 3.5 and 4 of three methods.
+    ASSERT_EQ(found.size(), 2U * 4 * 3);
+    for (const auto& at : found) {
+        const auto error_of = [&](const std::function<double(const std::string&, double)>& value) {
+            double squares = 0.0;
+            const auto& clusters = of.at({at.side, at.method, 2U});
+            for (const auto& [name, cluster] : clusters)
+                squares += std::pow((value(name, 1e-5) - value(name, -1e-5)) / 2e-5, 2);
+            const double groups = static_cast<double>(clusters.size());
+            return std::exp(value("", 0.0)) * std::sqrt(groups / (groups - 1.0) * squares);
+        };
+        const auto own = [&](const std::string& heavier, double by) {
+            return interpolated(at.side, at.method, at.bits_per_entry, heavier, by);
+        };
+        const auto ratio = [&](const std::string& heavier, double by) {
+            return own(heavier, by) - interpolated(at.side, methods.front(), at.bits_per_entry, heavier, by);
+        };
+        EXPECT_NEAR(at.relative_l2.mean, std::exp(own("", 0.0)), 1e-13);
+        EXPECT_NEAR(at.relative_l2.mcse, error_of(own), 1e-7 * at.relative_l2.mean);
+        EXPECT_NEAR(at.ratio.mean, std::exp(ratio("", 0.0)), 1e-12);
+        EXPECT_NEAR(at.ratio.mcse, error_of(ratio), 1e-7);
+        if (at.method == methods.front()) {
+            EXPECT_EQ(at.ratio.mcse, 0.0);
+        }
+    }
+}
+
+TEST(EqualBits, MethodsWithoutACommonRangeAreNotCompared) {
+    const auto compared = [](const std::vector<std::string>& methods, const std::vector<unsigned>& bits) {
+        Experiment experiment;
+        experiment.science = Json::object();
+        KvPlan plan;
+        plan.dumps = {SPIKED_SOURCE_DIR "/sim/tests/data/rope-lm-cut.safetensors"};
+        plan.attention = AttentionMode::none;
+        plan.layers = {0};
+        make_dump_experiment(experiment, plan, named_codecs(methods, bits));
+        Store store(":memory:", experiment, "test", 2, Json::object());
+        run_experiment(experiment, store, {.threads = 2});
+        return equal_bits(store.database());
+    };
+    EXPECT_TRUE(compared({"tq-mse", "eden"}, {2}).empty());
+    EXPECT_TRUE(compared({"tq-mse"}, {2, 3}).empty());
+    // Signs cost one bit more: 2.125 to 3.125 beside 3.25 to 4.25.
+    EXPECT_TRUE(compared({"tq-mse", "tq-prod"}, {2, 3}).empty());
+    const auto found = compared({"tq-mse", "svd:1+tq-mse"}, {2, 4});
+    ASSERT_EQ(found.size(), 2U * 4 * 2);
+    EXPECT_EQ(found.front().bits_per_entry, 2.5);
 }
 
 TEST(Moments, MergingIsAddingInAnyOrder) {

@@ -1,0 +1,181 @@
+// What spiked kv run measures over a whole sequence: attention, and KIVI's full-precision tail.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "app/tests/process.hpp"
+#include "sim/kv_dump.hpp"
+#include "sim/safetensors.hpp"
+#include "sim/stream/normal.hpp"
+
+namespace spiked::app {
+namespace {
+
+const Json& row_of(const Json& document, const std::string& side) {
+    for (const Json& row : *document.find("rows")->items())
+        if (*row.find("side")->string() == side) return row;
+    throw std::runtime_error("no row of side " + side);
+}
+
+struct Sequence {
+    arma::mat keys, values;
+};
+
+Sequence sequence_of(const std::string& dump, std::size_t layer, std::size_t head) {
+    const sim::KvDump file(dump);
+    const auto& keys = *file.find(layer, sim::Side::key);
+    return {file.read_block(keys, head, 0, keys.tokens),
+            file.read_block(*file.find(layer, sim::Side::value), head, 0, keys.tokens)};
+}
+
+arma::mat causal_output(const arma::mat& queries, const Sequence& cache) {
+    arma::mat output(queries.n_rows, cache.values.n_cols);
+    for (arma::uword t = 0; t < queries.n_rows; ++t) {
+        const arma::vec logits =
+            cache.keys.head_rows(t + 1) * queries.row(t).t() / std::sqrt(static_cast<double>(queries.n_cols));
+        const arma::vec shares = arma::exp(logits - logits.max());
+        output.row(t) = shares.t() * cache.values.head_rows(t + 1) / arma::accu(shares);
+    }
+    return output;
+}
+
+// All queries here, 32 of 128 tokens there, and means over two blocks there: equal within the spread of queries.
+// Reading the other key head's queries must not pass.
+TEST(KvRunAttention, IsThatOfTheDecodedFileForTheQueryHeadsOfTheGroup) {
+    const std::string coded = scratch("attention.spkv");
+    const std::string back = scratch("attention.safetensors");
+    ASSERT_EQ(spiked("kv encode '" + sample_dump + "' -o '" + coded + "' --method tq-mse --bits 2").code, 0);
+    ASSERT_EQ(spiked("kv decode '" + coded + "' -o '" + back + "'").code, 0);
+    const Outcome run = spiked("kv run '" + sample_dump + "' --method tq-mse --bits 2 --layers 0 --heads 1 --json");
+    ASSERT_EQ(run.code, 0) << run.err;
+    const Json document = run.json();
+    const Sequence exact = sequence_of(sample_dump, 0, 1);
+    const Sequence decoded = sequence_of(back, 0, 1);
+    const sim::KvDump dump(sample_dump);
+    const auto errors_with = [&](std::initializer_list<std::size_t> heads) {
+        double energy = 0.0;
+        std::array<double, 3> squares{};  // keys decoded, values decoded, both
+        for (const std::size_t head : heads) {
+            const arma::mat queries = dump.read_block(*dump.find(0, sim::Side::query), head, 0, exact.keys.n_rows);
+            const arma::mat output = causal_output(queries, exact);
+            energy += arma::accu(arma::square(output));
+            const Sequence caches[] = {{decoded.keys, exact.values}, {exact.keys, decoded.values}, decoded};
+            for (std::size_t c = 0; c < 3; ++c)
+                squares[c] += arma::accu(arma::square(causal_output(queries, caches[c]) - output));
+        }
+        for (double& square : squares) square = std::sqrt(square / energy);
+        return squares;
+    };
+    const auto expected = errors_with({2, 3});
+    EXPECT_NEAR(number(row_of(document, "key"), "attention_output") / expected[0], 1.0, 0.15);
+    EXPECT_NEAR(number(row_of(document, "value"), "attention_output") / expected[1], 1.0, 0.15);
+    EXPECT_NEAR(number(row_of(document, "key"), "attention_output_both") / expected[2], 1.0, 0.15);
+    const auto wrong = errors_with({0, 1});
+    EXPECT_GT(std::abs(number(row_of(document, "key"), "attention_output") / wrong[0] - 1.0), 0.15);
+}
+
+TEST(KvRunAttention, NumbersStandWhereTheyMeanSomething) {
+    const Json document = spiked("kv run '" + sample_dump + "' --method tq-mse --bits 2 --json").json();
+    const Json& key = row_of(document, "key");
+    const Json& value = row_of(document, "value");
+    for (const char* name : {"attention_logits", "attention_output", "attention_output_both", "ip_bias_query"}) {
+        EXPECT_NE(key.find(name)->real(), nullptr) << name;
+        EXPECT_GT(number(key, (std::string("mcse_") + name).c_str()), 0.0) << name;
+    }
+    EXPECT_GT(number(value, "attention_output"), 0.0);
+    for (const char* name : {"attention_logits", "attention_output_both", "ip_bias_query"})
+        EXPECT_EQ(value.find(name)->real(), nullptr) << name;
+    const Outcome without = spiked("kv run '" + sample_dump + "' --method tq-mse --bits 2 --attention none --json");
+    EXPECT_EQ(row_of(without.json(), "key").find("attention_output")->real(), nullptr);
+    EXPECT_EQ(number(row_of(without.json(), "key"), "relative_l2"), number(key, "relative_l2"));
+    const std::string text = spiked("kv run '" + sample_dump + "' --method tq-mse --bits 2").out;
+    EXPECT_NE(text.find("attention %"), std::string::npos);
+}
+
+std::string dump_with(const std::string& name, const sim::Metadata& metadata, std::size_t query_heads) {
+    const auto normals = [](std::size_t count, const std::string& what) {
+        std::vector<double> values(count);
+        stream::fill_normal(stream::Stream({}, what, stream::Role::noise, 0), values);
+        return values;
+    };
+    std::vector<sim::TensorSource> tensors;
+    for (const char* tensor : {"layers.0.key", "layers.0.value"})
+        tensors.push_back(sim::tensor_of(tensor, sim::DType::f32, {2, 16, 8}, normals(256, tensor)));
+    if (query_heads > 0)
+        tensors.push_back(sim::tensor_of("layers.0.query", sim::DType::f32, {query_heads, 16, 8},
+                                         normals(128 * query_heads, "query")));
+    const std::string path = scratch(name);
+    sim::write_safetensors(path, metadata, tensors);
+    return path;
+}
+
+TEST(KvRunAttention, WhatIsLackingIsSaidWhenItIsAskedFor) {
+    const sim::Metadata plain = {{"layout", "head,token,dim"}};
+    const sim::Metadata causal = {{"layout", "head,token,dim"}, {"attention", "causal"}};
+    const std::string words = " --method tq-mse --bits 2 --block 8 --json";
+    const auto fails = [&](const std::string& dump, const std::string& asked, int code, const std::string& part) {
+        const Outcome found = spiked("kv run '" + dump + "'" + words + asked);
+        EXPECT_EQ(found.code, code) << found.err;
+        EXPECT_NE(found.err.find(part), std::string::npos) << found.err;
+        EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), 1) << found.err;
+    };
+    const std::string without = dump_with("no-queries.safetensors", causal, 0);
+    fails(without, " --attention causal", 4, "layer 0 has no queries");
+    fails(dump_with("three.safetensors", causal, 3), " --attention causal", 4, "heads must be a multiple");
+    fails(dump_with("causal.safetensors", causal, 2), " --attention bidirectional", 2, "say attention \"causal\"");
+    fails(without, " --attention casual", 2, "causal");
+    // Not asked for: not measured. Asked where the file says nothing: measured.
+    const std::string silent = dump_with("silent.safetensors", plain, 4);
+    for (const auto& dump : {without, silent})
+        EXPECT_EQ(row_of(spiked("kv run '" + dump + "'" + words).json(), "key").find("attention_output")->real(),
+                  nullptr);
+    const double seen = number(row_of(spiked("kv run '" + silent + "'" + words + " --attention causal").json(), "key"),
+                               "attention_output");
+    const double all =
+        number(row_of(spiked("kv run '" + silent + "'" + words + " --attention bidirectional").json(), "key"),
+               "attention_output");
+    EXPECT_GT(seen, 0.0);
+    EXPECT_NE(seen, all);
+}
+
+// 256 tokens in blocks of 128, 2 bits, groups of 64: 2.5 bits where coded, 16 in the tail.
+TEST(KiviResidual, IsTheTailOfTheSequenceAndCounted) {
+    const auto bits = [](const std::string& options, const char* side) {
+        const Outcome run = spiked("kv run '" + sample_dump + "' --bits 2 --attention none --json " + options);
+        EXPECT_EQ(run.code, 0) << run.err;
+        const Json document = run.json();
+        const Json& row = row_of(document, side);
+        return std::pair{number(row, "bits_per_entry"), number(*row.find("ledger"), "residual_window")};
+    };
+    using Pair = std::pair<double, double>;
+    EXPECT_EQ(bits("--method kivi", "value"), Pair(9.25, 8.0));
+    EXPECT_EQ(bits("--method kivi", "key"), Pair(2.5, 0.0));
+    EXPECT_EQ(bits("--method kivi --residual 0", "value"), Pair(2.5, 0.0));
+    EXPECT_EQ(bits("--method kivi --residual 192", "key"), Pair(5.875, 4.0));
+    EXPECT_EQ(bits("--method kivi:residual=64", "value"), Pair(5.875, 4.0));
+    EXPECT_EQ(bits("--method kivi-hf --residual 192", "value"), Pair(5.875, 4.0));
+    EXPECT_EQ(bits("--method kivi --residual 1000", "value"), Pair(16.0, 16.0));
+    EXPECT_EQ(bits("--method tq-mse", "value"), Pair(2.125, 0.0));
+}
+
+TEST(KiviResidual, ComesBackExactlyFromACodedFileWhateverTheBlocks) {
+    for (const std::string block : {"128", "96"}) {
+        const std::string coded = scratch("kivi.spkv");
+        const std::string back = scratch("kivi.safetensors");
+        ASSERT_EQ(spiked("kv encode '" + sample_dump + "' -o '" + coded + "' --method kivi --bits 2 --residual 150 " +
+                         "--block " + block)
+                      .code,
+                  0);
+        ASSERT_EQ(spiked("kv decode '" + coded + "' -o '" + back + "'").code, 0);
+        const Sequence exact = sequence_of(sample_dump, 3, 0);
+        const Sequence decoded = sequence_of(back, 3, 0);
+        // The last 150 values; of keys 256 mod 150 = 106.
+        EXPECT_TRUE(arma::approx_equal(decoded.values.tail_rows(150), exact.values.tail_rows(150), "absdiff", 0.0));
+        EXPECT_TRUE(arma::approx_equal(decoded.keys.tail_rows(106), exact.keys.tail_rows(106), "absdiff", 0.0));
+        EXPECT_GT(arma::norm(decoded.values.row(105) - exact.values.row(105)), 0.0);
+        EXPECT_GT(arma::norm(decoded.keys.row(149) - exact.keys.row(149)), 0.0);
+    }
+}
+
+}  // namespace
+}  // namespace spiked::app

@@ -1,0 +1,67 @@
+#include "validation/attention.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "theory/base/error.hpp"
+
+namespace spiked::validation {
+namespace {
+
+/// Softmax of each column, one a query, over the keys it sees; the others get weight 0.
+arma::mat weights(arma::mat logits, const arma::uvec& seen) {
+    for (arma::uword i = 0; i < logits.n_cols; ++i) {
+        arma::vec column = logits.col(i);
+        column.head(seen(i)) = arma::exp(column.head(seen(i)) - column.head(seen(i)).max());
+        column.tail(logits.n_rows - seen(i)).zeros();
+        logits.col(i) = column / arma::accu(column);
+    }
+    return logits;
+}
+
+}  // namespace
+
+AttentionErrors attention_errors(const AttentionHead& head, const arma::mat& keys,
+                                 const std::vector<const arma::mat*>& values, const arma::uvec& tokens) {
+    const arma::uword length = head.keys.n_rows;
+    if (arma::size(keys) != arma::size(head.keys) || head.values.n_rows != length ||
+        std::any_of(values.begin(), values.end(),
+                    [&](const arma::mat* v) { return arma::size(*v) != arma::size(head.values); }) ||
+        tokens.is_empty() || tokens.max() >= length)
+        throw bug("attention over {} tokens of {} keys and {} values", length, keys.n_rows, head.values.n_rows);
+    const double scale = 1.0 / std::sqrt(static_cast<double>(keys.n_cols));
+    const arma::uvec seen = head.causal ? arma::uvec(tokens + 1) : arma::uvec(tokens.n_elem).fill(length);
+    double logit_squares = 0.0;
+    double pairs = 0.0;
+    double energy = 0.0;
+    std::vector<double> squares(values.size(), 0.0);
+    for (const arma::mat& all : head.queries) {
+        const arma::mat queries = scale * all.rows(tokens).t();
+        const arma::mat logits = head.keys * queries;
+        const arma::mat decoded_logits = keys * queries;
+        for (arma::uword i = 0; i < tokens.n_elem; ++i)
+            logit_squares +=
+                arma::accu(arma::square(decoded_logits.col(i).head(seen(i)) - logits.col(i).head(seen(i))));
+        pairs += static_cast<double>(arma::accu(seen));
+        const arma::mat output = head.values.t() * weights(logits, seen);
+        const arma::mat decoded_weights = weights(decoded_logits, seen);
+        energy += arma::accu(arma::square(output));
+        for (std::size_t v = 0; v < values.size(); ++v)
+            squares[v] += arma::accu(arma::square(values[v]->t() * decoded_weights - output));
+    }
+    AttentionErrors errors{std::sqrt(logit_squares / pairs), {}};
+    for (const double square : squares)
+        errors.outputs.push_back(energy > 0.0 ? std::sqrt(square / energy) : std::numeric_limits<double>::quiet_NaN());
+    return errors;
+}
+
+arma::uvec query_tokens(std::size_t first_token, std::size_t tokens) {
+    constexpr std::size_t most = 32;
+    const std::size_t count = std::min(most, tokens);
+    arma::uvec chosen(count);
+    for (std::size_t i = 0; i < count; ++i) chosen(i) = first_token + (i + 1) * tokens / count - 1;
+    return chosen;
+}
+
+}  // namespace spiked::validation
