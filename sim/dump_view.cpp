@@ -44,6 +44,9 @@ DumpRotary dump_rotary(const Metadata& metadata, const std::string& where) {
             where, keys);
     DumpRotary rotary;
     rotary.rope.base = number_of(where, "rope_base", required("rope_base"));
+    if (!(rotary.rope.base > 1.0))
+        throw input_error("{}: metadata rope_base is {} (it must be above 1): correct it where the dump is made", where,
+                          rotary.rope.base);
     try {
         rotary.rope.style = parse_rope_style(required("rope_style"));
     } catch (const Error& error) {

@@ -208,7 +208,10 @@ std::vector<NamedArray> picture(const DumpStudy& study, const Head& at) {
     for (std::size_t m = 0; m < study.codecs.size(); ++m) {
         const auto& spectral = study.codecs[m].first.spectral;
         if (!spectral) continue;
-        estimators::AnalysedBlock data(read_block(study, at, 0));
+        const auto& rotary = rotary_of(study, at);
+        const bool turns = study.codecs[m].first.unrope && rotary;
+        const arma::mat rows = read_block(study, at, 0);
+        estimators::AnalysedBlock data(turns ? unrotated(study, *rotary, rows, 0) : rows);
         const auto [shrinkage, signal] = spectral->apply(data);
         if (!shrinkage.bulk_edge || shrinkage.noise_eigenvalues.empty()) continue;
         arrays.push_back({0, "block", data.block()});

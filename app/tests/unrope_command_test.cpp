@@ -154,11 +154,13 @@ TEST(UnropeCommands, AreRefusedInOneLineWhereNothingTellsTheEmbedding) {
         sim::Metadata metadata;
         const char* says;
     };
-    const std::vector<Case> cases = {{{}, "\"keys\" is missing"},
-                                     {{{"keys", "pre-rope"}}, "pre-rope"},
-                                     {{{"keys", "post-rope"}}, "rope_base"},
-                                     {{{"keys", "post-rope"}, {"rope_base", "500"}}, "rope_style"},
-                                     {{{"keys", "post-rope"}, {"rope_base", "500"}, {"rope_style", "half"}}, "half"}};
+    const std::vector<Case> cases = {
+        {{}, "\"keys\" is missing"},
+        {{{"keys", "pre-rope"}}, "pre-rope"},
+        {{{"keys", "post-rope"}}, "rope_base"},
+        {{{"keys", "post-rope"}, {"rope_base", "1"}, {"rope_style", "interleaved"}}, "rope_base is 1"},
+        {{{"keys", "post-rope"}, {"rope_base", "500"}}, "rope_style"},
+        {{{"keys", "post-rope"}, {"rope_base", "500"}, {"rope_style", "half"}}, "half"}};
     for (const auto& one : cases) {
         const std::string dump = rotated_dump("refused.safetensors", false, one.metadata);
         for (const std::string& command : {"kv run '" + dump + "' --block 8",
