@@ -87,6 +87,7 @@ void remark(const Arguments& arguments, std::string_view text);
 [[nodiscard]] Command kv_inspect_command();
 [[nodiscard]] Command kv_generate_command();
 [[nodiscard]] Command kv_run_command();
+[[nodiscard]] Command kv_frontier_command();
 [[nodiscard]] Command kv_encode_command();
 [[nodiscard]] Command kv_decode_command();
 [[nodiscard]] Command kv_golden_command();

@@ -9,6 +9,7 @@
 #include "sim/output_file.hpp"
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
+#include "validation/experiment.hpp"
 #include "validation/golden_vectors.hpp"
 #include "validation/kv_codec.hpp"
 
@@ -46,7 +47,7 @@ Json as_json(const validation::EncodePlan& plan, const validation::EncodeSummary
                          {"dump", plan.dump},
                          {"file", plan.output},
                          {"method", plan.method},
-                         {"bits", static_cast<std::int64_t>(plan.bits)},
+                         {"bits", validation::bits_json(plan.bits)},
                          {"block", plan.block_tokens},
                          {"bytes", found.bytes},
                          {"tensors", found.tensors},
@@ -120,7 +121,7 @@ int decode(const Arguments& arguments) {
                                  {"file", file},
                                  {"dump", output},
                                  {"method", found.method},
-                                 {"bits", static_cast<std::int64_t>(found.bits)},
+                                 {"bits", validation::bits_json(found.bits)},
                                  {"bytes", found.bytes},
                                  {"tensors", found.tensors},
                                  {"blocks", found.blocks}}));
@@ -179,7 +180,7 @@ Command kv_encode_command() {
     std::vector<Option> options = {
         {"-o,--output", "FILE.spkv", "where the coded dump goes", "", false},
         {"--method", "NAME", "quantizer or composition; spiked list shows all", "tq-mse", false},
-        {"--bits", "B", "index bits an entry", "4", false},
+        {"--bits", "B", "index bits an entry; ecsq also takes fractions", "4", false},
         {"--block", "TOKENS", "tokens of a block; the last ones that fill none stay fp16", "128", false},
         {"--tensor", "PATTERN", "names of the tensors", "layers.{layer}.{side}", false},
         {"--layout", "head,token,dim", "order of the axes, where the file does not say", "", false},

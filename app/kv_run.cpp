@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <optional>
 
 #include "app/command.hpp"
@@ -23,7 +25,19 @@ std::optional<sim::Side> read_side(const Arguments& arguments) {
                       suggestion(side, std::vector<std::string>{"key", "value"}));
 }
 
-int run(const Arguments& arguments) {
+/// What is asked for; by default the paper's methods, and behind `unrope` where every dump says how to undo its keys'
+/// rotary embedding.
+std::vector<std::string> methods_of(const Arguments& arguments, const validation::KvPlan& plan) {
+    std::vector<std::string> methods = arguments.list("--method");
+    const auto rotated = [&](const std::string& dump) { return sim::has_rotary(sim::KvDump(dump, plan.dump)); };
+    if (!arguments.has("--method") && plan.side != sim::Side::value &&
+        std::all_of(plan.dumps.begin(), plan.dumps.end(), rotated))
+        methods.emplace_back("unrope+eoptshrink+tq-mse");
+    return methods;
+}
+
+/// Measures the dumps into a store; `print` says what it holds.
+int measured(const Arguments& arguments, const std::function<void(validation::Database& store)>& print) {
     validation::KvPlan plan;
     plan.dumps = arguments.positionals;
     plan.block_tokens = arguments.count("--block");
@@ -44,13 +58,14 @@ int run(const Arguments& arguments) {
     experiment.config_source = command_line();
     experiment.science = Json::object({{"spiked", 1}, {"kind", "kv_dump"}});
     Json names = Json::array();
-    for (const auto& method : arguments.list("--method")) names.push(method);
-    for (const auto bits : read_bits(arguments)) names.push(static_cast<std::int64_t>(bits));
+    const std::vector<std::string> methods = methods_of(arguments, plan);
+    for (const auto& method : methods) names.push(method);
+    for (const auto bits : read_bits(arguments)) names.push(validation::bits_json(bits));
     experiment.science.set("methods", std::move(names));
     experiment.seed = plan.quantizer.seed;
     experiment.seed_source = arguments.has("--seed") ? "cli" : "config";
     experiment.raw_per_cell = 0;
-    make_dump_experiment(experiment, plan, validation::named_codecs(arguments.list("--method"), read_bits(arguments)));
+    make_dump_experiment(experiment, plan, validation::named_codecs(methods, read_bits(arguments)));
 
     const bool keeps = arguments.has("--output") || arguments.has("--report");
     StudyRun study{.store_path = ":memory:", .threads = arguments.count("--threads"), .label = "blocks"};
@@ -63,7 +78,11 @@ int run(const Arguments& arguments) {
         keep_apart(study.store_path, dump);
         keep_apart(study.report_path, dump);
     }
-    return run_study(arguments, experiment, study, [&](validation::Database& store) {
+    return run_study(arguments, experiment, study, print);
+}
+
+int run(const Arguments& arguments) {
+    return measured(arguments, [&](validation::Database& store) {
         const validation::KvTable table = kv_table(store);
         const auto equal = equal_bits(store);
         if (arguments.json())
@@ -73,13 +92,30 @@ int run(const Arguments& arguments) {
     });
 }
 
-}  // namespace
+int frontier(const Arguments& arguments) {
+    std::optional<double> at;
+    if (arguments.has("--at")) {
+        at = arguments.number("--at");
+        if (!(*at > 0.0 && *at <= 64.0))
+            throw usage_error("--at {} bits are no budget of an entry: give for example --at 2.5",
+                              arguments.text("--at"));
+    }
+    return measured(arguments, [&](validation::Database& store) {
+        const validation::KvTable table = kv_table(store);
+        const auto methods = at ? methods_at(store, *at) : std::vector<validation::EqualBits>();
+        if (at && methods.empty())
+            throw usage_error("no method is measured around {} bits: give --bits on both sides of it", *at);
+        if (arguments.json())
+            print_json(reports::frontier_json(table, methods));
+        else
+            print_text(reports::frontier_text(table, methods));
+    });
+}
 
-Command kv_run_command() {
+/// The options of both commands behind --method.
+std::vector<Option> dump_options() {
     std::vector<Option> options = {
-        {"--method", "NAME[,NAME...]", "what to compare; spiked list shows all",
-         "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse", true},
-        {"--bits", "B[,B...]", "index bits an entry", "2,3,4", true},
+        {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", "2,3,4", true},
         {"--block", "TOKENS", "tokens of a block", "128", false},
         {"--layers", "L[,L...]", "only these layers", "", true},
         {"--heads", "H[,H...]", "only these heads", "", true},
@@ -95,6 +131,19 @@ Command kv_run_command() {
         {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
     };
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
+    return options;
+}
+
+}  // namespace
+
+Command kv_run_command() {
+    std::vector<Option> options = {
+        {"--method", "NAME[,NAME...]",
+         "what to compare; spiked list shows all. Behind the default ones comes unrope+eoptshrink+tq-mse where dumps "
+         "allow it",
+         "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse", true}};
+    const std::vector<Option> more = dump_options();
+    options.insert(options.end(), more.begin(), more.end());
     return {"kv run",
             "compress every block of KV dumps and print the paper's table with error bars",
             {"spiked kv run dump.safetensors",
@@ -105,6 +154,25 @@ Command kv_run_command() {
             1 << 20,
             options,
             run};
+}
+
+Command kv_frontier_command() {
+    std::vector<Option> options = {
+        {"--method", "NAME[,NAME...]",
+         "what to compare; behind the default ones comes unrope+eoptshrink+tq-mse where dumps allow it",
+         "tq-mse,eden-mmse,kivi,ecsq,tcq,svd:1+tq-mse,eoptshrink+tq-mse,eoptshrink+tcq", true},
+        {"--at", "BITS", "also every method at this many stored bits an entry, the best first", "", false}};
+    const std::vector<Option> more = dump_options();
+    options.insert(options.end(), more.begin(), more.end());
+    return {"kv frontier",
+            "which method loses least at how many stored bits: all of them in order, the convex hull marked",
+            {"spiked kv frontier dump.safetensors --at 2.5",
+             "spiked kv frontier dump.safetensors --method tq-mse,tcq,unrope+eoptshrink+tcq --bits 2,3 --json"},
+            "DUMP...",
+            1,
+            1 << 20,
+            options,
+            frontier};
 }
 
 }  // namespace spiked::app

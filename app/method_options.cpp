@@ -1,6 +1,7 @@
 #include "app/method_options.hpp"
 
 #include "theory/base/error.hpp"
+#include "theory/base/names.hpp"
 
 namespace spiked::app {
 
@@ -9,7 +10,7 @@ const std::vector<Option>& quantizer_options() {
         {"--rotation", "haar|rht1|rht2|fht-kac|identity", "rotation before the indices", "haar", false},
         {"--codebook", "sphere|normal", "law the levels are optimal for", "sphere", false},
         {"--norm", "fp16|bf16|fp32|fp64|log8", "format of norms, scales and singular values", "fp16", false},
-        {"--group", "G", "entries that share a scale (kivi)", "64", false},
+        {"--group", "G", "entries that share a scale (kivi, rht-uniform, gear)", "64", false},
         {"--factor-bits", "N", "bits an entry of a stored singular vector, 1 to 8", "4", false},
         {"--factor-codebook", "normal|lloyd|fp16", "levels of stored singular vectors", "normal", false},
         {"--open-loop", "", "form the residual before the factors are coded (loses accuracy)", "", false},
@@ -39,11 +40,14 @@ estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments) 
     return options;
 }
 
-std::vector<unsigned> read_bits(const Arguments& arguments) {
-    std::vector<unsigned> bits;
-    for (const std::size_t value : arguments.counts("--bits")) {
-        if (value < 1 || value > 8) throw usage_error("--bits {} is not possible: a quantizer takes 1 to 8", value);
-        bits.push_back(static_cast<unsigned>(value));
+std::vector<double> read_bits(const Arguments& arguments) {
+    std::vector<double> bits;
+    for (const auto& part : arguments.list("--bits")) {
+        const auto value = to_number(part);
+        if (!value) throw usage_error("--bits: \"{}\" is not a number", part);
+        if (!(*value > 0.0 && *value <= 8.0))
+            throw usage_error("--bits {} is not possible: a quantizer takes 1 to 8", part);
+        bits.push_back(*value);
     }
     return bits;
 }

@@ -11,7 +11,7 @@ namespace spiked::app {
 /// `--residual` of commands on whole sequences.
 [[nodiscard]] Option residual_option();
 
-/// Bit widths 1 to 8. Throws usage_error.
-[[nodiscard]] std::vector<unsigned> read_bits(const Arguments& arguments);
+/// Bit widths; methods say which of them they take. Throws usage_error.
+[[nodiscard]] std::vector<double> read_bits(const Arguments& arguments);
 
 }  // namespace spiked::app

@@ -8,12 +8,14 @@
 #include "sim/matrix_file.hpp"
 #include "sim/npy.hpp"
 #include "theory/base/error.hpp"
+#include "validation/experiment.hpp"
 
 namespace spiked::app {
 namespace {
 
 int run(const Arguments& arguments) {
     const estimators::Method method = estimators::parse_method(arguments.text("--method"));
+    estimators::refuse_unrope(method);
     const auto bits = read_bits(arguments);
     if (bits.size() != 1) throw usage_error("--bits takes one number here: run the command once a bit width");
     auto options = read_quantizer_options(arguments);
@@ -47,7 +49,7 @@ int run(const Arguments& arguments) {
     if (arguments.json()) {
         print_json(Json::object({{"schema", "spiked.quantize/1"},
                                  {"method", method.text},
-                                 {"bits", static_cast<std::int64_t>(bits.front())},
+                                 {"bits", validation::bits_json(bits.front())},
                                  {"bits_per_entry", bits_per_entry},
                                  {"paper_bits", paper_bits},
                                  {"bytes", encoded.bytes.size()},
@@ -73,8 +75,8 @@ int run(const Arguments& arguments) {
 Command quantize_command() {
     std::vector<Option> options = {
         {"--method", "NAME", "quantizer or composition; spiked list shows all", "tq-mse", false},
-        {"--bits", "B", "index bits an entry", "4", false},
-        {"--axis", "key|value", "groups along tokens or along channels (kivi)", "value", false},
+        {"--bits", "B", "index bits an entry; ecsq also takes fractions", "4", false},
+        {"--axis", "key|value", "groups along tokens or along channels (kivi, kvquant, gear)", "value", false},
         {"--residual", "R", "last tokens kept in fp16 (kivi)", "0", false},
         {"-o,--output", "DECODED.npy", "write the decoded matrix", "", false},
     };

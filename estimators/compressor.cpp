@@ -17,8 +17,11 @@ const std::map<std::string, std::string>& method_aliases() {
 Method parse_method(std::string_view text) {
     Method method;
     method.text = text;
-    const auto alias = method_aliases().find(method.text);
-    const std::string resolved = alias == method_aliases().end() ? method.text : alias->second;
+    constexpr std::string_view unrope = "unrope+";
+    method.unrope = text.starts_with(unrope);
+    const std::string typed(method.unrope ? text.substr(unrope.size()) : text);
+    const auto alias = method_aliases().find(typed);
+    const std::string resolved = alias == method_aliases().end() ? typed : alias->second;
     const std::size_t plus = resolved.rfind('+');
     method.quantizer = plus == std::string::npos ? resolved : resolved.substr(plus + 1);
     if (plus != std::string::npos) method.spectral = spectral_method(resolved.substr(0, plus));
@@ -37,6 +40,17 @@ Method parse_method(std::string_view text) {
     return method;
 }
 
+void check_bits(const Method& method, double bits) { check_row_quantizer(method.quantizer, bits); }
+
+void refuse_unrope(const Method& method) {
+    if (method.unrope)
+        throw usage_error(
+            "\"{}\": unrope needs the positions and the rotary embedding of keys (only a dump tells them): use spiked "
+            "kv "
+            "run or kv encode",
+            method.text);
+}
+
 namespace {
 
 /// What a low-rank part leaves over may be too small to be stored; the block itself must not.
@@ -47,7 +61,7 @@ QuantizerOptions for_residuals(QuantizerOptions options) {
 
 }  // namespace
 
-Compressor::Compressor(const Method& method, std::size_t dimension, unsigned bits, const QuantizerOptions& options)
+Compressor::Compressor(const Method& method, std::size_t dimension, double bits, const QuantizerOptions& options)
     : spectral_(method.spectral),
       quantizer_(row_quantizer(method.quantizer, dimension, bits, spectral_ ? for_residuals(options) : options)),
       norm_(options.norm),

@@ -11,15 +11,22 @@
 namespace spiked::estimators {
 
 /// A method as users type it: a row quantizer, alone or behind a spectral method, `eoptshrink+tq-mse`,
-/// `whiten+gd-shrink+tq-mse`.
+/// `whiten+gd-shrink+tq-mse`; in front of either `unrope+`.
 struct Method {
     std::string text;  ///< as typed
+    /// Keys are turned back by the rotary embedding of their tokens before they are coded, and turned again after they
+    /// are decoded. Whoever knows their positions does both: a Compressor sees the rows in between.
+    bool unrope = false;
     std::optional<SpectralMethod> spectral;
     std::string quantizer;
 };
 
 /// Resolves aliases (`eoptshrinkq-mse`) and checks both halves. Throws usage_error with the nearest legal name.
 [[nodiscard]] Method parse_method(std::string_view text);
+/// Throws usage_error for bits that the method's quantizer does not take.
+void check_bits(const Method& method, double bits);
+/// Throws usage_error for `unrope+` where rows are of no dump.
+void refuse_unrope(const Method& method);
 
 /// Names an alias stands for, for `spiked list`.
 [[nodiscard]] const std::map<std::string, std::string>& method_aliases();
@@ -30,7 +37,7 @@ struct Method {
 /// formed after the factors are decoded, so their error is quantized with it; with open_loop it is not.
 class Compressor {
 public:
-    Compressor(const Method& method, std::size_t dimension, unsigned bits, const QuantizerOptions& options);
+    Compressor(const Method& method, std::size_t dimension, double bits, const QuantizerOptions& options);
 
     struct Result {
         Encoded encoded;
@@ -48,7 +55,7 @@ private:
     RowQuantizer quantizer_;
     NumberFormat norm_;
     std::size_t dimension_;
-    unsigned bits_;
+    double bits_;
     bool open_loop_;
     FactorCodec factors_;
 };

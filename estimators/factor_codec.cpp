@@ -78,6 +78,7 @@ arma::vec read_vector(BitReader& reader, std::size_t length, const theory::Codeb
 
 FactorCodec::FactorCodec(const QuantizerOptions& options)
     : format_(options.norm),
+      underflow_(options.underflow),
       kind_(options.factor_codebook),
       normal_(theory::lloyd_max_normal(static_cast<int>(options.factor_bits))) {}
 
@@ -93,7 +94,7 @@ void FactorCodec::write(BitWriter& writer, const LowRank& signal) const {
     writer.write(Item::ranks, rank, rank_bits);
     if (rank == 0) return writer.align();
     write_numbers(writer, Item::singular_values, std::vector<double>(signal.values.begin(), signal.values.end()),
-                  format_, "singular value");
+                  format_, "singular value", underflow_);
     theory::Codebook left = normal_;
     theory::Codebook right = normal_;
     if (kind_ == FactorCodebook::lloyd) {

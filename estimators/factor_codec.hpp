@@ -26,6 +26,7 @@ public:
 
 private:
     NumberFormat format_;
+    Underflow underflow_;
     FactorCodebook kind_;
     theory::Codebook normal_;
 };

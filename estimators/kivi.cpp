@@ -120,9 +120,7 @@ Encoded encode(const Setup& setup, const arma::Mat<Real>& rows) {
     for (const double value : window)
         writer.write(Item::residual_window, encode_number(value, NumberFormat::fp16, "entry of the residual window"),
                      bits_of(NumberFormat::fp16));
-    writer.align();
-    const Ledger ledger = writer.ledger();
-    return {writer.take_bytes(), ledger};
+    return finished(writer);
 }
 
 template <class Real>

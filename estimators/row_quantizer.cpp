@@ -1,10 +1,20 @@
 #include "estimators/row_quantizer.hpp"
 
 #include <algorithm>
+#include <cmath>
 
+#include "estimators/entropy_coded.hpp"
+#include "estimators/gear.hpp"
 #include "estimators/kivi.hpp"
+#include "estimators/kvquant.hpp"
 #include "estimators/name_options.hpp"
+#include "estimators/polarquant.hpp"
+#include "estimators/product_quantizer.hpp"
+#include "estimators/rabitq.hpp"
+#include "estimators/rht_uniform.hpp"
 #include "estimators/sign_sketch.hpp"
+#include "estimators/svdq.hpp"
+#include "estimators/trellis_quantizer.hpp"
 #include "estimators/turboquant.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -18,6 +28,11 @@ std::size_t whole_number(const ParsedName& parsed, const std::string& key, std::
         throw usage_error("\"{}\": {} is a whole number of at least {}, not \"{}\"", parsed.text, key, least,
                           *parsed.option(key));
     return static_cast<std::size_t>(*number);
+}
+
+GroupAxis axis_of(const ParsedName& parsed, const QuantizerOptions& options) {
+    const auto axis = parsed.option("axis");
+    return axis ? group_axis(*axis) : options.axis;
 }
 
 ProjectionKind projection_of(const ParsedName& parsed) {
@@ -43,7 +58,7 @@ QuantizerOptions options_of_kivi(const ParsedName& parsed, const QuantizerOption
     QuantizerOptions own = options;
     if (parsed.option("group")) own.group = whole_number(parsed, "group", 1);
     if (parsed.option("residual")) own.residual = whole_number(parsed, "residual", 0);
-    if (parsed.option("axis")) own.axis = group_axis(*parsed.option("axis"));
+    own.axis = axis_of(parsed, options);
     if (parsed.name == "kivi-hf") own.axis = GroupAxis::key;
     return own;
 }
@@ -57,17 +72,79 @@ std::size_t tail_of_kivi(const ParsedName& parsed, const QuantizerOptions& optio
     return kivi_tail(options_of_kivi(parsed, options), tokens);
 }
 
+RowScale scale_of(const ParsedName& parsed, std::vector<std::string> words, std::vector<RowScale> scales) {
+    const auto word = parsed.option("scale");
+    return word ? scales[position_of(*word, "scale", words)] : scales.front();
+}
+
+RowQuantizer make_rht_uniform(const ParsedName& parsed, std::size_t dimension, unsigned bits,
+                              const QuantizerOptions& options) {
+    QuantizerOptions own = options;
+    if (parsed.option("group")) own.group = whole_number(parsed, "group", 1);
+    return rht_uniform(dimension, bits, own);
+}
+
+RowQuantizer make_rabitq(const ParsedName& parsed, std::size_t dimension, unsigned bits,
+                         const QuantizerOptions& options) {
+    return rabitq(dimension, bits, options,
+                  scale_of(parsed, {"unbiased", "mmse", "norm"},
+                           {RowScale::unbiased, RowScale::least_squares, RowScale::norm_matched}));
+}
+
+RowQuantizer make_tcq(const ParsedName& parsed, std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
+    const std::size_t state = parsed.option("state") ? whole_number(parsed, "state", 1) : 12;
+    return trellis_quantizer(dimension, bits, options, static_cast<unsigned>(std::min<std::size_t>(state, 64)),
+                             scale_of(parsed, {"mmse", "unbiased"}, {RowScale::least_squares, RowScale::unbiased}));
+}
+
+RowQuantizer make_polarquant(const ParsedName&, std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
+    return polarquant(dimension, bits, options);
+}
+
+RowQuantizer make_pq(const ParsedName& parsed, std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
+    return product_quantizer(dimension, bits, options, parsed.option("length") ? whole_number(parsed, "length", 1) : 0);
+}
+
+RowQuantizer make_kvquant(const ParsedName& parsed, std::size_t dimension, unsigned bits,
+                          const QuantizerOptions& options) {
+    QuantizerOptions own = options;
+    own.axis = axis_of(parsed, options);
+    return kvquant(dimension, bits, own, NameOptions(parsed, {"axis", "outliers"}).number("outliers").value_or(0.01));
+}
+
+RowQuantizer make_ecsq(const ParsedName& parsed, std::size_t dimension, double rate, const QuantizerOptions& options) {
+    return entropy_coded(
+        dimension, rate, options,
+        scale_of(parsed, {"mmse", "unbiased", "norm"}, {RowScale::least_squares, RowScale::unbiased, RowScale::norm}));
+}
+
+RowQuantizer make_gear(const ParsedName& parsed, std::size_t dimension, unsigned bits,
+                       const QuantizerOptions& options) {
+    QuantizerOptions own = options;
+    own.axis = axis_of(parsed, options);
+    if (parsed.option("group")) own.group = whole_number(parsed, "group", 1);
+    return gear(dimension, bits, own, parsed.option("rank") ? whole_number(parsed, "rank", 0) : 4,
+                NameOptions(parsed, {"axis", "group", "rank", "outliers"}).number("outliers").value_or(0.02));
+}
+
+RowQuantizer make_svdq(const ParsedName&, std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
+    return svdq(dimension, bits, options);
+}
+
 struct Maker {
     QuantizerEntry entry;
     std::vector<std::string> keys;
     RowQuantizer (*make)(const ParsedName&, std::size_t, unsigned, const QuantizerOptions&);
+    /// In the place of make: bits are a rate.
+    RowQuantizer (*make_at_rate)(const ParsedName&, std::size_t, double, const QuantizerOptions&) = nullptr;
     std::size_t (*tail)(const ParsedName&, const QuantizerOptions&, std::size_t tokens) = nullptr;
 };
 
 std::vector<Maker> make_table() {
-    const std::vector<std::string> rotated = {"--rotation haar|rht1|rht2|fht-kac|identity (default haar)",
-                                              "--codebook sphere|normal (default sphere)",
-                                              "--norm fp16|bf16|fp32|fp64|log8 (default fp16)"};
+    const std::string rotation = "--rotation haar|rht1|rht2|fht-kac|identity (default haar)";
+    const std::string codebook = "--codebook sphere|normal (default sphere)";
+    const std::string norm = "--norm fp16|bf16|fp32|fp64|log8 (default fp16)";
+    const std::vector<std::string> rotated = {rotation, codebook, norm};
     const std::string projection = "projection=gaussian|orthogonal (default gaussian)";
     std::vector<std::string> rotated_and_projected = rotated;
     rotated_and_projected.push_back(projection);
@@ -94,7 +171,7 @@ std::vector<Maker> make_table() {
          make_turboquant<RowScale::norm_matched>},
         {{"qjl",
           "norm and signs of a random sketch of a row: for inner products, not for reconstruction",
-          {projection, "--norm fp16|bf16|fp32|fp64|log8 (default fp16)"},
+          {projection, norm},
           "signs an entry: B d of them a row",
           "Zandieh et al. 2024"},
          {"projection"},
@@ -106,6 +183,7 @@ std::vector<Maker> make_table() {
           "Liu et al. 2024"},
          {"group", "axis", "residual"},
          make_kivi,
+         nullptr,
          tail_of_kivi},
         {{"kivi-hf",
           "the variant of a widely used library: along tokens for keys and values alike",
@@ -114,7 +192,72 @@ std::vector<Maker> make_table() {
           "its QuantizedCache"},
          {"group", "residual"},
          make_kivi,
+         nullptr,
          tail_of_kivi},
+        {{"rht-uniform",
+          "one randomised Hadamard round, then minimum and scale of groups along the row",
+          {"group=G (default 64)", norm},
+          "code bits",
+          "Ashkboos et al. 2024 (QuaRot)"},
+         {"group"},
+         make_rht_uniform},
+        {{"rabitq",
+          "the grid direction nearest in angle to a rotated row, with the length that makes <x, x^> exact",
+          {rotation, norm, "scale=unbiased|mmse|norm (default unbiased)"},
+          "index bits",
+          "Gao et al. 2025"},
+         {"scale"},
+         make_rabitq},
+        {{"tcq",
+          "trellis-coded: the last 12 bits written look up the level of a coordinate",
+          {rotation, codebook, norm, "state=L (bits of the state, default 12)", "scale=mmse|unbiased (default mmse)"},
+          "index bits",
+          "Tseng et al. 2024 (QTIP)"},
+         {"state", "scale"},
+         make_tcq},
+        {{"polarquant",
+          "radius and angles of groups of 16 rotated coordinates",
+          {rotation, norm},
+          "bits of a first-level angle; later ones have two fewer: 3.875 an entry at 4",
+          "Han et al. 2025"},
+         {},
+         make_polarquant},
+        {{"pq",
+          "sub-vectors coded by centroids that k-means finds on the block",
+          {"length=L (entries of a sub-vector, default 8 / B)", norm},
+          "index bits an entry",
+          "Jegou et al. 2011"},
+         {"length"},
+         make_pq},
+        {{"kvquant",
+          "levels fitted to the block on lines of their own range, the outermost entries kept in fp16",
+          {"axis=key|value", "outliers=SHARE (default 0.01)", norm},
+          "code bits",
+          "Hooper et al. 2024"},
+         {"axis", "outliers"},
+         make_kvquant},
+        {{"ecsq",
+          "uniform levels of a rotated coordinate, indices entropy-coded",
+          {rotation, codebook, norm, "scale=mmse|unbiased|norm (default mmse)"},
+          "entropy of an index, also fractions: 0.25 to 8",
+          "Gish & Pierce 1968"},
+         {"scale"},
+         nullptr,
+         make_ecsq},
+        {{"gear",
+          "kivi without outliers, which stay in fp16, and a low-rank part of its error",
+          {"axis=key|value", "group=G (default 64)", "rank=R (default 4)", "outliers=SHARE (default 0.02)", norm},
+          "code bits",
+          "Kang et al. 2024"},
+         {"axis", "group", "rank", "outliers"},
+         make_gear},
+        {{"svdq",
+          "latent channels of the block's right singular vectors, leading ones at 8 bits, last ones left out",
+          {norm},
+          "mean bits of a latent channel; the vectors, in fp16, come on top",
+          "Yankun et al. 2025"},
+         {},
+         make_svdq},
     };
 }
 
@@ -158,6 +301,26 @@ void require_length(std::size_t length, std::size_t dimension) {
     if (length != dimension) throw bug("rows of length {} given to a quantizer for length {}", length, dimension);
 }
 
+RowRotation row_rotation(const QuantizerOptions& options, std::size_t dimension) {
+    return {options.rotation, stream::Stream(options.seed, "quantizer", stream::Role::rotation, options.rotation_index),
+            dimension};
+}
+
+Encoded finished(BitWriter& writer) {
+    writer.align();
+    const Ledger ledger = writer.ledger();
+    return {writer.take_bytes(), ledger};
+}
+
+RowQuantizer in_double(std::string name, std::function<Encoded(const arma::mat& rows)> encode,
+                       std::function<arma::mat(std::span<const std::uint8_t> bytes, std::size_t rows)> decode) {
+    auto encode_float = [encode](const arma::fmat& rows) { return encode(arma::conv_to<arma::mat>::from(rows)); };
+    auto decode_float = [decode](std::span<const std::uint8_t> bytes, std::size_t rows) {
+        return arma::conv_to<arma::fmat>::from(decode(bytes, rows));
+    };
+    return {std::move(name), std::move(encode), std::move(decode), std::move(encode_float), std::move(decode_float)};
+}
+
 const std::vector<QuantizerEntry>& row_quantizers() {
     static const std::vector<QuantizerEntry> entries = [] {
         std::vector<QuantizerEntry> all;
@@ -173,12 +336,25 @@ std::size_t kept_tail(std::string_view name, const QuantizerOptions& options, st
     return maker.tail == nullptr ? 0 : maker.tail(parsed, options, tokens);
 }
 
-RowQuantizer row_quantizer(std::string_view name, std::size_t dimension, unsigned bits,
-                           const QuantizerOptions& options) {
-    if (bits < 1 || bits > 8)
-        throw usage_error("{} bits are not possible (a quantizer takes 1 to 8): choose --bits 1 to 8", bits);
+void check_row_quantizer(std::string_view name, double bits) {
+    const Maker& maker = maker_of(parse_name(name));
+    const bool rate = maker.make_at_rate != nullptr;
+    if (!(bits >= (rate ? 0.25 : 1.0) && bits <= 8.0))
+        throw usage_error("{} bits are not possible ({} takes {} to 8): choose --bits {} to 8", bits, maker.entry.name,
+                          rate ? 0.25 : 1.0, rate ? 0.25 : 1.0);
+    if (!rate && bits != std::floor(bits))
+        throw usage_error(
+            "{} bits are not possible with {} (an index has whole bits; ecsq takes fractions): choose --bits {} or {}",
+            bits, maker.entry.name, std::floor(bits), std::ceil(bits));
+}
+
+RowQuantizer row_quantizer(std::string_view name, std::size_t dimension, double bits, const QuantizerOptions& options) {
+    check_row_quantizer(name, bits);
     const ParsedName parsed = parse_name(name);
-    RowQuantizer quantizer = maker_of(parsed).make(parsed, dimension, bits, options);
+    const Maker& maker = maker_of(parsed);
+    RowQuantizer quantizer = maker.make_at_rate != nullptr
+                                 ? maker.make_at_rate(parsed, dimension, bits, options)
+                                 : maker.make(parsed, dimension, static_cast<unsigned>(bits), options);
     quantizer.name = parsed.text;
     return quantizer;
 }

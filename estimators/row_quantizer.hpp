@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "estimators/byte_stream.hpp"
 #include "estimators/ledger.hpp"
 #include "estimators/number_format.hpp"
 #include "estimators/row_rotation.hpp"
@@ -69,9 +70,13 @@ struct QuantizerEntry {
 [[nodiscard]] const std::vector<QuantizerEntry>& row_quantizers();
 
 /// Builds a row quantizer for rows of length `dimension` from its name with options, `tq-prod:projection=orthogonal`.
-/// Throws usage_error for an unknown name or option, or bits outside 1..8.
-[[nodiscard]] RowQuantizer row_quantizer(std::string_view name, std::size_t dimension, unsigned bits,
+/// Throws usage_error for an unknown name or option, or bits that are not 1 to 8 or, of quantizers that take rates,
+/// 0.25 to 8.
+[[nodiscard]] RowQuantizer row_quantizer(std::string_view name, std::size_t dimension, double bits,
                                          const QuantizerOptions& options);
+/// The same checks without building anything.
+void check_row_quantizer(std::string_view name);
+void check_row_quantizer(std::string_view name, double bits);
 /// How many of the last tokens of a sequence a row quantizer keeps in full precision; 0 for most. Throws like
 /// row_quantizer.
 [[nodiscard]] std::size_t kept_tail(std::string_view name, const QuantizerOptions& options, std::size_t tokens);
@@ -82,5 +87,16 @@ struct QuantizerEntry {
 
 /// Throws bug for rows of another length.
 void require_length(std::size_t length, std::size_t dimension);
+
+// What quantizers are made of.
+
+/// The rotation of these options, of rows of this length.
+[[nodiscard]] RowRotation row_rotation(const QuantizerOptions& options, std::size_t dimension);
+/// Everything written, to a whole byte.
+[[nodiscard]] Encoded finished(BitWriter& writer);
+/// A quantizer without a float path of its own: floats are coded and decoded in double.
+[[nodiscard]] RowQuantizer in_double(
+    std::string name, std::function<Encoded(const arma::mat& rows)> encode,
+    std::function<arma::mat(std::span<const std::uint8_t> bytes, std::size_t rows)> decode);
 
 }  // namespace spiked::estimators

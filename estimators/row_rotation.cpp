@@ -1,11 +1,13 @@
 #include "estimators/row_rotation.hpp"
 
+#include <cmath>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "estimators/name_options.hpp"
+#include "estimators/row_norms.hpp"
 #include "sim/stream/haar.hpp"
 #include "theory/base/error.hpp"
 
@@ -90,5 +92,22 @@ arma::mat RowRotation::rotate(const arma::mat& rows) const { return turned<doubl
 arma::fmat RowRotation::rotate(const arma::fmat& rows) const { return turned<float>(rotation_, rows); }
 arma::mat RowRotation::rotate_back(arma::mat rows) const { return turned_back<double>(rotation_, std::move(rows)); }
 arma::fmat RowRotation::rotate_back(arma::fmat rows) const { return turned_back<float>(rotation_, std::move(rows)); }
+
+UnitRows unit_rows(const arma::mat& rows, const RowRotation& rotation) {
+    UnitRows unit{row_norms(rows), rows};
+    std::vector<double> to_unit(unit.norms.size());
+    for (std::size_t t = 0; t < to_unit.size(); ++t) {
+        to_unit[t] = std::sqrt(static_cast<double>(rows.n_cols)) / unit.norms[t];
+        if (!std::isfinite(to_unit[t])) unit.norms[t] = to_unit[t] = 0.0;
+    }
+    scale_rows(unit.coordinates, to_unit, 1.0);
+    unit.coordinates = rotation.rotate(unit.coordinates);
+    return unit;
+}
+
+arma::mat from_unit_rows(arma::mat coordinates, const std::vector<double>& scales, const RowRotation& rotation) {
+    scale_rows(coordinates, scales, 1.0 / std::sqrt(static_cast<double>(coordinates.n_cols)));
+    return rotation.rotate_back(std::move(coordinates));
+}
 
 }  // namespace spiked::estimators

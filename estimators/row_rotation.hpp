@@ -2,6 +2,7 @@
 #include <armadillo>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "estimators/hadamard.hpp"
 
@@ -34,5 +35,17 @@ private:
     };
     std::variant<std::monostate, Matrix, HadamardRotation> rotation_;
 };
+
+/// Rows as norms and directions at unit variance: coordinates sqrt(d) R x / |x|, or 0 of a row too small for its
+/// direction to be known, whose norm counts as 0.
+struct UnitRows {
+    std::vector<double> norms;
+    arma::mat coordinates;
+};
+/// Throws what row_norms throws.
+[[nodiscard]] UnitRows unit_rows(const arma::mat& rows, const RowRotation& rotation);
+/// The way back: row t is scales[t] / sqrt(d) R^T of its coordinates.
+[[nodiscard]] arma::mat from_unit_rows(arma::mat coordinates, const std::vector<double>& scales,
+                                       const RowRotation& rotation);
 
 }  // namespace spiked::estimators

@@ -118,9 +118,7 @@ Encoded encode(const Setup& setup, const arma::Mat<Real>& rows) {
     BitWriter writer;
     write_numbers(writer, Item::norms, row_norms(rows), setup.norm, "row norm", setup.underflow);
     setup.sketch.write_signs(writer, rows);
-    writer.align();
-    const Ledger ledger = writer.ledger();
-    return {writer.take_bytes(), ledger};
+    return finished(writer);
 }
 
 template <class Real>

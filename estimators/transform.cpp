@@ -21,6 +21,10 @@ const std::vector<EstimatorEntry>& transforms() {
          "around an estimator, dyson+gd-shrink: the same, row and column variances from the resolvent of the block",
          {},
          "Landa & Kluger 2023"},
+        {"unrope",
+         "in front of a method of kv run or kv encode, unrope+eoptshrink+tq-mse: keys as before their rotary embedding",
+         {},
+         "KVQuant codes such keys"},
     };
     return table;
 }
@@ -41,6 +45,11 @@ Transform transform(std::string_view text, const KnownNoise& known) {
         const bool full = typed.has_word("full");
         return {parsed.text, [full](AnalysedBlock& block) { return whiten_estimated(block, full); }, false};
     }
+    if (parsed.name == "unrope")
+        throw usage_error(
+            "\"{}\": unrope stands in front of a method that codes a dump (positions are needed): write "
+            "unrope+eoptshrink+tq-mse with spiked kv run or kv encode",
+            parsed.text);
     if (parsed.name == "dyson") {
         const NameOptions typed(parsed, {});
         return {parsed.text, dyson_equalize, false};

@@ -47,29 +47,9 @@ std::vector<double> row_scales(const Setup& setup, std::vector<double> norms, co
     const double d = static_cast<double>(setup.dimension);
     const std::vector<double> across = inner_products(coordinates, levels);
     const std::vector<double> energy = inner_products(levels, levels);
-    for (std::size_t t = 0; t < norms.size(); ++t) {
-        if (norms[t] == 0.0) continue;
-        switch (setup.scale) {
-            case RowScale::norm:
-                break;
-            case RowScale::unbiased:
-                norms[t] *= d / (to_unit[t] * across[t]);
-                break;
-            case RowScale::least_squares:
-                norms[t] *= to_unit[t] * across[t] / energy[t];
-                break;
-            case RowScale::norm_matched:
-                norms[t] *= setup.unit() / std::sqrt(energy[t]);
-                break;
-        }
-    }
+    for (std::size_t t = 0; t < norms.size(); ++t)
+        if (norms[t] != 0.0) norms[t] = stored_scale(setup.scale, norms[t], d, to_unit[t] * across[t], energy[t]);
     return norms;
-}
-
-Encoded finished(BitWriter& writer) {
-    writer.align();
-    const Ledger ledger = writer.ledger();
-    return {writer.take_bytes(), ledger};
 }
 
 void write_cells(const Setup& setup, BitWriter& writer, const Cells& cells) {
@@ -86,16 +66,7 @@ void write_residual(const Setup& setup, BitWriter& writer, const arma::Mat<Real>
 /// The reference: every step as the source has it.
 Encoded encode(const Setup& setup, const arma::mat& rows) {
     require_length(rows.n_cols, setup.dimension);
-    std::vector<double> norms = row_norms(rows);
-    std::vector<double> to_unit(norms.size());
-    for (std::size_t t = 0; t < norms.size(); ++t) {
-        to_unit[t] = setup.unit() / norms[t];
-        // A row too small for its direction to be known counts as zero.
-        if (!std::isfinite(to_unit[t])) norms[t] = to_unit[t] = 0.0;
-    }
-    arma::mat coordinates = rows;
-    scale_rows(coordinates, to_unit, 1.0);
-    coordinates = setup.rotation.rotate(coordinates);
+    auto [norms, coordinates] = unit_rows(rows, setup.rotation);
     Cells cells(rows.n_rows, rows.n_cols);
     arma::mat levels(rows.n_rows, rows.n_cols);
     for (arma::uword i = 0; i < coordinates.n_elem; ++i) {
@@ -229,20 +200,26 @@ RowQuantizer quantizer(std::string name, std::shared_ptr<const Setup> setup) {
 
 Setup make_setup(std::size_t dimension, unsigned bits, const QuantizerOptions& options, RowScale scale) {
     const theory::Codebook codebook = codebook_of(dimension, bits, options.codebook);
-    return {dimension,
-            bits,
-            options.norm,
-            options.underflow,
-            scale,
-            codebook,
-            CellSearch(codebook),
-            RowRotation(options.rotation,
-                        stream::Stream(options.seed, "quantizer", stream::Role::rotation, options.rotation_index),
-                        dimension),
+    return {dimension,   bits,     options.norm,         options.underflow,
+            scale,       codebook, CellSearch(codebook), row_rotation(options, dimension),
             std::nullopt};
 }
 
 }  // namespace
+
+double stored_scale(RowScale scale, double norm, double dimension, double across, double energy) {
+    switch (scale) {
+        case RowScale::norm:
+            break;
+        case RowScale::unbiased:
+            return norm * (dimension / across);
+        case RowScale::least_squares:
+            return norm * (across / energy);
+        case RowScale::norm_matched:
+            return norm * (std::sqrt(dimension) / std::sqrt(energy));
+    }
+    return norm;
+}
 
 RowQuantizer turboquant_mse(std::size_t dimension, unsigned bits, const QuantizerOptions& options, RowScale scale) {
     constexpr std::string_view names[] = {"tq-mse", "eden", "eden-mmse", "eden-norm"};

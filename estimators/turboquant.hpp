@@ -12,6 +12,8 @@ namespace spiked::estimators {
 ///   least_squares  |x| <z, c> / |c|^2      the smallest |x - x^|
 ///   norm_matched   |x| sqrt(d) / |c|       |x^| = |x|; the geometric mean of the last two
 enum class RowScale { norm, unbiased, least_squares, norm_matched };
+/// That number, from |x|, d, <z, c> and |c|^2.
+[[nodiscard]] double stored_scale(RowScale scale, double norm, double dimension, double across, double energy);
 
 /// TurboQuant and EDEN: a scale a row, random rotation, Lloyd-Max index of every coordinate.
 ///

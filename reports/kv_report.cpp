@@ -7,6 +7,7 @@
 
 #include "reports/text_table.hpp"
 #include "sim/printable.hpp"
+#include "theory/rate_distortion.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -73,7 +74,7 @@ std::string table_of(const validation::KvTable& table, const std::string& side, 
     TextTable text(heads);
     for (const auto& row : table.rows) {
         if (row.side != side) continue;
-        std::vector<std::string> cells = {row.method, std::to_string(row.bits)};
+        std::vector<std::string> cells = {row.method, fmt::format("{}", row.bits)};
         for (const Column* column : shown) cells.push_back((column->share ? percent : plain)(row.of(column->metric)));
         text.add(cells);
     }
@@ -98,7 +99,83 @@ std::string equal_bits_table(const std::vector<validation::EqualBits>& equal, co
     return table.text();
 }
 
+/// What the best code of normal entries loses at as many bits (Shannon): the bound where rows are coded alone.
+double normal_bound(double bits) { return std::sqrt(theory::shannon_distortion(bits)); }
+
 }  // namespace
+
+std::string frontier_text(const validation::KvTable& table, const std::vector<validation::EqualBits>& at) {
+    const auto hull = validation::convex_hull(table);
+    std::string text;
+    for (const char* side : {"key", "value"}) {
+        std::vector<std::size_t> order;
+        for (std::size_t i = 0; i < table.rows.size(); ++i)
+            if (table.rows[i].side == side) order.push_back(i);
+        if (order.empty()) continue;
+        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+            return table.rows[a].of("bits_per_entry").mean < table.rows[b].of("bits_per_entry").mean;
+        });
+        TextTable lines({"", "method", "B", "bits", "rel. L2 %", "normal entries %"});
+        for (const std::size_t i : order) {
+            const auto& row = table.rows[i];
+            const auto bits = row.of("bits_per_entry");
+            lines.add({hull[i] ? "*" : "", row.method, fmt::format("{}", row.bits), plain(bits),
+                       percent(row.of("relative_l2")), fmt::format("{:.2f}", 100.0 * normal_bound(bits.mean))});
+        }
+        text += fmt::format("{}s, {} blocks\n{}\n", side, table.rows[order.front()].blocks, lines.text());
+        TextTable best({fmt::format("{}s", side), "rel. L2 %", "ratio to the best"});
+        std::vector<const validation::EqualBits*> methods;
+        for (const auto& one : at)
+            if (one.side == side) {
+                methods.push_back(&one);
+                best.add({one.method, percent(one.relative_l2), methods.size() == 1 ? "1" : plain(one.ratio)});
+            }
+        if (!methods.empty())
+            text += fmt::format("at {:.4g} bits, the best first\n{}", methods.front()->bits_per_entry, best.text());
+        if (methods.size() > 1 && methods[1]->ratio.mcse > 0.0)
+            text += fmt::format("{} is ahead of {} by {:.1f} standard errors\n", methods[0]->method, methods[1]->method,
+                                (methods[1]->ratio.mean - 1.0) / methods[1]->ratio.mcse);
+        if (!methods.empty()) text += '\n';
+    }
+    return text + fmt::format(
+                      "* on the convex hull of the logarithm of the error over stored bits. normal entries: the least "
+                      "any code of them loses (Shannon).\nErrors clustered by {} ({} clusters); at equal bits "
+                      "interpolated between bit widths, ratios with paired clusters.\n",
+                      table.cluster == "head" ? "layer and head" : table.cluster, table.clusters);
+}
+
+Json frontier_json(const validation::KvTable& table, const std::vector<validation::EqualBits>& at) {
+    const auto hull = validation::convex_hull(table);
+    Json rows = Json::array();
+    for (std::size_t i = 0; i < table.rows.size(); ++i) {
+        const auto& row = table.rows[i];
+        const auto bits = row.of("bits_per_entry");
+        const auto error = row.of("relative_l2");
+        rows.push(Json::object({{"side", row.side},
+                                {"method", row.method},
+                                {"bits", validation::bits_json(row.bits)},
+                                {"bits_per_entry", bits.mean},
+                                {"mcse_bits_per_entry", bits.mcse},
+                                {"relative_l2", error.mean},
+                                {"mcse_relative_l2", error.mcse},
+                                {"shannon_normal", normal_bound(bits.mean)},
+                                {"on_hull", static_cast<bool>(hull[i])}}));
+    }
+    Json best = Json::array();
+    for (const auto& one : at)
+        best.push(Json::object({{"side", one.side},
+                                {"method", one.method},
+                                {"bits_per_entry", one.bits_per_entry},
+                                {"relative_l2", one.relative_l2.mean},
+                                {"mcse_relative_l2", one.relative_l2.mcse},
+                                {"ratio", one.ratio.mean},
+                                {"mcse_ratio", one.ratio.mcse}}));
+    return Json::object({{"schema", "spiked.frontier/1"},
+                         {"cluster", table.cluster},
+                         {"clusters", table.clusters},
+                         {"rows", std::move(rows)},
+                         {"at", std::move(best)}});
+}
 
 std::string kv_text(const validation::KvTable& table, const std::vector<validation::EqualBits>& equal) {
     std::string text;
@@ -155,7 +232,7 @@ Json kv_json(const validation::KvTable& table, const std::vector<validation::Equ
     for (const auto& row : table.rows) {
         Json line = Json::object({{"side", row.side},
                                   {"method", row.method},
-                                  {"bits", static_cast<std::int64_t>(row.bits)},
+                                  {"bits", validation::bits_json(row.bits)},
                                   {"ledger", ledger_json(row.ledger)}});
         std::vector<Column> columns = main_columns();
         columns.insert(columns.end(), query_columns().begin(), query_columns().end());

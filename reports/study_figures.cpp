@@ -331,7 +331,7 @@ namespace {
 struct CodecPoint {
     std::string panel;
     std::string base;
-    std::int64_t bits = 0;
+    double bits = 0;
     Point point;
     std::int64_t n = 0;
 };
@@ -350,11 +350,11 @@ Figure codec_figure(const std::string& title, const std::vector<CodecPoint>& cod
     bool theory_shown = false;
     std::size_t left_out = 0;
     for (const auto& codec : codecs) {
-        figure.rows.push_back({codec.panel, codec.base, std::to_string(codec.bits),
+        figure.rows.push_back({codec.panel, codec.base, fmt::format("{}", codec.bits),
                                fmt::format("{:.4f}", codec.point.x), std::to_string(codec.n),
                                with_error(codec.point.y, codec.point.error),
                                std::isnan(codec.point.theory) ? "" : fmt::format("{:.4g}", codec.point.theory)});
-        figure.csv += csv_line({codec.panel, codec.base, std::to_string(codec.bits), exact(codec.point.x),
+        figure.csv += csv_line({codec.panel, codec.base, fmt::format("{}", codec.bits), exact(codec.point.x),
                                 std::to_string(codec.n), exact(codec.point.y), exact(codec.point.error),
                                 exact(codec.point.theory)});
         const bool known = panels.contains(codec.panel);
@@ -417,8 +417,8 @@ std::vector<Figure> distortion_by_bits(Database& store, const Json& spec) {
         CodecPoint codec;
         codec.panel = fmt::format("d = {}", query.integer(0));
         codec.base = query.text(1);
-        codec.bits = query.integer(2);
-        codec.point = {static_cast<double>(codec.bits), query.real(3), query.real(4), query.real(6)};
+        codec.bits = query.real(2);
+        codec.point = {codec.bits, query.real(3), query.real(4), query.real(6)};
         codec.n = query.integer(5);
         cells = std::max(cells, query.integer(7));
         const double deviation = std::abs(codec.point.y / codec.point.theory - 1.0);
@@ -462,7 +462,7 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
         CodecPoint codec;
         codec.panel = query.text(0);
         codec.base = query.text(1);
-        codec.bits = query.integer(2);
+        codec.bits = query.real(2);
         codec.point = {query.real(3), query.real(4), query.real(5), nan};
         codec.n = query.integer(6);
         if (std::isfinite(codec.point.x) && codec.point.y > 0.0) codecs.push_back(std::move(codec));

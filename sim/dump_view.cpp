@@ -10,40 +10,60 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-double number_of(const KvDump& dump, std::string_view key, const std::string& text) {
+double number_of(const std::string& where, std::string_view key, const std::string& text) {
     const auto value = to_number(text);
     if (!value)
-        throw input_error("{}: metadata {} is \"{}\", not a number: correct it where the dump is made", dump.path(),
-                          key, text);
+        throw input_error("{}: metadata {} is \"{}\", not a number: correct it where the dump is made", where, key,
+                          text);
     return *value;
 }
 
 }  // namespace
 
-DumpRotary dump_rotary(const KvDump& dump) {
+DumpRotary dump_rotary(const KvDump& dump) { return dump_rotary(dump.metadata(), dump.path()); }
+
+DumpRotary dump_rotary(const Metadata& metadata, const std::string& where) {
+    const auto given = [&](std::string_view key) -> std::optional<std::string> {
+        for (const auto& [name, value] : metadata)
+            if (name == key) return value;
+        return std::nullopt;
+    };
     const auto required = [&](std::string_view key) {
-        const auto text = dump.metadata(key);
+        const auto text = given(key);
         if (!text)
             throw input_error(
                 "{}: the rotary embedding cannot be undone (metadata \"{}\" is missing): say it where the "
                 "dump is made",
-                dump.path(), key);
+                where, key);
         return *text;
     };
     if (const std::string keys = required("keys"); keys != "post-rope")
         throw input_error(
             "{}: the rotary embedding cannot be undone (metadata keys is \"{}\", not post-rope): study the "
             "keys as they are",
-            dump.path(), keys);
+            where, keys);
     DumpRotary rotary;
-    rotary.rope.base = number_of(dump, "rope_base", required("rope_base"));
+    rotary.rope.base = number_of(where, "rope_base", required("rope_base"));
+    if (!(rotary.rope.base > 1.0))
+        throw input_error("{}: metadata rope_base is {} (it must be above 1): correct it where the dump is made", where,
+                          rotary.rope.base);
     try {
         rotary.rope.style = parse_rope_style(required("rope_style"));
     } catch (const Error& error) {
-        throw input_error("{}: metadata rope_style: {}", dump.path(), error.what());
+        throw input_error("{}: metadata rope_style: {}", where, error.what());
     }
-    rotary.position_start = number_of(dump, "position_start", dump.metadata("position_start").value_or("0"));
+    rotary.position_start = number_of(where, "position_start", given("position_start").value_or("0"));
     return rotary;
+}
+
+bool has_rotary(const KvDump& dump) {
+    if (dump.metadata("keys") != "post-rope") return false;
+    try {
+        (void)dump_rotary(dump);
+        return true;
+    } catch (const Error&) {
+        return false;
+    }
 }
 
 std::vector<std::size_t> random_order(const stream::Stream& stream, std::size_t count) {

@@ -23,6 +23,11 @@ struct DumpRotary {
 /// Throws input_error naming the metadata key when the dump does not say that its keys are post-rope, with which base
 /// (rope_base) and style (rope_style); position_start is 0 where it is not given.
 [[nodiscard]] DumpRotary dump_rotary(const KvDump& dump);
+/// The same of the metadata of a dump; `where` names it.
+[[nodiscard]] DumpRotary dump_rotary(const Metadata& metadata, const std::string& where);
+
+/// Whether the metadata say that keys are post-rope, and how: dump_rotary has an answer.
+[[nodiscard]] bool has_rotary(const KvDump& dump);
 
 /// Blocks of one head under a view. Immutable: safe to share between threads.
 class DumpHead {

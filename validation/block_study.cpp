@@ -98,7 +98,7 @@ struct StudySetup {
     stream::StudySeed seed;
     estimators::Precision precision;
     std::vector<NamedEstimator> named;
-    std::vector<std::pair<estimators::Method, unsigned>> codecs;
+    std::vector<std::pair<estimators::Method, double>> codecs;
     std::vector<CellSetup> cells;
     RecentCells recent;
 
@@ -222,7 +222,7 @@ void add_predictions(ExperimentCell& cell, const Experiment& experiment, const t
             const std::size_t count = form.per_spike ? strengths.size() : 1;
             for (std::size_t i = 0; i < count; ++i) {
                 const ClaimPoint at{&law, cell.rows, cell.columns, form.per_spike ? strengths[i] : SignalStrength{},
-                                    method.bits.value_or(0)};
+                                    static_cast<unsigned>(method.bits.value_or(0.0))};
                 if (!form.applies(at) || (form.per_spike && law.spike(strengths[i]).detectable && tied(strengths, i)))
                     continue;
                 cell.predictions.push_back({claim.id, form.metric, m, form.per_spike ? static_cast<int>(i) + 1 : 0,
@@ -246,7 +246,8 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
     for (const auto& named : estimators)
         experiment.methods.push_back({named.label, "estimator", named.method.name, std::nullopt, params_of(named)});
     for (const auto& codec : codecs)
-        for (const unsigned bits : codec.bits) {
+        for (const double bits : codec.bits) {
+            estimators::refuse_unrope(codec.method);
             experiment.methods.push_back(
                 {fmt::format("{} B={}", codec.label, bits), "codec", codec.method.text, bits, Json::object()});
             study->codecs.emplace_back(codec.method, bits);

@@ -26,7 +26,7 @@ struct NamedEstimator {
 struct NamedCodec {
     std::string label;  ///< base name; bits are appended
     estimators::Method method;
-    std::vector<unsigned> bits;
+    std::vector<double> bits;
 };
 
 /// How many replicates a cell gets: `most`, or as few as `least` where the experiment has stop rules.

@@ -19,10 +19,11 @@ BlockQueries queries_for(estimators::AnalysedBlock& block, const stream::Stream&
 }
 
 void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBlock& block, const BlockQueries& queries,
-                   std::size_t method, std::vector<Observation>& to) {
+                   std::size_t method, std::vector<Observation>& to, const TurnedBlock& turned) {
     const arma::mat& original = block.block();
-    const auto [encoded, rank] = codec.encode(block);
-    const arma::mat decoded = codec.decode(encoded.bytes, original.n_rows);
+    const auto [encoded, rank] = codec.encode(turned.coded != nullptr ? *turned.coded : block);
+    arma::mat decoded = codec.decode(encoded.bytes, original.n_rows);
+    if (turned.coded != nullptr) decoded = turned.back(decoded);
     const BlockMetrics found = measure_block(original, decoded, queries);
     const double entries = static_cast<double>(original.n_elem);
     const double energy = arma::accu(arma::square(original));

@@ -149,4 +149,57 @@ std::vector<EqualBits> equal_bits(Database& store) {
     return found;
 }
 
+std::vector<EqualBits> methods_at(Database& store, double bits) {
+    std::vector<EqualBits> found;
+    for (const auto& [side, methods] : frontiers(store)) {
+        std::vector<std::pair<std::string, Estimate>> around;
+        for (const auto& method : methods)
+            if (method.least() <= bits && bits <= method.most()) around.emplace_back(method.method, method.at(bits));
+        std::stable_sort(around.begin(), around.end(),
+                         [](const auto& a, const auto& b) { return a.second.value < b.second.value; });
+        for (const auto& [method, own] : around)
+            found.push_back(
+                {side, method, bits, exponential(own), exponential(combined(own, 1.0, around.front().second, -1.0))});
+    }
+    return found;
+}
+
+std::vector<bool> convex_hull(const KvTable& table) {
+    struct Corner {
+        std::size_t row;
+        double bits;
+        double error;
+    };
+    std::vector<bool> on_hull(table.rows.size(), false);
+    std::map<std::string, std::vector<Corner>> sides;
+    for (std::size_t i = 0; i < table.rows.size(); ++i) {
+        const double error = table.rows[i].of("relative_l2").mean;
+        if (error > 0.0)
+            sides[table.rows[i].side].push_back({i, table.rows[i].of("bits_per_entry").mean, std::log(error)});
+    }
+    for (auto& [side, corners] : sides) {
+        std::sort(corners.begin(), corners.end(), [](const Corner& a, const Corner& b) {
+            return a.bits != b.bits ? a.bits < b.bits : a.error < b.error;
+        });
+        std::vector<Corner> hull;
+        for (const Corner& next : corners) {
+            // No more bits for no less error.
+            if (!hull.empty() && next.error >= hull.back().error) continue;
+            const auto bulges = [&] {
+                const Corner& a = hull[hull.size() - 2];
+                const Corner& b = hull.back();
+                return (b.error - a.error) * (next.bits - a.bits) >= (next.error - a.error) * (b.bits - a.bits);
+            };
+            while (hull.size() > 1 && bulges()) hull.pop_back();
+            hull.push_back(next);
+        }
+        // Values of a method with and without unrope are the same.
+        for (const Corner& corner : corners)
+            on_hull[corner.row] = std::any_of(hull.begin(), hull.end(), [&](const Corner& on) {
+                return on.bits == corner.bits && on.error == corner.error;
+            });
+    }
+    return on_hull;
+}
+
 }  // namespace spiked::validation

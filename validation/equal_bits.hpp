@@ -25,5 +25,11 @@ struct EqualBits {
 /// Errors are those of v_cluster carried through the interpolation to first order: of errors and of bits, which vary
 /// where ranks do. NaN with one cluster.
 [[nodiscard]] std::vector<EqualBits> equal_bits(Database& store);
+/// The same at one number of bits: by side, the methods whose bit widths reach around it, the least error first; ratios
+/// are to that one.
+[[nodiscard]] std::vector<EqualBits> methods_at(Database& store, double bits);
+
+/// Which rows of a table lie on the lower convex hull of their side: the logarithm of relative_l2 over bits_per_entry.
+[[nodiscard]] std::vector<bool> convex_hull(const KvTable& table);
 
 }  // namespace spiked::validation

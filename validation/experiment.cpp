@@ -74,6 +74,8 @@ std::size_t metric_index(std::string_view name) {
     return static_cast<std::size_t>(found - metrics().begin());
 }
 
+Json bits_json(double bits) { return bits == std::floor(bits) ? Json(static_cast<std::int64_t>(bits)) : Json(bits); }
+
 const Factor* ExperimentCell::factor(std::string_view name) const {
     const auto found = std::find_if(factors.begin(), factors.end(), [&](const Factor& f) { return f.name == name; });
     return found == factors.end() ? nullptr : &*found;

@@ -28,7 +28,7 @@ struct ExperimentMethod {
     std::string name;  ///< unique: with bits for a codec
     std::string kind;  ///< sample | estimator | codec
     std::string base;  ///< as typed
-    std::optional<unsigned> bits;
+    std::optional<double> bits;
     Json params = Json::object();
 };
 
@@ -71,6 +71,9 @@ struct ExperimentCell {
     [[nodiscard]] std::size_t least() const { return least_replicates == 0 ? replicates : least_replicates; }
     [[nodiscard]] std::string hash() const;
 };
+
+/// Bits as JSON has them: whole where they are.
+[[nodiscard]] Json bits_json(double bits);
 
 struct ExperimentInput {
     std::string path;

@@ -10,12 +10,15 @@
 #include <vector>
 
 #include "estimators/compressor.hpp"
+#include "estimators/entropy_coded.hpp"
 #include "estimators/row_rotation.hpp"
 #include "estimators/sign_sketch.hpp"
+#include "estimators/trellis_quantizer.hpp"
 #include "sim/printable.hpp"
 #include "sim/stream/normal.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
+#include "validation/experiment.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -26,7 +29,8 @@ using estimators::RotationKind;
 
 constexpr std::string_view schema = "spiked.golden/1";
 constexpr std::string_view note =
-    "Indices, codes and signs lie coordinate after coordinate, least significant bit first; numbers are little-endian.";
+    "Indices, codes and signs lie coordinate after coordinate, least significant bit first; numbers are little-endian. "
+    "Other layouts are in estimators/README.md.";
 constexpr double tolerance = 1e-9;  ///< of the largest number of a matrix
 
 constexpr std::array rotation_words = {"haar", "rht1", "rht2", "fht-kac", "identity"};
@@ -60,7 +64,7 @@ std::vector<Input> inputs() {
 
 struct Case {
     std::string method;
-    unsigned bits;
+    double bits;
     QuantizerOptions options;
     std::string suffix;  ///< of the name: what is not the default
 };
@@ -73,7 +77,7 @@ QuantizerOptions defaults() {
 
 std::vector<Case> cases() {
     std::vector<Case> all;
-    const auto add = [&](const std::string& method, unsigned bits, const std::string& suffix, auto change) {
+    const auto add = [&](const std::string& method, double bits, const std::string& suffix, auto change) {
         QuantizerOptions options = defaults();
         change(options);
         all.push_back({method, bits, options, suffix});
@@ -86,8 +90,10 @@ std::vector<Case> cases() {
     };
     for (const auto& quantizer : estimators::row_quantizers())
         for (unsigned bits = 1; bits <= 4; ++bits) {
-            add(quantizer.name, bits, "", nothing);
-            add(quantizer.name, bits, " identity normal fp64", bare);
+            // The table of a state of 12 bits is long.
+            const std::string name = quantizer.name == "tcq" && bits != 2 ? "tcq:state=6" : quantizer.name;
+            add(name, bits, "", nothing);
+            add(name, bits, " identity normal fp64", bare);
         }
     for (const auto kind : {RotationKind::rht1, RotationKind::rht2, RotationKind::fht_kac})
         add("tq-mse", 3, fmt::format(" {}", rotation_words[static_cast<std::size_t>(kind)]),
@@ -103,6 +109,10 @@ std::vector<Case> cases() {
     for (const char* method :
          {"kivi:axis=key:group=2", "kivi:axis=value:group=3", "kivi:axis=value:residual=1", "kivi:axis=key:residual=2"})
         add(method, 2, "", nothing);
+    for (const char* method : {"kvquant:axis=key:outliers=0.3", "gear:axis=key:rank=1:outliers=0.3", "pq:length=4",
+                               "rabitq:scale=mmse", "tcq:scale=unbiased:state=6", "ecsq:scale=unbiased"})
+        add(method, 2, "", nothing);
+    add("ecsq", 2.5, "", nothing);
     for (const auto codebook : {FactorCodebook::normal, FactorCodebook::lloyd, FactorCodebook::fp16})
         add("svd:1+tq-mse", 2, fmt::format(" factors {}", factor_words[static_cast<std::size_t>(codebook)]),
             [&](QuantizerOptions& o) { o.factor_codebook = codebook; });
@@ -144,25 +154,43 @@ std::map<std::string, arma::mat> matrices_of(const Case& one, std::size_t dimens
     const std::string quantizer = estimators::parse_method(one.method).quantizer;
     const ParsedName parsed = parse_name(quantizer);
     const std::string index = one.options.rotation_index == 0 ? "" : fmt::format(":{}", one.options.rotation_index);
-    const bool rotated = parsed.name != "qjl" && !parsed.name.starts_with("kivi");
-    if (rotated && one.options.rotation != RotationKind::identity) {
-        const estimators::RowRotation rotation(
-            one.options.rotation,
-            stream::Stream(one.options.seed, "quantizer", stream::Role::rotation, one.options.rotation_index),
-            dimension);
-        found[fmt::format("{}:{}{}", rotation_words[static_cast<std::size_t>(one.options.rotation)], dimension,
-                          index)] = rotation.rotate(arma::mat(dimension, dimension, arma::fill::eye)).t();
+    QuantizerOptions turning = one.options;
+    if (parsed.name == "rht-uniform") turning.rotation = RotationKind::rht1;
+    const std::set<std::string> unrotated = {"qjl", "kivi", "kivi-hf", "pq", "kvquant", "gear", "svdq"};
+    if (!unrotated.contains(parsed.name) && turning.rotation != RotationKind::identity) {
+        const estimators::RowRotation rotation = estimators::row_rotation(turning, dimension);
+        found[fmt::format("{}:{}{}", rotation_words[static_cast<std::size_t>(turning.rotation)], dimension, index)] =
+            rotation.rotate(arma::mat(dimension, dimension, arma::fill::eye)).t();
+    }
+    const std::string law =
+        fmt::format("{}:{}", codebook_words[static_cast<std::size_t>(one.options.codebook)], dimension);
+    if (parsed.name == "tcq") {
+        const auto bits = static_cast<unsigned>(one.bits);
+        const unsigned state = parsed.option("state") ? static_cast<unsigned>(std::stoul(*parsed.option("state"))) : 12;
+        const auto levels = estimators::trellis_levels(one.options, dimension, bits, state);
+        found[fmt::format("trellis:{}:{}:{}", bits, state, law)] =
+            arma::conv_to<arma::mat>::from(arma::frowvec(levels));
+    }
+    if (parsed.name == "ecsq") {
+        const auto cells = estimators::entropy_coded_levels(one.options.codebook, dimension, one.bits);
+        const arma::rowvec frequencies(std::vector<double>(cells.frequencies.begin(), cells.frequencies.end()));
+        found[fmt::format("levels-and-frequencies:{}:{}", one.bits, law)] =
+            arma::join_cols(arma::rowvec(cells.levels), frequencies);
     }
     if (parsed.name == "qjl" || parsed.name == "tq-prod") {
         const std::string kind = parsed.option("projection").value_or("gaussian");
-        const std::size_t rows = parsed.name == "qjl" ? one.bits * dimension : dimension;
+        const std::size_t rows = parsed.name == "qjl" ? static_cast<std::size_t>(one.bits) * dimension : dimension;
         const estimators::SignSketch sketch(estimators::projection_kind(kind), one.options, dimension, rows);
         found[fmt::format("projection:{}:{}x{}{}", kind, rows, dimension, index)] = sketch.directions();
     }
     return found;
 }
 
-bool is_composition(const Json& vector) { return vector.find("method")->string()->find('+') != std::string::npos; }
+/// Whether singular vectors are coded, whose signs and last digits are LAPACK's.
+bool is_composition(std::string_view method) {
+    const std::string name = parse_name(method).name;
+    return method.find('+') != std::string_view::npos || name == "gear" || name == "svdq";
+}
 
 [[noreturn]] void malformed(const std::string& where, const std::string& what) {
     throw input_error("{}: {}: it is no set of test vectors of {}: write one with spiked kv golden --write", where,
@@ -243,7 +271,7 @@ std::optional<std::string> vector_difference(const Json& given, const Json& ours
     arma::mat expected = matrix_of(ours.find("decoded"), where, named + ": decoded");
     const auto bytes = bytes_of(encoded, where, named + ": encoded");
     const std::string& our_bytes = *ours.find("encoded")->string();
-    if (is_composition(ours)) {
+    if (is_composition(one.method)) {
         if (encoded.size() != our_bytes.size())
             return fmt::format("{}: encoded has {} bytes, {} are expected", named, encoded.size() / 2,
                                our_bytes.size() / 2);
@@ -276,7 +304,7 @@ Golden make_golden() {
     for (const auto& one : cases())
         for (const auto& input : inputs()) {
             // Nothing but rounding is left of the others behind a truncation.
-            if (one.method.find('+') != std::string::npos && !input.name.starts_with("gaussian")) continue;
+            if (is_composition(one.method) && !input.name.starts_with("gaussian")) continue;
             Json names = Json::array();
             for (auto& [name, matrix] : matrices_of(one, input.rows.n_cols)) {
                 names.push(name);
@@ -289,7 +317,7 @@ Golden make_golden() {
             vectors.push(
                 Json::object({{"name", fmt::format("{} B={}{} {}", one.method, one.bits, one.suffix, input.name)},
                               {"method", one.method},
-                              {"bits", static_cast<std::int64_t>(one.bits)},
+                              {"bits", bits_json(one.bits)},
                               {"options", json_of(one.options)},
                               {"matrices", std::move(names)},
                               {"rows", static_cast<std::int64_t>(input.rows.n_rows)},

@@ -4,7 +4,7 @@
 
 namespace spiked::validation {
 
-HeadCodec::HeadCodec(const estimators::Method& method, std::size_t dimension, unsigned bits,
+HeadCodec::HeadCodec(const estimators::Method& method, std::size_t dimension, double bits,
                      estimators::QuantizerOptions options, std::size_t tokens, std::size_t block_tokens)
     : tokens_(tokens), block_tokens_(block_tokens), tail_(estimators::kept_tail(method.quantizer, options, tokens)) {
     for (std::size_t block = 0; block < tokens / block_tokens; ++block) {

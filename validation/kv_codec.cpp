@@ -12,6 +12,7 @@
 
 #include "estimators/batch_decomposition.hpp"
 #include "estimators/byte_stream.hpp"
+#include "sim/dump_view.hpp"
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/sha256.hpp"
@@ -122,6 +123,37 @@ private:
     std::map<Key, std::unique_ptr<HeadCodec>> made_;
 };
 
+/// The rotary embedding around keys that are coded un-rotated.
+class KeyRotary {
+public:
+    KeyRotary(const KvContainerHeader& header, const std::string& where) : header_(header) {
+        const auto has_keys = [](const ContainedTensor& tensor) {
+            return tensor.coded && tensor.coded->side == Side::key;
+        };
+        if (estimators::parse_method(header.method).unrope && std::ranges::any_of(header.tensors, has_keys))
+            rotary_ = sim::dump_rotary(header.metadata, where);
+    }
+    [[nodiscard]] arma::mat undone(const BlockPlace& place, arma::mat rows) const {
+        if (!turns(place)) return rows;
+        return sim::undo_rope(rows, rotary_->rope, position(place));
+    }
+    [[nodiscard]] arma::mat applied(const BlockPlace& place, arma::mat rows) const {
+        if (!turns(place)) return rows;
+        return sim::apply_rope(rows, rotary_->rope, position(place));
+    }
+
+private:
+    [[nodiscard]] bool turns(const BlockPlace& place) const {
+        return rotary_ && place.full(header_) && header_.tensors[place.tensor].coded->side == Side::key;
+    }
+    [[nodiscard]] double position(const BlockPlace& place) const {
+        return rotary_->position_start + static_cast<double>(place.first_token(header_));
+    }
+
+    const KvContainerHeader& header_;
+    std::optional<sim::DumpRotary> rotary_;
+};
+
 std::size_t thread_count(std::size_t threads) {
     return threads != 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
 }
@@ -209,7 +241,11 @@ double relative_error(const arma::mat& block, const arma::mat& decoded) {
 class Encoder {
 public:
     explicit Encoder(const EncodePlan& plan)
-        : plan_(plan), dump_(plan.dump, plan.dump_options), header_(header_of(plan, dump_)), compressors_(header_) {
+        : plan_(plan),
+          dump_(plan.dump, plan.dump_options),
+          header_(header_of(plan, dump_)),
+          rotary_(header_, plan.dump),
+          compressors_(header_) {
         for (const auto& tensor : dump_.tensors()) by_index_[tensor.index] = &tensor;
     }
 
@@ -266,7 +302,8 @@ private:
                                                    place.tokens(header_));
                 if (place.full(header_)) {
                     full.push_back(i);
-                    rows.push_back(std::move(block));
+                    rows.push_back(
+                        located(plan_.dump, place, header_, [&] { return rotary_.undone(place, std::move(block)); }));
                 } else {
                     coded[i].encoded = located(plan_.dump, place, header_, [&] { return keep(block); });
                 }
@@ -324,13 +361,16 @@ private:
     [[nodiscard]] std::uint64_t expected_bytes() const {
         std::uint64_t bytes = 0;
         for (const auto& tensor : header_.tensors)
-            bytes += tensor.coded ? tensor.bytes * (plan_.bits + 1) / sim::dtype_bits(tensor.dtype) : tensor.bytes;
+            bytes += tensor.coded
+                         ? tensor.bytes * static_cast<std::uint64_t>(plan_.bits + 1.0) / sim::dtype_bits(tensor.dtype)
+                         : tensor.bytes;
         return bytes;
     }
 
     const EncodePlan& plan_;
     sim::KvDump dump_;
     KvContainerHeader header_;
+    KeyRotary rotary_;
     Compressors compressors_;
     std::map<std::size_t, const sim::DumpTensor*> by_index_;
     std::uint64_t blocks_ = 0;
@@ -417,6 +457,7 @@ public:
     Decoder(const std::string& file, const std::string& output, std::size_t threads, const CodecProgress& progress)
         : reader_(file),
           header_(reader_.header()),
+          rotary_(header_, file),
           out_(output, header_.metadata, forms()),
           threads_(threads),
           progress_(progress),
@@ -482,7 +523,7 @@ private:
     [[nodiscard]] std::vector<std::byte> decode(const BlockPlace& place, std::span<const std::uint8_t> payload) const {
         const ContainedTensor& tensor = header_.tensors[place.tensor];
         const std::size_t tokens = place.tokens(header_);
-        arma::mat rows = place.full(header_) ? compressors_.of(place).decode(payload, tokens)
+        arma::mat rows = place.full(header_) ? rotary_.applied(place, compressors_.of(place).decode(payload, tokens))
                                              : kept_rows(payload, tokens, tensor.coded->dim);
         if (!rows.is_finite()) throw input_error("it decodes to NaN or infinity: the data is damaged or forged");
         const double largest = largest_of(tensor.dtype);
@@ -504,6 +545,7 @@ private:
 
     KvContainerReader reader_;
     const KvContainerHeader& header_;
+    KeyRotary rotary_;
     sim::SafetensorsWriter out_;
     std::size_t threads_;
     const CodecProgress& progress_;

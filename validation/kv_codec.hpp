@@ -15,7 +15,7 @@ struct EncodePlan {
     std::string dump;
     std::string output;
     std::string method;
-    unsigned bits = 4;
+    double bits = 4;
     std::size_t block_tokens = 128;
     std::size_t threads = 0;  ///< 0: all the machine has; never changes a byte
     sim::DumpOptions dump_options;
@@ -52,7 +52,7 @@ struct DecodeSummary {
     std::size_t tensors = 0;
     std::uint64_t blocks = 0;  ///< decoded
     std::string method;
-    unsigned bits = 0;
+    double bits = 0;
 };
 
 /// Writes the dump that a container holds as safetensors: the names, dtypes, shapes and metadata it was made of, in C

@@ -12,6 +12,7 @@
 #include "sim/printable.hpp"
 #include "sim/safetensors.hpp"
 #include "theory/base/error.hpp"
+#include "validation/experiment.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -94,6 +95,12 @@ public:
         if (found == nullptr || *found < least || *found > most)
             refuse(fmt::format("has a \"{}\" that is no whole number from {} to {}", key, least, most));
         return static_cast<std::size_t>(*found);
+    }
+    [[nodiscard]] double real(const char* key) const {
+        const Json& found = member(key);
+        if (found.integer() != nullptr) return static_cast<double>(*found.integer());
+        if (found.real() == nullptr) refuse(fmt::format("has a \"{}\" that is no number", key));
+        return *found.real();
     }
     [[nodiscard]] bool boolean(const char* key) const {
         const auto* found = member(key).boolean();
@@ -195,7 +202,7 @@ Json KvContainerHeader::json() const {
         {{"format", format_word},
          {"version", static_cast<std::int64_t>(kv_container_version)},
          {"method", method},
-         {"bits", static_cast<std::int64_t>(bits)},
+         {"bits", bits_json(bits)},
          {"options",
           Json::object({{"rotation", rotation_words[static_cast<std::size_t>(quantizer.rotation)]},
                         {"codebook", codebook_words[static_cast<std::size_t>(quantizer.codebook)]},
@@ -218,8 +225,12 @@ KvContainerHeader KvContainerHeader::parse(const Json& json, const std::string& 
     if (fields.text("format") != format_word) fields.refuse("is of another format");
     KvContainerHeader header;
     header.method = fields.text("method");
-    (void)fields.parsed([&] { return estimators::parse_method(header.method); });
-    header.bits = static_cast<unsigned>(fields.number("bits", 1, 8));
+    header.bits = fields.real("bits");
+    (void)fields.parsed([&] {
+        const auto method = estimators::parse_method(header.method);
+        estimators::check_bits(method, header.bits);
+        return method;
+    });
     const Fields options(fields.member("options"), where + ": options of the header");
     auto& quantizer = header.quantizer;
     quantizer.rotation = options.parsed([&] { return estimators::rotation_kind(options.text("rotation")); });

@@ -37,7 +37,7 @@ struct ContainedTensor {
 /// What the front of a container says: all that a decoder needs beside the blocks.
 struct KvContainerHeader {
     std::string method;
-    unsigned bits = 0;
+    double bits = 0;
     estimators::QuantizerOptions quantizer;  ///< axis and rotation_index are those of each tensor and head
     std::size_t block_tokens = 0;
     std::string dump_sha256;  ///< of the dump it was made of; not needed to decode

@@ -42,8 +42,9 @@ struct DumpStudy {
     KvPlan plan;
     std::vector<std::unique_ptr<sim::KvDump>> dumps;
     std::vector<std::string> sums;  ///< SHA-256 of them
-    std::vector<std::pair<estimators::Method, unsigned>> codecs;
+    std::vector<std::pair<estimators::Method, double>> codecs;
     std::vector<Head> heads;
+    std::vector<std::optional<sim::DumpRotary>> rotaries;  ///< of each dump, where a codec un-rotates keys
 };
 
 HeadCodec head_codec(const DumpStudy& study, const Head& at, std::size_t method) {
@@ -72,6 +73,21 @@ arma::mat read_block(const DumpStudy& study, const Head& at, std::uint64_t block
     return at.blocks->read_block(block * tokens, tokens);
 }
 
+/// The rotary embedding of a head's rows, if they have one and a codec is to undo it.
+const std::optional<sim::DumpRotary>& rotary_of(const DumpStudy& study, const Head& at) {
+    static const std::optional<sim::DumpRotary> none;
+    return at.tensor->side == Side::key ? study.rotaries[at.dump] : none;
+}
+
+arma::mat unrotated(const DumpStudy& study, const sim::DumpRotary& rotary, const arma::mat& rows, std::uint64_t block) {
+    const double first = static_cast<double>(block * study.plan.block_tokens);
+    return sim::undo_rope(rows, rotary.rope, rotary.position_start + first);
+}
+arma::mat rotated(const DumpStudy& study, const sim::DumpRotary& rotary, const arma::mat& rows, std::uint64_t block) {
+    const double first = static_cast<double>(block * study.plan.block_tokens);
+    return sim::apply_rope(rows, rotary.rope, rotary.position_start + first);
+}
+
 /// The query heads that read the head, over some tokens.
 std::vector<arma::mat> read_queries(const DumpStudy& study, const Head& at, std::size_t first, std::size_t tokens) {
     const std::size_t readers = at.queries->heads / at.tensor->heads;
@@ -81,8 +97,13 @@ std::vector<arma::mat> read_queries(const DumpStudy& study, const Head& at, std:
     return queries;
 }
 
+/// `turned_data` is null where no codec asks for it.
 std::vector<Observation> measure(const DumpStudy& study, const Head& at, const std::vector<HeadCodec>& codecs,
-                                 estimators::AnalysedBlock& data, std::uint64_t block) {
+                                 estimators::AnalysedBlock& data, estimators::AnalysedBlock* turned_data,
+                                 std::uint64_t block) {
+    TurnedBlock turned{turned_data, {}};
+    if (turned_data != nullptr)
+        turned.back = [&](const arma::mat& rows) { return rotated(study, *rotary_of(study, at), rows, block); };
     std::vector<Observation> found;
     located(study, at, block, [&] {
         BlockQueries queries =
@@ -91,7 +112,9 @@ std::vector<Observation> measure(const DumpStudy& study, const Head& at, const s
         if (at.queries != nullptr && at.tensor->side == Side::key)
             for (const auto& asked : read_queries(study, at, block * tokens, tokens))
                 queries.dumped = arma::join_cols(queries.dumped, asked);
-        for (std::size_t m = 0; m < codecs.size(); ++m) observe_codec(codecs[m].of(block), data, queries, m + 1, found);
+        for (std::size_t m = 0; m < codecs.size(); ++m)
+            observe_codec(codecs[m].of(block), data, queries, m + 1, found,
+                          study.codecs[m].first.unrope ? turned : TurnedBlock{});
     });
     return found;
 }
@@ -99,25 +122,36 @@ std::vector<Observation> measure(const DumpStudy& study, const Head& at, const s
 /// The whole sequence of a head, ready for any codec.
 class Sequence {
 public:
-    Sequence(const DumpStudy& study, const Head& at) : study_(study), at_(at) {
+    Sequence(const DumpStudy& study, const Head& at) : study_(study), at_(at), rotary_(rotary_of(study, at)) {
         rows_ = study.dumps[at.dump]->read_block(*at.tensor, at.head, 0, at.tensor->tokens);
         std::vector<arma::mat> blocks;
         const std::size_t tokens = study.plan.block_tokens;
         for (std::size_t first = 0; first + tokens <= rows_.n_rows; first += tokens)
             blocks.push_back(rows_.rows(first, first + tokens - 1));
-        blocks_ = estimators::AnalysedBlock::together(std::move(blocks), estimators::AnalysedBlock::EmptyLines::strip,
-                                                      study.plan.precision);
+        const auto together = [&](std::vector<arma::mat> rows) {
+            return estimators::AnalysedBlock::together(std::move(rows), estimators::AnalysedBlock::EmptyLines::strip,
+                                                       study.plan.precision);
+        };
+        if (rotary_) {
+            std::vector<arma::mat> turned;
+            for (std::size_t b = 0; b < blocks.size(); ++b) turned.push_back(unrotated(study, *rotary_, blocks[b], b));
+            turned_ = together(std::move(turned));
+        }
+        blocks_ = together(std::move(blocks));
     }
 
     [[nodiscard]] const arma::mat& rows() const { return rows_; }
     /// As `kv encode` and `kv decode` give it back: the tokens that fill no block in fp16.
-    [[nodiscard]] arma::mat decoded(const HeadCodec& codec) {
+    [[nodiscard]] arma::mat decoded(const HeadCodec& codec, bool unrope) {
         arma::mat back = rows_;
         const std::size_t tokens = study_.plan.block_tokens;
         for (std::size_t b = 0; b < blocks_.size(); ++b)
             located(study_, at_, b, [&] {
-                const auto encoded = codec.of(b).encode(blocks_[b]).encoded;
-                back.rows(b * tokens, (b + 1) * tokens - 1) = codec.of(b).decode(encoded.bytes, tokens);
+                const bool turns = unrope && rotary_;
+                const auto encoded = codec.of(b).encode(turns ? turned_[b] : blocks_[b]).encoded;
+                arma::mat block = codec.of(b).decode(encoded.bytes, tokens);
+                if (turns) block = rotated(study_, *rotary_, block, b);
+                back.rows(b * tokens, (b + 1) * tokens - 1) = block;
             });
         const std::size_t coded = blocks_.size() * tokens;
         back.tail_rows(back.n_rows - coded).transform([](double entry) { return from_float16(to_float16(entry)); });
@@ -128,7 +162,9 @@ private:
     const DumpStudy& study_;
     const Head& at_;
     arma::mat rows_;
+    const std::optional<sim::DumpRotary>& rotary_;
     std::vector<estimators::AnalysedBlock> blocks_;
+    std::vector<estimators::AnalysedBlock> turned_;  ///< un-rotated, where a codec asks for it
 };
 
 /// What coding a head does to attention, for the queries of each block of the range. Keys are measured with exact and
@@ -146,8 +182,9 @@ std::vector<std::vector<Observation>> measure_attention(const DumpStudy& study, 
                               read_queries(study, at, 0, at.tensor->tokens), at.attention == AttentionMode::causal};
     std::vector<std::vector<Observation>> found(range.count);
     for (std::size_t m = 0; m < study.codecs.size(); ++m) {
-        const arma::mat coded = own.decoded(head_codec(study, at, m));
-        const arma::mat coded_values = is_key ? other.decoded(head_codec(study, peer, m)) : coded;
+        const bool unrope = study.codecs[m].first.unrope;
+        const arma::mat coded = own.decoded(head_codec(study, at, m), unrope);
+        const arma::mat coded_values = is_key ? other.decoded(head_codec(study, peer, m), unrope) : coded;
         std::vector<const arma::mat*> values = {&coded_values};
         if (is_key) values.insert(values.begin(), &exact.values);
         for (std::uint64_t b = 0; b < range.count; ++b) {
@@ -171,7 +208,10 @@ std::vector<NamedArray> picture(const DumpStudy& study, const Head& at) {
     for (std::size_t m = 0; m < study.codecs.size(); ++m) {
         const auto& spectral = study.codecs[m].first.spectral;
         if (!spectral) continue;
-        estimators::AnalysedBlock data(read_block(study, at, 0));
+        const auto& rotary = rotary_of(study, at);
+        const bool turns = study.codecs[m].first.unrope && rotary;
+        const arma::mat rows = read_block(study, at, 0);
+        estimators::AnalysedBlock data(turns ? unrotated(study, *rotary, rows, 0) : rows);
         const auto [shrinkage, signal] = spectral->apply(data);
         if (!shrinkage.bulk_edge || shrinkage.noise_eigenvalues.empty()) continue;
         arrays.push_back({0, "block", data.block()});
@@ -214,6 +254,25 @@ void open_dumps(Experiment& experiment, DumpStudy& study) {
         study.sums.push_back(sum);
         experiment.inputs.push_back({path, std::filesystem::file_size(path), sum, format_of(path), dump.layout().text(),
                                      dump.model(), metadata_json(dump)});
+    }
+}
+
+/// Methods that un-rotate keys need dumps that say how their keys were rotated.
+void find_rotaries(DumpStudy& study) {
+    study.rotaries.resize(study.dumps.size());
+    const auto& codecs = study.codecs;
+    const auto unropes = [](const auto& codec) { return codec.first.unrope; };
+    const auto asking = std::find_if(codecs.begin(), codecs.end(), unropes);
+    if (asking == codecs.end() || study.plan.side == Side::value) return;
+    if (study.plan.view.undo_rotary || study.plan.view.shuffle)
+        throw usage_error(
+            "\"{}\": keys that a study shuffles or un-rotates (order, rotary of [model]) have no rotary embedding to "
+            "undo: leave unrope or these out",
+            asking->first.text);
+    for (std::size_t f = 0; f < study.dumps.size(); ++f) {
+        const auto& tensors = study.dumps[f]->tensors();
+        if (std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.side == Side::key; }))
+            study.rotaries[f] = sim::dump_rotary(*study.dumps[f]);
     }
 }
 
@@ -326,7 +385,7 @@ AttentionMode attention_mode(std::string_view word) {
     return static_cast<AttentionMode>(estimators::position_of(word, "attention", {"causal", "bidirectional", "none"}));
 }
 
-std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods, const std::vector<unsigned>& bits) {
+std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods, const std::vector<double>& bits) {
     std::vector<NamedCodec> codecs;
     for (const auto& method : methods) codecs.push_back({method, estimators::parse_method(method), bits});
     return codecs;
@@ -347,9 +406,10 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
     study->plan = plan;
     experiment.methods.push_back({"sample", "sample", "sample", std::nullopt, Json::object()});
     for (const auto& codec : codecs)
-        for (const unsigned bits : codec.bits) {
+        for (const double bits : codec.bits) {
             study->codecs.emplace_back(codec.method, bits);
             // Bits and names are checked before any file is opened.
+            estimators::check_bits(codec.method, bits);
             (void)estimators::Compressor(codec.method, 2, bits, {.rotation = estimators::RotationKind::identity});
             const std::string name = fmt::format("{} B={}", codec.label, bits);
             for (const auto& other : experiment.methods)
@@ -358,6 +418,7 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
             experiment.methods.push_back({name, "codec", codec.label, bits, Json::object()});
         }
     open_dumps(experiment, *study);
+    find_rotaries(*study);
     list_heads(*study);
     find_queries(*study);
 
@@ -424,9 +485,18 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
         auto blocks = std::make_shared<PreparedBlocks<arma::mat>>(
             range, study->plan.precision, [study, &at](std::uint64_t block) { return read_block(*study, at, block); },
             [](const arma::mat& block) { return block; });
+        std::shared_ptr<PreparedBlocks<arma::mat>> turned;
+        if (const auto& rotary = rotary_of(*study, at))
+            turned = std::make_shared<PreparedBlocks<arma::mat>>(
+                range, study->plan.precision,
+                [study, &at, &rotary](std::uint64_t block) {
+                    return unrotated(*study, *rotary, read_block(*study, at, block), block);
+                },
+                [](const arma::mat& block) { return block; });
         auto attention = std::make_shared<std::pair<ReplicateRange, std::vector<std::vector<Observation>>>>();
-        return [study, &at, range, own, blocks, attention](std::uint64_t block) {
-            std::vector<Observation> found = measure(*study, at, *own, *blocks->get(block).block, block);
+        return [study, &at, range, own, blocks, turned, attention](std::uint64_t block) {
+            std::vector<Observation> found = measure(*study, at, *own, *blocks->get(block).block,
+                                                     turned ? turned->get(block).block : nullptr, block);
             if (!at.attention) return found;
             auto& [known, of_blocks] = *attention;
             if (of_blocks.empty() || block < known.first || block >= known.end()) {
@@ -478,7 +548,7 @@ KvTable kv_table(Database& store) {
             KvRow& row = table.rows.emplace_back();
             row.side = means.text(0);
             row.method = means.text(2);
-            row.bits = static_cast<unsigned>(means.integer(3));
+            row.bits = means.real(3);
             row.ledger.resize(estimators::item_count);
         }
         KvRow& row = table.rows.back();

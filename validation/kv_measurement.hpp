@@ -53,7 +53,7 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
 
 /// Codecs as the command line names them.
 [[nodiscard]] std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods,
-                                                   const std::vector<unsigned>& bits);
+                                                   const std::vector<double>& bits);
 
 /// Files a shell pattern stands for, sorted; a plain name stands for itself. Empty when there is none.
 [[nodiscard]] std::vector<std::string> expand_pattern(const std::string& pattern);
@@ -68,7 +68,7 @@ struct ClusteredValue {
 struct KvRow {
     std::string side;
     std::string method;
-    unsigned bits = 0;
+    double bits = 0;
     std::vector<double> ledger;  ///< bits per entry by item, in the order of estimators::item_names
     std::map<std::string, ClusteredValue, std::less<>> means;  ///< by metric
     std::uint64_t blocks = 0;

@@ -249,7 +249,7 @@ void Store::create(const Experiment& experiment) {
         const auto& of = experiment.methods[m];
         method.bind(1, id(m)).bind(2, of.name).bind(3, of.kind).bind(4, of.base);
         if (of.bits)
-            method.bind(5, static_cast<std::int64_t>(*of.bits));
+            method.bind_real(5, *of.bits);
         else
             method.bind_null(5);
         method.bind(6, of.params.text()).run();

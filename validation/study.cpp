@@ -50,25 +50,26 @@ std::vector<NamedCodec> read_codecs(Section& root, Mistakes& mistakes) {
         section.require("bits", "bits = [2, 3]");
         const std::string name = section.text("name", "tq-mse");
         const std::string label = section.text("as", name);
-        std::vector<unsigned> bits;
+        std::vector<double> bits;
         for (const double value : section.numbers("bits")) {
-            if (value != std::floor(value) || value < 1.0 || value > 8.0)
+            if (!(value > 0.0 && value <= 8.0))
                 mistakes.add(*table.get("bits"),
                              fmt::format("{} bits are not possible: a quantizer takes 1 to 8", value));
             else
-                bits.push_back(static_cast<unsigned>(value));
+                bits.push_back(value);
         }
         section.no_other_keys();
         guarded(table, mistakes, [&] {
             for (const auto& other : codecs)
                 if (other.label == label)
                     mistakes.add(table, fmt::format("\"{}\" stands here twice: give one another name with as", label));
-            for (const unsigned b : bits)
+            for (const double b : bits)
                 if (std::count(bits.begin(), bits.end(), b) > 1) {
                     mistakes.add(table, fmt::format("{} bits are asked for twice", b));
                     break;
                 }
             codecs.push_back({label, estimators::parse_method(name), bits});
+            for (const double b : bits) estimators::check_bits(codecs.back().method, b);
         });
     });
     return codecs;
@@ -377,7 +378,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     }
     for (const auto& c : codecs) {
         Json bits = Json::array();
-        for (const unsigned b : c.bits) bits.push(static_cast<std::int64_t>(b));
+        for (const double b : c.bits) bits.push(bits_json(b));
         methods.push(Json::object({{"codec", c.method.text}, {"bits", std::move(bits)}, {"as", c.label}}));
     }
     experiment.science.set("methods", std::move(methods));

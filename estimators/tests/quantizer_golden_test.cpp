@@ -98,6 +98,10 @@ TEST(QuantizerStability, OneBitScalesOfRabitq) {
             largest_difference(quantizer.decode(encoded.bytes, 1), number(*expected.find(key)) * (2.0 * bits - 1.0)),
             1e-12);
     }
+    for (const auto& [name, key] : {std::pair{"rabitq", "scale_unb"}, {"rabitq:scale=mmse", "scale_mmse"}}) {
+        const arma::mat decoded = through(row_quantizer(name, 8, 1, golden_flags), v);
+        EXPECT_LT(largest_difference(decoded, number(*expected.find(key)) * (2.0 * bits - 1.0)), 1e-12) << name;
+    }
 }
 
 TEST(QuantizerStability, OneRoundOfTheHadamardRotation) {

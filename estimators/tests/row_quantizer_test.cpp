@@ -8,6 +8,7 @@
 #include "estimators/byte_stream.hpp"
 #include "estimators/compressor.hpp"
 #include "estimators/tests/quantizer_samples.hpp"
+#include "theory/base/names.hpp"
 
 namespace spiked::estimators {
 namespace {
@@ -15,19 +16,40 @@ namespace {
 std::vector<std::string> every_method() {
     std::vector<std::string> names;
     for (const auto& entry : row_quantizers()) names.push_back(entry.name);
-    for (const char* name : {"tq-prod:projection=orthogonal", "qjl:projection=orthogonal", "kivi:axis=key:group=5",
-                             "kivi:axis=value:group=5:residual=3", "kivi:axis=key:residual=3"})
+    for (const char* name :
+         {"tq-prod:projection=orthogonal", "qjl:projection=orthogonal", "kivi:axis=key:group=5",
+          "kivi:axis=value:group=5:residual=3", "kivi:axis=key:residual=3", "kvquant:axis=key:outliers=0.2",
+          "gear:axis=key:rank=2", "tcq:state=8:scale=unbiased", "pq:length=1", "rabitq:scale=mmse", "ecsq:scale=norm"})
         names.emplace_back(name);
     return names;
 }
 
-bool is_kivi(std::string_view name) { return name.starts_with("kivi"); }
+/// Minima, means and ranges, which have signs, in the place of row norms.
+bool has_signed_scales(std::string_view name) {
+    const std::string plain = parse_name(name).name;
+    return plain == "kivi" || plain == "kivi-hf" || plain == "rht-uniform" || plain == "kvquant" || plain == "gear" ||
+           plain == "svdq";
+}
+
+/// A row of zeros may come back with what others of its column, or a low-rank part, leave there.
+bool mixes_rows(std::string_view name) {
+    return name.starts_with("kivi") || name.starts_with("gear") || name.starts_with("svdq") ||
+           name.find("axis=key") != std::string_view::npos;
+}
+
+/// Arithmetic in float, not in double on the way through.
+bool has_float_path(std::string_view name) {
+    const std::string plain = parse_name(name).name;
+    return plain.starts_with("tq-") || plain.starts_with("eden") || plain.starts_with("kivi") || plain == "qjl" ||
+           plain == "rht-uniform";
+}
 
 constexpr NumberFormat every_format[] = {NumberFormat::fp16, NumberFormat::bf16, NumberFormat::fp32, NumberFormat::fp64,
                                          NumberFormat::log8};
 
 struct Bits {
-    std::uint64_t indices, signs, norms, residual_norms, scales, zeros, residual_window, padding, bytes;
+    std::uint64_t indices, signs, norms, residual_norms, scales, zeros, factor_indices, singular_values, codebooks,
+        ranks, outliers, residual_window, padding, bytes;
 };
 
 void expect_bits(const char* name, unsigned bits, NumberFormat norm, const Bits& expected) {
@@ -44,6 +66,11 @@ void expect_bits(const char* name, unsigned bits, NumberFormat norm, const Bits&
         EXPECT_EQ(ledger.bits(Item::residual_norms), expected.residual_norms) << what;
         EXPECT_EQ(ledger.bits(Item::scales), expected.scales) << what;
         EXPECT_EQ(ledger.bits(Item::zeros), expected.zeros) << what;
+        EXPECT_EQ(ledger.bits(Item::factor_indices), expected.factor_indices) << what;
+        EXPECT_EQ(ledger.bits(Item::singular_values), expected.singular_values) << what;
+        EXPECT_EQ(ledger.bits(Item::codebooks), expected.codebooks) << what;
+        EXPECT_EQ(ledger.bits(Item::ranks), expected.ranks) << what;
+        EXPECT_EQ(ledger.bits(Item::outliers), expected.outliers) << what;
         EXPECT_EQ(ledger.bits(Item::residual_window), expected.residual_window) << what;
         EXPECT_EQ(ledger.bits(Item::padding), expected.padding) << what;
         EXPECT_EQ(encoded.bytes.size(), expected.bytes) << what;
@@ -84,6 +111,36 @@ TEST(RowQuantizerBits, ByHandForEveryMethodAndFormat) {
                 {.indices = 72, .scales = 144, .zeros = 144, .residual_window = 256, .bytes = 77});
     expect_bits("kivi:axis=key:residual=2", 1, NumberFormat::fp16,
                 {.indices = 32, .scales = 256, .zeros = 256, .residual_window = 128, .bytes = 84});
+    for (const char* rotated : {"rabitq", "tcq", "tcq:state=5:scale=unbiased"}) {
+        expect_bits(rotated, 2, NumberFormat::fp16, {.indices = 80, .norms = 80, .bytes = 20});
+        expect_bits(rotated, 3, NumberFormat::log8, {.indices = 120, .norms = 72, .bytes = 24});
+    }
+    // A group of 8: 4 angles of 4 bits, 2 and 1 of 2 bits, 22 a row, and a radius.
+    expect_bits("polarquant", 4, NumberFormat::fp16, {.indices = 110, .norms = 80, .padding = 2, .bytes = 24});
+    // 10 sub-vectors of 4 entries, so 10 centroids; indices of 8 bits. Of 8 entries: 5 and 5.
+    expect_bits("pq", 2, NumberFormat::fp16, {.indices = 80, .norms = 80, .codebooks = 640, .bytes = 100});
+    expect_bits("pq", 1, NumberFormat::fp16, {.indices = 40, .norms = 80, .codebooks = 640, .bytes = 95});
+    expect_bits("rht-uniform", 2, NumberFormat::fp16, {.indices = 80, .scales = 240, .zeros = 240, .bytes = 70});
+    // Tokens of 8 entries, an outlier at either end: 10 of 3 + 16 bits. Channels of 5: 1 and 1, 16 of 3 + 16.
+    expect_bits(
+        "kvquant:outliers=0.25", 2, NumberFormat::fp16,
+        {.indices = 80, .scales = 80, .zeros = 80, .codebooks = 64, .outliers = 190, .padding = 2, .bytes = 62});
+    expect_bits("kvquant:axis=key:outliers=0.25", 1, NumberFormat::fp32,
+                {.indices = 40, .scales = 256, .zeros = 256, .codebooks = 32, .outliers = 304, .bytes = 111});
+    // The same outliers, to a byte; rank, value and 13 entries of the vectors; then kivi.
+    expect_bits("gear:rank=1:outliers=0.25", 2, NumberFormat::fp16,
+                {.indices = 80,
+                 .scales = 240,
+                 .zeros = 240,
+                 .factor_indices = 208,
+                 .singular_values = 16,
+                 .ranks = 16,
+                 .outliers = 190,
+                 .padding = 2,
+                 .bytes = 124});
+    // 8 means; of 5 latent channels the first and second at 4 bits, each with minimum, scale and 4 bits to a byte.
+    expect_bits("svdq", 1, NumberFormat::fp16,
+                {.indices = 40, .scales = 32, .zeros = 160, .factor_indices = 256, .padding = 8, .bytes = 62});
     // 5 x 3 entries of 3 bits, 45, and 80 bits of norms: three bits are left over.
     const Encoded odd = row_quantizer("eden", 3, 3, {.seed = test_seed}).encode(gaussian(5, 3, 1));
     EXPECT_EQ(odd.ledger.bits(Item::padding), 3U);
@@ -98,7 +155,8 @@ TEST(RowQuantizer, EveryMethodComesBackOnEveryShapeWithEveryBitCounted) {
             const auto words = stream::philox_4x32_10({draw++, 7, 7, 7}, {3, 4});
             const std::size_t d = trial == 0 ? 2 : 2 + words[0] % 40;
             const std::size_t n = trial == 1 ? 1 : trial == 2 ? 0 : 1 + words[1] % 40;
-            const NumberFormat format = is_kivi(name) ? every_format[words[2] % 4] : every_format[words[2] % 5];
+            const NumberFormat format =
+                has_signed_scales(name) ? every_format[words[2] % 4] : every_format[words[2] % 5];
             const unsigned bits = 1 + words[3] % 8;
             const auto kind = static_cast<RotationKind>(trial % 3 == 0 ? 0 : trial % 3 == 1 ? 3 : 4);
             const RowQuantizer quantizer =
@@ -112,7 +170,7 @@ TEST(RowQuantizer, EveryMethodComesBackOnEveryShapeWithEveryBitCounted) {
             const arma::mat decoded = quantizer.decode(encoded.bytes, n);
             ASSERT_EQ(arma::size(decoded), arma::size(rows)) << what;
             ASSERT_TRUE(decoded.is_finite()) << what;
-            if (n > 3 && !is_kivi(name)) {
+            if (n > 3 && !mixes_rows(name)) {
                 EXPECT_EQ(arma::abs(decoded.row(2)).max(), 0.0) << what;
             }
             // Coding the same rows again gives the same bytes.
@@ -174,11 +232,11 @@ std::size_t different_cells(const Encoded& a, const Encoded& b, std::size_t skip
 }
 
 TEST(RowQuantizerReference, TheFloatPathCodesLikeTheDoubleOneButForValuesNextToThresholds) {
-    constexpr std::size_t n = 128;
     constexpr std::size_t d = 128;
     for (const auto kind : {RotationKind::haar, RotationKind::rht2, RotationKind::fht_kac, RotationKind::identity})
         for (const auto& name : every_method())
             for (const unsigned bits : {1U, 2U, 3U, 4U, 5U, 8U}) {
+                const std::size_t n = has_float_path(name) ? 128 : 4;
                 const RowQuantizer quantizer =
                     row_quantizer(name, d, bits, {.rotation = kind, .norm = NumberFormat::fp32, .seed = test_seed});
                 const arma::fmat rows = gaussian<float>(n, d, bits);
@@ -192,7 +250,7 @@ TEST(RowQuantizerReference, TheFloatPathCodesLikeTheDoubleOneButForValuesNextToT
                     ASSERT_EQ(slow.ledger.bits(static_cast<Item>(i)), fast.ledger.bits(static_cast<Item>(i))) << what;
                 // A coordinate carries errors of 1e-6 or so, thresholds have a density of at most 2^bits / 2: of
                 // 16384 cells less than 0.02 2^bits differ on average. Ten times that, and five, for chance.
-                if (!is_kivi(name) && !name.starts_with("qjl")) {
+                if (name.starts_with("tq-") || name.starts_with("eden")) {
                     const std::size_t different = different_cells(slow, fast, 32 * n, n * d, bits);
                     EXPECT_LE(different, 5 + 0.2 * std::pow(2.0, bits)) << what;
                 }
@@ -215,7 +273,9 @@ TEST(RowQuantizerReference, TheFloatPathOnOddShapesAndSizes) {
                     const RowQuantizer quantizer =
                         row_quantizer(name, static_cast<std::size_t>(d), 6,
                                       {.rotation = kind, .norm = NumberFormat::fp64, .group = 5, .seed = test_seed});
-                    if (name.find("residual") != std::string::npos && size != 1.0) continue;
+                    const bool in_fp16 =
+                        name.find("residual") != std::string::npos || name.find("outliers") != std::string::npos;
+                    if (in_fp16 && size != 1.0) continue;
                     arma::fmat rows = gaussian<float>(static_cast<std::size_t>(n), static_cast<std::size_t>(d), 9) *
                                       static_cast<float>(size);
                     if (n > 2) rows.row(1).zeros();
@@ -251,10 +311,17 @@ TEST(RowQuantizer, WhatCannotBeStoredIsRefusedInOneLine) {
                   std::string::npos);
         message_of([&] { (void)quantizer.encode_float(arma::conv_to<arma::fmat>::from(large)); },
                    ExitCode::unusable_input);
-        for (const unsigned bits : {0U, 9U})
+        for (const double bits : {0.0, 9.0, -1.0, std::nan("")})
             message_of([&] { (void)row_quantizer(name, 4, bits, {}); }, ExitCode::usage);
+        if (!name.starts_with("ecsq")) {
+            EXPECT_NE(message_of([&] { (void)row_quantizer(name, 4, 2.5, {}); }, ExitCode::usage).find("ecsq"),
+                      std::string::npos);
+        }
     }
-    for (const char* name : {"tq-prod:projection=haar", "tq-mse:projection=gaussian", "eden:2", "tq_mse", "qjl:m=4"})
+    for (const char* name :
+         {"tq-prod:projection=haar", "tq-mse:projection=gaussian", "eden:2", "tq_mse", "qjl:m=4", "tcq:state=13",
+          "tcq:state=1", "tcq:scale=norm", "rabitq:scale=tq", "pq:length=-1", "pq:length=0", "kvquant:outliers=0.6",
+          "gear:outliers=-1", "gear:rank=x", "ecsq:rate=2", "polarquant:3", "svdq:rank=2"})
         message_of([&] { (void)row_quantizer(name, 4, 2, {}); }, ExitCode::usage);
     message_of([] { (void)number_format("fp8"); }, ExitCode::usage);
 }
