@@ -132,6 +132,7 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
         const std::vector<std::uint32_t> symbols = setup.coder.read(reader, levels.n_elem);
         for (std::size_t i = 0; i < symbols.size(); ++i) levels[i] = setup.cells.levels[symbols[i]];
     }
+    reader.require_end();
     return from_unit_rows(std::move(levels), scales, setup.rotation);
 }
 

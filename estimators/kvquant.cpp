@@ -164,6 +164,7 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
     for (std::size_t l = 0; l < lines.n_cols; ++l)
         for (std::size_t i = 0; i < lines.n_rows; ++i) lines(i, l) = centres[l] + halves[l] * levels[codes(i, l)];
     LineOutliers::read(reader, setup.outliers, lines);
+    reader.require_end();
     return key ? lines : arma::mat(lines.t());
 }
 

@@ -165,6 +165,7 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
             for (std::size_t i = 0; i < values.size() && first + i < setup.dimension; ++i)
                 coordinates(t, first + i) = values[i];
         }
+    reader.require_end();
     return setup.rotation.rotate_back(std::move(coordinates));
 }
 

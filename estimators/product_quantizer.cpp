@@ -114,6 +114,7 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
             for (std::size_t i = 0; i < setup.length && position * setup.length + i < setup.dimension; ++i)
                 coordinates(t, position * setup.length + i) = centroids(i, index);
         }
+    reader.require_end();
     return from_unit_rows(std::move(coordinates), norms, setup.none);
 }
 

@@ -97,6 +97,7 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
     read_numbers(reader, lengths, setup.norm);
     arma::Mat<std::uint8_t> cells(rows, setup.dimension);
     reader.read_cells({cells.memptr(), cells.n_elem}, setup.bits);
+    reader.require_end();
     arma::mat directions(rows, setup.dimension);
     for (std::size_t i = 0; i < cells.n_elem; ++i) directions[i] = setup.level(cells[i]);
     for (std::size_t t = 0; t < rows; ++t) lengths[t] /= arma::norm(directions.row(t));

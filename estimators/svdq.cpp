@@ -97,10 +97,15 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
     block.each_row() += arma::rowvec(means);
     std::size_t at = reader.bytes_read();
     for (const auto& group : groups) {
-        const arma::mat latent = setup.coder(group).decode(bytes.subspan(std::min(at, bytes.size())), rows);
+        const auto rest = bytes.subspan(std::min(at, bytes.size()));
+        const arma::mat latent =
+            setup.coder(group).decode(rest.first(std::min(setup.bytes(group, rows), rest.size())), rows);
         block += latent * basis.cols(group.first, group.first + group.count - 1).t();
         at += setup.bytes(group, rows);
     }
+    if (at != bytes.size())
+        throw input_error("a coded block has {} bytes and its rows need {}: the data is damaged or forged",
+                          bytes.size(), at);
     return block;
 }
 

@@ -258,6 +258,7 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
     read_numbers(reader, scales, setup.norm);
     arma::Mat<std::uint8_t> symbols(rows, setup.dimension);
     reader.read_cells({symbols.memptr(), symbols.n_elem}, setup.bits);
+    reader.require_end();
     return from_unit_rows(levels_of(setup, symbols), scales, setup.rotation);
 }
 

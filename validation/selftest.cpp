@@ -74,9 +74,9 @@ constexpr std::size_t sample = 12;
 
 const std::vector<Calibration>& calibrations() {
     static const std::vector<Calibration> list = {
-        {"normal", "two-sided p-values of a standard normal value", "values of standard deviation 1.02", 60000, 0.0,
+        {"normal", "two-sided p-values of a standard normal value", "values of standard deviation 1.1", 20000, 0.0,
          [](const Draws& draws, bool mistaken) {
-             return normal_p_value((mistaken ? 1.02 : 1.0) * draws.normals(1)[0]);
+             return normal_p_value((mistaken ? 1.1 : 1.0) * draws.normals(1)[0]);
          }},
         {"student", "p-values of the mean of 12 normal values", "the normal law in place of Student's", 20000, 0.0,
          [](const Draws& draws, bool mistaken) {
@@ -92,12 +92,12 @@ const std::vector<Calibration>& calibrations() {
              for (const double value : draws.normals(sample)) sum += value * value;
              return chi_square_p_value(sum, static_cast<double>(sample) + (mistaken ? 1.0 : 0.0));
          }},
-        {"binomial", "randomised two-sided p-values of 40 trials of probability .3", "probability .32 assumed", 20000,
+        {"binomial", "randomised two-sided p-values of 40 trials of probability .3", "probability .36 assumed", 20000,
          0.0,
          [](const Draws& draws, bool mistaken) {
              std::uint64_t successes = 0;
              for (std::uint32_t i = 0; i < 40; ++i) successes += draws.uniform(i) < 0.3 ? 1 : 0;
-             return binomial_p_value(successes, 40, mistaken ? 0.32 : 0.3, draws.uniform(40));
+             return binomial_p_value(successes, 40, mistaken ? 0.36 : 0.3, draws.uniform(40));
          }},
         {"kolmogorov", "share of p-values below .05 of 100 uniform values, tested by their distance from the law",
          "the law shifted by .05", 8000, miss_share,

@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "app/tests/process.hpp"
+
+namespace spiked::app {
+namespace {
+
+std::string text_of(const std::string& path) {
+    std::ifstream file(path);
+    std::stringstream content;
+    content << file.rdbuf();
+    return content.str();
+}
+
+// The tier that CI runs, as a user types it: nothing fails, nothing is open, every control that is meant to fail does.
+TEST(ValidateCommand, TheQuickTierDecidesEveryClaim) {
+    const Outcome found = spiked("validate --json --strict --progress none");
+    ASSERT_EQ(found.code, 0) << found.err << found.out.substr(0, 2000);
+    const Json document = found.json();
+    EXPECT_EQ(*document.find("schema")->string(), "spiked.validate/1");
+    EXPECT_EQ(*document.find("tier")->string(), "quick");
+    const auto& claims = *document.find("claims")->items();
+    EXPECT_GE(claims.size(), 35U);
+    for (const auto& claim : claims) {
+        const std::string& id = *claim.find("id")->string();
+        const std::string& printed = *claim.find("printed")->string();
+        const std::string& corrected = *claim.find("corrected")->string();
+        EXPECT_TRUE(printed == "holds" || printed == "refuted" || printed == "vacuous") << id << " " << printed;
+        EXPECT_TRUE(corrected == "holds" || corrected == "none") << id << " " << corrected;
+        EXPECT_TRUE(std::isfinite(number(*claim.find("estimate")))) << id;
+        EXPECT_GT(number(*claim.find("detectable")), 0.0) << id;
+        bool passes = false;
+        for (const auto& control : *claim.find("controls")->items())
+            passes = passes || !*control.find("fails")->boolean();
+        EXPECT_EQ(passes, printed == "vacuous") << id;
+    }
+}
+
+TEST(ValidateCommand, ChosenClaimsAsTextPageAndJunit) {
+    const std::string folder = scratch("validate");
+    std::filesystem::create_directories(folder);
+    const Outcome found = spiked("validate --claim bits.formula,qjl.mean -v --progress none -o " + folder +
+                                 "/CLAIMS.md --junit " + folder + "/claims.xml");
+    ASSERT_EQ(found.code, 0) << found.err;
+    EXPECT_NE(found.out.find("bits.formula  refuted  holds"), std::string::npos) << found.out;
+    EXPECT_NE(found.out.find("with norms-not-counted"), std::string::npos) << found.out;
+    EXPECT_NE(found.out.find("2 claims, quick tier: 0 failed, 0 open."), std::string::npos) << found.out;
+    const std::string page = text_of(folder + "/CLAIMS.md");
+    EXPECT_NE(page.find("| `qjl.mean` | refuted | holds |"), std::string::npos) << page;
+    const std::string junit = text_of(folder + "/claims.xml");
+    EXPECT_NE(junit.find("tests=\"2\" failures=\"0\" skipped=\"0\""), std::string::npos) << junit;
+    // The same seed, the same numbers; another one, others.
+    const auto estimate = [](const std::string& words) {
+        return number(
+            *(*spiked("validate --claim qjl.mean --json --progress none" + words).json().find("claims")->items())[0]
+                 .find("estimate"));
+    };
+    EXPECT_EQ(estimate(""), estimate(" --threads 1"));
+    EXPECT_NE(estimate(""), estimate(" --seed 0x2"));
+}
+
+TEST(ValidateCommand, UnusableWords) {
+    const Outcome claim = spiked("validate --claim outlier.locaton");
+    EXPECT_EQ(claim.code, 2);
+    EXPECT_NE(claim.err.find("unknown claim \"outlier.locaton\"; did you mean \"outlier.location\"?"),
+              std::string::npos)
+        << claim.err;
+    const Outcome tier = spiked("validate --tier quik");
+    EXPECT_EQ(tier.code, 2);
+    EXPECT_NE(tier.err.find("unknown tier \"quik\"; did you mean \"quick\"?"), std::string::npos) << tier.err;
+    EXPECT_EQ(spiked("validate --seed 0xnone --claim qjl.mean").code, 2);
+    EXPECT_EQ(spiked("selftest --seed hello").code, 2);
+}
+
+TEST(SelftestCommand, CatchesEveryPlantedDefect) {
+    const Outcome found = spiked("selftest --json --progress none");
+    ASSERT_EQ(found.code, 0) << found.err << found.out.substr(0, 3000);
+    const Json document = found.json();
+    EXPECT_EQ(*document.find("schema")->string(), "spiked.selftest/1");
+    EXPECT_GE(*document.find("defects")->integer(), 20);
+    EXPECT_EQ(*document.find("defects")->integer(), *document.find("caught")->integer());
+    for (const auto& one : *document.find("calibrations")->items()) {
+        EXPECT_TRUE(*one.find("passed")->boolean()) << *one.find("name")->string();
+        EXPECT_TRUE(*one.find("control_refused")->boolean()) << *one.find("name")->string();
+    }
+}
+
+}  // namespace
+}  // namespace spiked::app
