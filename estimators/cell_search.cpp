@@ -1,6 +1,8 @@
 #include "estimators/cell_search.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "theory/base/error.hpp"
 
@@ -183,7 +185,10 @@ CellSearch::CellSearch(const theory::Codebook& codebook)
     : bits_(static_cast<unsigned>(codebook.bits)),
       thresholds_(codebook.thresholds.begin(), codebook.thresholds.end()),
       levels_(codebook.levels.begin(), codebook.levels.end()) {
-    if (bits_ > most_fast_bits) return;
+    if (bits_ > most_fast_bits) {
+        make_grid();
+        return;
+    }
     for (unsigned depth = 0; depth < bits_; ++depth)
         for (std::size_t node = 0; node < std::size_t{1} << depth; ++node)
             tree_[depth][node] = thresholds_[((2 * node + 1) << (bits_ - 1 - depth)) - 1];
@@ -204,7 +209,32 @@ void CellSearch::quantize(std::span<const float> values, std::span<std::uint8_t>
     }
 }
 
+void CellSearch::make_grid() {
+    float gap = std::numeric_limits<float>::infinity();
+    for (std::size_t i = 1; i < thresholds_.size(); ++i) gap = std::min(gap, thresholds_[i] - thresholds_[i - 1]);
+    const float range = thresholds_.back() - thresholds_.front();
+    // Half the gap leaves room for the rounding of a value's place in the grid.
+    const float count = std::ceil(range / (0.5F * gap)) + 2.0F;
+    constexpr float most = 16384.0F;
+    if (!(count <= most)) return;
+    grid_.first = thresholds_.front();
+    grid_.last = thresholds_.back();
+    grid_.per_unit = 2.0F / gap;
+    grid_.cells.resize(static_cast<std::size_t>(count));
+    for (std::size_t g = 0; g < grid_.cells.size(); ++g) {
+        const float left = grid_.first + (static_cast<float>(g) - 0.25F) / grid_.per_unit;
+        grid_.cells[g] = static_cast<std::uint8_t>(std::lower_bound(thresholds_.begin(), thresholds_.end() - 1, left) -
+                                                   thresholds_.begin());
+    }
+}
+
 std::size_t CellSearch::cell_of_one(float value) const {
+    if (!grid_.cells.empty()) {
+        // In this order a NaN becomes the first place.
+        const float inside = std::min(grid_.last, std::max(grid_.first, value));
+        const std::size_t cell = grid_.cells[static_cast<std::size_t>((inside - grid_.first) * grid_.per_unit)];
+        return cell + (value > thresholds_[cell] ? 1 : 0);
+    }
     std::size_t cell = 0;
     for (std::size_t step = levels_.size() / 2; step > 0; step /= 2)
         cell += value > thresholds_[cell + step - 1] ? step : 0;

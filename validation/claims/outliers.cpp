@@ -71,7 +71,7 @@ Criterion location_rate(Noise noise, Fault fault) {
                 },
             .region = [](std::size_t) { return at_most(-0.5, 0.15); },
             .quick = {{32, 4000}, {64, 3000}, {128, 1500}},
-            .full = {{64, 6000}, {128, 4000}, {256, 2000}, {512, 600}, {1024, 150}},
+            .full = {{64, 6000}, {128, 4000}, {256, 2000}, {512, 600}},
             .faults = {std::move(fault)}};
 }
 

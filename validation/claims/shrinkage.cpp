@@ -106,7 +106,7 @@ Criterion edge_rate(Noise noise) {
             },
             .region = [](std::size_t) { return at_most(-0.4, 0.1); },
             .quick = {{32, 2500}, {64, 2000}, {128, 1200}},
-            .full = {{64, 4000}, {128, 3000}, {256, 1500}, {512, 500}, {1024, 120}},
+            .full = {{64, 4000}, {128, 3000}, {256, 1500}, {512, 500}},
             .faults = {{"too-many", "k + 2 spikes, where the rule leaves room for k"}}};
 }
 
