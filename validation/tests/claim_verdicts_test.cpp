@@ -183,8 +183,8 @@ TEST(Claims, AreCompleteAsData) {
             EXPECT_TRUE(one.region && one.prepare) << claim.id << " " << one.name;
             EXPECT_EQ(one.law != nullptr, one.summary == Summary::distance) << claim.id << " " << one.name;
             // What is meant to hold has something it would not pass.
-            if (one.form == Form::corrected || claim.settled == PrintedVerdict::vacuous)
-                EXPECT_FALSE(one.faults.empty()) << claim.id << " " << one.name;
+            EXPECT_FALSE((one.form == Form::corrected || claim.settled == PrintedVerdict::vacuous) && one.faults.empty())
+                << claim.id << " " << one.name;
         }
         EXPECT_TRUE(quick) << claim.id << " is not asked in the quick tier";
         if (claim.settled == PrintedVerdict::holds) {

@@ -459,7 +459,7 @@ TEST(EqualBitsReference, ValuesAndErrorsAreThoseOfTheWeighedClusters) {
 }
 
 TEST(EqualBits, MethodsWithoutACommonRangeAreNotCompared) {
-    const auto compared = [](const std::vector<std::string>& methods, const std::vector<unsigned>& bits) {
+    const auto compared = [](const std::vector<std::string>& methods, const std::vector<double>& bits) {
         Experiment experiment;
         experiment.science = Json::object();
         KvPlan plan;
