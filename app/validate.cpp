@@ -102,7 +102,7 @@ Command validate_command() {
     return {
         "validate",
         "judge the statements of the paper, each with controls that must fail",
-        {"spiked validate", "spiked validate --claim outlier.location,prop.norm -v",
+        {"spiked validate", "spiked validate --claim bits.formula,prop.norm -v",
          "spiked validate --tier full --seed fresh -o CLAIMS.md"},
         "",
         0,
