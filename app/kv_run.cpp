@@ -29,7 +29,13 @@ std::optional<sim::Side> read_side(const Arguments& arguments) {
 /// rotary embedding.
 std::vector<std::string> methods_of(const Arguments& arguments, const validation::KvPlan& plan) {
     std::vector<std::string> methods = arguments.list("--method");
-    const auto rotated = [&](const std::string& dump) { return sim::has_rotary(sim::KvDump(dump, plan.dump)); };
+    const auto rotated = [&](const std::string& dump) {
+        try {
+            return sim::has_rotary(sim::KvDump(dump, plan.dump));
+        } catch (const Error&) {
+            return false;  // what is wrong is said where dumps are read, after the mistakes in the words
+        }
+    };
     if (!arguments.has("--method") && plan.side != sim::Side::value &&
         std::all_of(plan.dumps.begin(), plan.dumps.end(), rotated))
         methods.emplace_back("unrope+eoptshrink+tq-mse");
