@@ -1,38 +1,20 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <optional>
 
 #include "app/command.hpp"
+#include "app/dump_options.hpp"
 #include "app/method_options.hpp"
 #include "app/study_run.hpp"
 #include "reports/kv_report.hpp"
 #include "theory/base/error.hpp"
-#include "theory/base/names.hpp"
 #include "validation/kv_measurement.hpp"
 
 namespace spiked::app {
 namespace {
 
-std::optional<sim::Side> read_side(const Arguments& arguments) {
-    const std::string side = arguments.text("--side");
-    if (side.empty()) return std::nullopt;
-    if (side == "key") return sim::Side::key;
-    if (side == "value") return sim::Side::value;
-    throw usage_error("--side \"{}\" is not possible{}", side,
-                      suggestion(side, std::vector<std::string>{"key", "value"}));
-}
-
 int run(const Arguments& arguments) {
-    validation::KvPlan plan;
-    plan.dumps = arguments.positionals;
-    plan.block_tokens = arguments.count("--block");
-    for (const auto layer : arguments.counts("--layers")) plan.layers.insert(layer);
-    for (const auto head : arguments.counts("--heads")) plan.heads.insert(head);
-    plan.side = read_side(arguments);
-    plan.dump.layout = arguments.text("--layout");
-    plan.dump.tensor_pattern = arguments.text("--tensor");
-    plan.dump.prompt_id_key = arguments.text("--prompt-id");
+    validation::KvPlan plan = read_dump_plan(arguments);
     plan.quantizer = read_quantizer_options(arguments);
 
     validation::Experiment experiment;
@@ -77,17 +59,11 @@ Command kv_run_command() {
         {"--method", "NAME[,NAME...]", "what to compare; spiked list shows all",
          "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse", true},
         {"--bits", "B[,B...]", "index bits an entry", "2,3,4", true},
-        {"--block", "TOKENS", "tokens of a block", "128", false},
-        {"--layers", "L[,L...]", "only these layers", "", true},
-        {"--heads", "H[,H...]", "only these heads", "", true},
-        {"--side", "key|value", "only this side", "", false},
-        {"--tensor", "PATTERN", "names of the tensors", "layers.{layer}.{side}", false},
-        {"--layout", "head,token,dim", "order of the axes, where the file does not say", "", false},
-        {"--prompt-id", "KEY", "metadata key that names the prompt", "prompt_id", false},
         {"-o,--output", "STORE.spiked", "keep every number in a store; the same command again resumes", "", false},
         {"--report", "FILE.html", "write the report; its store stands beside it unless -o says where", "", false},
         {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
     };
+    options.insert(options.begin() + 2, dump_options().begin(), dump_options().end());
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return {"kv run",
             "compress every block of KV dumps and print the paper's table with error bars",
