@@ -29,10 +29,10 @@ std::string plain(const ClusteredValue& value) { return with_error(value.mean, v
 
 std::string spectrum_sentence(const AdequacyRow& row, double level) {
     const Interval& shape = row.rejected.front();
-    const char* verdict = shape.low > level
-                              ? (row.power_law.mean > 0.5 ? "they look like a power law, without a square-root edge"
-                                                          : "more of them lack a square-root edge than chance allows")
-                              : "nothing speaks against a square-root edge";
+    const char* verdict = !(shape.low > level) ? "nothing speaks against a square-root edge"
+                          : shape.estimate >= 0.5 && row.power_law.mean > 0.5
+                              ? "they look like a power law, without a square-root edge"
+                              : "more of them lack a square-root edge than chance allows";
     return fmt::format(
         "{}s: a power law (exponent {} on average) fits the top of the noise better in {:.1f} % of blocks; "
         "edge.shape rejects {:.1f} % (95 % limits {:.1f} to {:.1f}): {}.\n",
