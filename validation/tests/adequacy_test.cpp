@@ -48,10 +48,10 @@ std::vector<arma::mat> head_of(Fault fault, std::size_t head) {
     if (fault == Fault::sparse_entries) model.entries = sim::EntryLaw::parse("sparse:0.1");
     if (fault == Fault::token_signals) model.left_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::row);
     if (fault == Fault::hidden_entries) {
-        // Above the threshold, but within the margin of the rank rule.
-        model.strengths.assign(8, {1.25 * threshold});
-        model.left_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::row);
-        model.right_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::column);
+        // One entry each, above the threshold but within the margin of the rank rule.
+        model.strengths.assign(3, {1.2 * threshold});
+        model.left_vectors = sim::VectorLaw::parse("sparse:1", sim::MatrixSide::row);
+        model.right_vectors = sim::VectorLaw::parse("sparse:1", sim::MatrixSide::column);
     }
     std::vector<arma::mat> blocks;
     for (std::size_t b = 0; b < blocks_of_head; ++b) {
