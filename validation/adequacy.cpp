@@ -306,7 +306,7 @@ double row_moment(double correlation) {
 /// The law of Z from other residuals.
 struct OthersLaw {
     double correlation = 0.0;  ///< of neighbouring rows
-    arma::mat root;            ///< d x d, its square is C
+    arma::mat root;            ///< d x d, root^T root is C
     arma::rowvec variances;    ///< of the channels of the residuals it is made of
     double unevenness = 1.0;   ///< kappa
 
