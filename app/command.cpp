@@ -102,6 +102,7 @@ const std::vector<Command>& commands() {
                                                kv_encode_command(),
                                                kv_decode_command(),
                                                kv_golden_command(),
+                                               kv_adequacy_command(),
                                                theory_command(),
                                                bench_theory_command(),
                                                bench_trial_command(),

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "app/command.hpp"
+#include "app/dump_options.hpp"
 #include "app/method_options.hpp"
 #include "app/study_run.hpp"
 #include "reports/kv_report.hpp"
@@ -15,15 +16,6 @@
 
 namespace spiked::app {
 namespace {
-
-std::optional<sim::Side> read_side(const Arguments& arguments) {
-    const std::string side = arguments.text("--side");
-    if (side.empty()) return std::nullopt;
-    if (side == "key") return sim::Side::key;
-    if (side == "value") return sim::Side::value;
-    throw usage_error("--side \"{}\" is not possible{}", side,
-                      suggestion(side, std::vector<std::string>{"key", "value"}));
-}
 
 /// What is asked for; by default the paper's methods, and behind `unrope` where every dump says how to undo its keys'
 /// rotary embedding.
@@ -44,15 +36,7 @@ std::vector<std::string> methods_of(const Arguments& arguments, const validation
 
 /// Measures the dumps into a store; `print` says what it holds.
 int measured(const Arguments& arguments, const std::function<void(validation::Database& store)>& print) {
-    validation::KvPlan plan;
-    plan.dumps = arguments.positionals;
-    plan.block_tokens = arguments.count("--block");
-    for (const auto layer : arguments.counts("--layers")) plan.layers.insert(layer);
-    for (const auto head : arguments.counts("--heads")) plan.heads.insert(head);
-    plan.side = read_side(arguments);
-    plan.dump.layout = arguments.text("--layout");
-    plan.dump.tensor_pattern = arguments.text("--tensor");
-    plan.dump.prompt_id_key = arguments.text("--prompt-id");
+    validation::KvPlan plan = read_dump_plan(arguments);
     plan.quantizer = read_quantizer_options(arguments);
     plan.quantizer.residual = arguments.count("--residual");
     if (arguments.has("--attention")) plan.attention = validation::attention_mode(arguments.text("--attention"));
@@ -119,16 +103,9 @@ int frontier(const Arguments& arguments) {
 }
 
 /// The options of both commands behind --method.
-std::vector<Option> dump_options() {
+std::vector<Option> measuring_options() {
     std::vector<Option> options = {
         {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", "2,3,4", true},
-        {"--block", "TOKENS", "tokens of a block", "128", false},
-        {"--layers", "L[,L...]", "only these layers", "", true},
-        {"--heads", "H[,H...]", "only these heads", "", true},
-        {"--side", "key|value", "only this side", "", false},
-        {"--tensor", "PATTERN", "names of the tensors", "layers.{layer}.{side}", false},
-        {"--layout", "head,token,dim", "order of the axes, where the file does not say", "", false},
-        {"--prompt-id", "KEY", "metadata key that names the prompt", "prompt_id", false},
         residual_option(),
         {"--attention", "causal|bidirectional|none",
          "which keys a query sees, where the file does not say; none: leave attention out", "", false},
@@ -136,6 +113,7 @@ std::vector<Option> dump_options() {
         {"--report", "FILE.html", "write the report; its store stands beside it unless -o says where", "", false},
         {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
     };
+    options.insert(options.begin() + 1, dump_options().begin(), dump_options().end());
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return options;
 }
@@ -148,7 +126,7 @@ Command kv_run_command() {
          "what to compare; spiked list shows all. Behind the default ones comes unrope+eoptshrink+tq-mse where dumps "
          "allow it",
          "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse", true}};
-    const std::vector<Option> more = dump_options();
+    const std::vector<Option> more = measuring_options();
     options.insert(options.end(), more.begin(), more.end());
     return {"kv run",
             "compress every block of KV dumps and print the paper's table with error bars",
@@ -168,7 +146,7 @@ Command kv_frontier_command() {
          "what to compare; behind the default ones comes unrope+eoptshrink+tq-mse where dumps allow it",
          "tq-mse,eden-mmse,kivi,ecsq,tcq,svd:1+tq-mse,eoptshrink+tq-mse,eoptshrink+tcq", true},
         {"--at", "BITS", "also every method at this many stored bits an entry, the best first", "", false}};
-    const std::vector<Option> more = dump_options();
+    const std::vector<Option> more = measuring_options();
     options.insert(options.end(), more.begin(), more.end());
     return {"kv frontier",
             "which method loses least at how many stored bits: all of them in order, the convex hull marked",

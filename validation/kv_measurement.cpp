@@ -27,10 +27,7 @@ using sim::Side;
 constexpr std::size_t prompts_that_cluster = 8;
 
 /// All blocks of one head of one tensor: a cell of the study.
-struct Head {
-    std::size_t dump;
-    const sim::DumpTensor* tensor;
-    std::size_t head;
+struct Head : DumpHeadPlace {
     std::uint64_t rotation = 0;
     std::shared_ptr<const sim::DumpHead> blocks = {};
     std::string cell = {};                        ///< hash of its identity
@@ -40,8 +37,7 @@ struct Head {
 
 struct DumpStudy {
     KvPlan plan;
-    std::vector<std::unique_ptr<sim::KvDump>> dumps;
-    std::vector<std::string> sums;  ///< SHA-256 of them
+    OpenDumps open;
     std::vector<std::pair<estimators::Method, double>> codecs;
     std::vector<Head> heads;
     std::vector<std::optional<sim::DumpRotary>> rotaries;  ///< of each dump, where a codec un-rotates keys
@@ -63,7 +59,7 @@ auto located(const DumpStudy& study, const Head& at, std::uint64_t block, const 
     } catch (const Error& error) {
         const std::size_t tokens = study.plan.block_tokens;
         throw Error(error.code(),
-                    fmt::format("{}: tensor {}, head {}, tokens {} to {}: {}", study.dumps[at.dump]->path(),
+                    fmt::format("{}: tensor {}, head {}, tokens {} to {}: {}", study.open.dumps[at.dump]->path(),
                                 at.tensor->name, at.head, block * tokens, (block + 1) * tokens - 1, error.what()));
     }
 }
@@ -93,7 +89,7 @@ std::vector<arma::mat> read_queries(const DumpStudy& study, const Head& at, std:
     const std::size_t readers = at.queries->heads / at.tensor->heads;
     std::vector<arma::mat> queries;
     for (std::size_t q = 0; q < readers; ++q)
-        queries.push_back(study.dumps[at.dump]->read_block(*at.queries, at.head * readers + q, first, tokens));
+        queries.push_back(study.open.dumps[at.dump]->read_block(*at.queries, at.head * readers + q, first, tokens));
     return queries;
 }
 
@@ -123,7 +119,7 @@ std::vector<Observation> measure(const DumpStudy& study, const Head& at, const s
 class Sequence {
 public:
     Sequence(const DumpStudy& study, const Head& at) : study_(study), at_(at), rotary_(rotary_of(study, at)) {
-        rows_ = study.dumps[at.dump]->read_block(*at.tensor, at.head, 0, at.tensor->tokens);
+        rows_ = study.open.dumps[at.dump]->read_block(*at.tensor, at.head, 0, at.tensor->tokens);
         std::vector<arma::mat> blocks;
         const std::size_t tokens = study.plan.block_tokens;
         for (std::size_t first = 0; first + tokens <= rows_.n_rows; first += tokens)
@@ -170,12 +166,12 @@ private:
 /// What coding a head does to attention, for the queries of each block of the range. Keys are measured with exact and
 /// with coded values, values with exact keys.
 std::vector<std::vector<Observation>> measure_attention(const DumpStudy& study, const Head& at, ReplicateRange range) {
-    const sim::KvDump& dump = *study.dumps[at.dump];
+    const sim::KvDump& dump = *study.open.dumps[at.dump];
     const bool is_key = at.tensor->side == Side::key;
     Head peer = at;
     peer.tensor = dump.find(at.tensor->layer, is_key ? Side::value : Side::key);
     peer.rotation =
-        rotation_of(head_identity(study.sums[at.dump], peer.tensor->name, peer.head, study.plan.block_tokens));
+        rotation_of(head_identity(study.open.sha256[at.dump], peer.tensor->name, peer.head, study.plan.block_tokens));
     Sequence own(study, at);
     Sequence other(study, peer);
     const AttentionHead exact{is_key ? own.rows() : other.rows(), is_key ? other.rows() : own.rows(),
@@ -239,27 +235,9 @@ Json metadata_json(const sim::KvDump& dump) {
     return json;
 }
 
-void open_dumps(Experiment& experiment, DumpStudy& study) {
-    if (study.plan.dumps.empty()) throw usage_error("no dump was named: give one or more files");
-    for (const auto& path : study.plan.dumps) {
-        const auto& dump = *study.dumps.emplace_back(std::make_unique<sim::KvDump>(path, study.plan.dump));
-        if (study.plan.dump.prompt_id_key != sim::DumpOptions{}.prompt_id_key && !dump.prompt_id())
-            throw input_error("{}: the metadata have no \"{}\" (asked for with --prompt-id): see spiked kv inspect {}",
-                              path, study.plan.dump.prompt_id_key, path);
-        const std::string sum = hex(sha256_of_file(path));
-        for (const auto& earlier : experiment.inputs)
-            if (earlier.sha256 == sum)
-                throw usage_error("{}: the same content as {} (a dump counts once): name each dump once", path,
-                                  earlier.path);
-        study.sums.push_back(sum);
-        experiment.inputs.push_back({path, std::filesystem::file_size(path), sum, format_of(path), dump.layout().text(),
-                                     dump.model(), metadata_json(dump)});
-    }
-}
-
 /// Methods that un-rotate keys need dumps that say how their keys were rotated.
 void find_rotaries(DumpStudy& study) {
-    study.rotaries.resize(study.dumps.size());
+    study.rotaries.resize(study.open.dumps.size());
     const auto& codecs = study.codecs;
     const auto unropes = [](const auto& codec) { return codec.first.unrope; };
     const auto asking = std::find_if(codecs.begin(), codecs.end(), unropes);
@@ -269,38 +247,39 @@ void find_rotaries(DumpStudy& study) {
             "\"{}\": keys that a study shuffles or un-rotates (order, rotary of [model]) have no rotary embedding to "
             "undo: leave unrope or these out",
             asking->first.text);
-    for (std::size_t f = 0; f < study.dumps.size(); ++f) {
-        const auto& tensors = study.dumps[f]->tensors();
+    for (std::size_t f = 0; f < study.open.dumps.size(); ++f) {
+        const auto& tensors = study.open.dumps[f]->tensors();
         if (std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.side == Side::key; }))
-            study.rotaries[f] = sim::dump_rotary(*study.dumps[f]);
+            study.rotaries[f] = sim::dump_rotary(*study.open.dumps[f]);
     }
 }
 
-void list_heads(DumpStudy& study) {
-    for (std::size_t f = 0; f < study.dumps.size(); ++f) {
-        const auto& dump = *study.dumps[f];
-        const std::size_t before = study.heads.size();
+void list_heads(const KvPlan& plan, OpenDumps& open) {
+    for (std::size_t f = 0; f < open.dumps.size(); ++f) {
+        const auto& dump = *open.dumps[f];
+        const std::size_t before = open.heads.size();
         for (const auto& tensor : dump.tensors()) {
-            if (tensor.side == Side::query || (study.plan.side && *study.plan.side != tensor.side)) continue;
-            if (!wanted(study.plan.layers, tensor.layer)) continue;
-            if (tensor.tokens < study.plan.block_tokens)
+            if (tensor.side == Side::query || (plan.side && *plan.side != tensor.side)) continue;
+            if (!wanted(plan.layers, tensor.layer)) continue;
+            if (tensor.tokens < plan.block_tokens)
                 throw input_error("{}: tensor {} has {} tokens, fewer than one block of {}: choose a smaller --block",
-                                  dump.path(), tensor.name, tensor.tokens, study.plan.block_tokens);
+                                  dump.path(), tensor.name, tensor.tokens, plan.block_tokens);
             for (std::size_t head = 0; head < tensor.heads; ++head)
-                if (wanted(study.plan.heads, head)) study.heads.push_back({f, &tensor, head});
+                if (wanted(plan.heads, head)) open.heads.push_back({f, &tensor, head});
         }
-        if (study.heads.size() == before)
+        if (open.heads.size() == before)
             throw input_error(
                 "{}: no layer, head and side is left to measure (--layers, --heads or --side exclude all): "
                 "see spiked kv inspect {}",
                 dump.path(), dump.path());
     }
-    for (const std::size_t layer : study.plan.layers)
-        if (std::none_of(study.heads.begin(), study.heads.end(),
-                         [&](const Head& at) { return at.tensor->layer == layer; }))
+    for (const std::size_t layer : plan.layers)
+        if (std::none_of(open.heads.begin(), open.heads.end(),
+                         [&](const DumpHeadPlace& at) { return at.tensor->layer == layer; }))
             throw input_error("no dump has a layer {} (asked for with --layers): see spiked kv inspect", layer);
-    for (const std::size_t head : study.plan.heads)
-        if (std::none_of(study.heads.begin(), study.heads.end(), [&](const Head& at) { return at.head == head; }))
+    for (const std::size_t head : plan.heads)
+        if (std::none_of(open.heads.begin(), open.heads.end(),
+                         [&](const DumpHeadPlace& at) { return at.head == head; }))
             throw input_error("no dump has a head {} (asked for with --heads): see spiked kv inspect", head);
 }
 
@@ -338,7 +317,7 @@ void find_queries(DumpStudy& study) {
             "attention, or order and rotary, out");
     if (viewed) return;
     for (Head& at : study.heads) {
-        const sim::KvDump& dump = *study.dumps[at.dump];
+        const sim::KvDump& dump = *study.open.dumps[at.dump];
         const auto stated = stated_attention(dump);
         if (wanted && stated && *stated != *asked)
             throw usage_error("{}: its metadata say attention \"{}\" (another is asked for): leave --attention out",
@@ -356,21 +335,46 @@ void find_queries(DumpStudy& study) {
     }
 }
 
-/// By prompt when every dump names one and there are enough, otherwise by layer and head of a model.
-bool clusters_by_prompt(const DumpStudy& study) {
+Factor number_factor(const std::string& name, std::size_t value) {
+    return {name, static_cast<double>(value), std::to_string(value)};
+}
+
+}  // namespace
+
+OpenDumps open_dumps(const KvPlan& plan) {
+    if (plan.block_tokens == 0) throw usage_error("a block of 0 tokens is not possible: choose --block 1 or more");
+    if (plan.dumps.empty()) throw usage_error("no dump was named: give one or more files");
+    OpenDumps open;
+    for (const auto& path : plan.dumps) {
+        const auto& dump = *open.dumps.emplace_back(std::make_unique<sim::KvDump>(path, plan.dump));
+        if (plan.dump.prompt_id_key != sim::DumpOptions{}.prompt_id_key && !dump.prompt_id())
+            throw input_error("{}: the metadata have no \"{}\" (asked for with --prompt-id): see spiked kv inspect {}",
+                              path, plan.dump.prompt_id_key, path);
+        const std::string sum = hex(sha256_of_file(path));
+        for (std::size_t earlier = 0; earlier < open.sha256.size(); ++earlier)
+            if (open.sha256[earlier] == sum)
+                throw usage_error("{}: the same content as {} (a dump counts once): name each dump once", path,
+                                  open.dumps[earlier]->path());
+        open.sha256.push_back(sum);
+    }
+    list_heads(plan, open);
+    return open;
+}
+
+bool OpenDumps::clusters_by_prompt() const {
     std::set<std::string> prompts;
-    for (const auto& dump : study.dumps) {
+    for (const auto& dump : dumps) {
         if (!dump->prompt_id()) return false;
         prompts.insert(*dump->prompt_id());
     }
     return prompts.size() >= prompts_that_cluster;
 }
 
-Factor number_factor(const std::string& name, std::size_t value) {
-    return {name, static_cast<double>(value), std::to_string(value)};
+std::string OpenDumps::cluster_of(const DumpHeadPlace& at, bool by_prompt) const {
+    const auto& dump = *dumps[at.dump];
+    return by_prompt ? dump.prompt_id().value_or("")
+                     : fmt::format("{} layer {} head {}", dump.model(), at.tensor->layer, at.head);
 }
-
-}  // namespace
 
 Json head_identity(const std::string& dump_sha256, const std::string& tensor, std::size_t head,
                    std::size_t block_tokens) {
@@ -401,7 +405,6 @@ std::vector<std::string> expand_pattern(const std::string& pattern) {
 
 void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std::vector<NamedCodec>& codecs) {
     experiment.kind = "kv_dump";
-    if (plan.block_tokens == 0) throw usage_error("a block of 0 tokens is not possible: choose --block 1 or more");
     auto study = std::make_shared<DumpStudy>();
     study->plan = plan;
     experiment.methods.push_back({"sample", "sample", "sample", std::nullopt, Json::object()});
@@ -417,9 +420,14 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
                     throw usage_error("{} is asked for twice: name each method and bit width once", name);
             experiment.methods.push_back({name, "codec", codec.label, bits, Json::object()});
         }
-    open_dumps(experiment, *study);
+    study->open = open_dumps(plan);
+    for (std::size_t i = 0; i < study->open.dumps.size(); ++i) {
+        const auto& dump = *study->open.dumps[i];
+        experiment.inputs.push_back({dump.path(), std::filesystem::file_size(dump.path()), study->open.sha256[i],
+                                     format_of(dump.path()), dump.layout().text(), dump.model(), metadata_json(dump)});
+    }
+    for (const auto& place : study->open.heads) study->heads.push_back({place});
     find_rotaries(*study);
-    list_heads(*study);
     find_queries(*study);
 
     const auto& options = plan.quantizer;
@@ -436,11 +444,11 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
     for (const auto& input : experiment.inputs) files.push(input.sha256);
     experiment.science.set("inputs", std::move(files));
 
-    const bool by_prompt = clusters_by_prompt(*study);
+    const bool by_prompt = study->open.clusters_by_prompt();
     Json cells = Json::array();
     for (Head& at : study->heads) {
         const auto& [dump_index, tensor, head] = std::tie(at.dump, at.tensor, at.head);
-        const auto& dump = *study->dumps[dump_index];
+        const auto& dump = *study->open.dumps[dump_index];
         const std::string side(side_name(tensor->side));
         const std::string file = std::filesystem::path(dump.path()).filename().string();
         ExperimentCell cell;
@@ -457,8 +465,7 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
         at.rotation = rotation_of(cell.params);
         if (at.attention) experiment.batch = std::max(experiment.batch, cell.replicates);
         const std::string prompt = dump.prompt_id().value_or("");
-        const std::string cluster =
-            by_prompt ? prompt : fmt::format("{} layer {} head {}", dump.model(), tensor->layer, head);
+        const std::string cluster = study->open.cluster_of(at, by_prompt);
         cell.factors = {{"file", std::nullopt, dump.path()},
                         {"input", static_cast<double>(dump_index + 1), file},
                         {"model", std::nullopt, dump.model()},

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -43,6 +44,28 @@ struct KvPlan {
 /// sequence is coded for it. Every name and file is checked before the first block is read. Throws
 /// usage_error and input_error.
 void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std::vector<NamedCodec>& codecs);
+
+/// All blocks of one head of one tensor.
+struct DumpHeadPlace {
+    std::size_t dump = 0;  ///< in OpenDumps::dumps
+    const sim::DumpTensor* tensor = nullptr;
+    std::size_t head = 0;
+};
+
+/// The dumps of a plan, and every head of them that it asks for, in the order of dumps, layers, sides, heads.
+struct OpenDumps {
+    std::vector<std::unique_ptr<sim::KvDump>> dumps;
+    std::vector<std::string> sha256;
+    std::vector<DumpHeadPlace> heads;
+
+    /// By prompt when every dump names one and there are 8 or more, otherwise by layer and head of a model.
+    [[nodiscard]] bool clusters_by_prompt() const;
+    /// Which blocks are not independent of those of this head: those of the same text.
+    [[nodiscard]] std::string cluster_of(const DumpHeadPlace& at, bool by_prompt) const;
+};
+
+/// Throws usage_error and input_error: no block, no dump, one twice, nothing left to measure, less than a block.
+[[nodiscard]] OpenDumps open_dumps(const KvPlan& plan);
 
 /// What a cell of a dump study is: all full blocks of one head of one tensor. Its hash is the cell's.
 [[nodiscard]] Json head_identity(const std::string& dump_sha256, const std::string& tensor, std::size_t head,

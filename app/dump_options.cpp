@@ -1,0 +1,46 @@
+#include "app/dump_options.hpp"
+
+#include "theory/base/error.hpp"
+#include "theory/base/names.hpp"
+
+namespace spiked::app {
+namespace {
+
+std::optional<sim::Side> read_side(const Arguments& arguments) {
+    const std::string side = arguments.text("--side");
+    if (side.empty()) return std::nullopt;
+    if (side == "key") return sim::Side::key;
+    if (side == "value") return sim::Side::value;
+    throw usage_error("--side \"{}\" is not possible{}", side,
+                      suggestion(side, std::vector<std::string>{"key", "value"}));
+}
+
+}  // namespace
+
+const std::vector<Option>& dump_options() {
+    static const std::vector<Option> options = {
+        {"--block", "TOKENS", "tokens of a block", "128", false},
+        {"--layers", "L[,L...]", "only these layers", "", true},
+        {"--heads", "H[,H...]", "only these heads", "", true},
+        {"--side", "key|value", "only this side", "", false},
+        {"--tensor", "PATTERN", "names of the tensors", "layers.{layer}.{side}", false},
+        {"--layout", "head,token,dim", "order of the axes, where the file does not say", "", false},
+        {"--prompt-id", "KEY", "metadata key that names the prompt", "prompt_id", false},
+    };
+    return options;
+}
+
+validation::KvPlan read_dump_plan(const Arguments& arguments) {
+    validation::KvPlan plan;
+    plan.dumps = arguments.positionals;
+    plan.block_tokens = arguments.count("--block");
+    for (const auto layer : arguments.counts("--layers")) plan.layers.insert(layer);
+    for (const auto head : arguments.counts("--heads")) plan.heads.insert(head);
+    plan.side = read_side(arguments);
+    plan.dump.layout = arguments.text("--layout");
+    plan.dump.tensor_pattern = arguments.text("--tensor");
+    plan.dump.prompt_id_key = arguments.text("--prompt-id");
+    return plan;
+}
+
+}  // namespace spiked::app

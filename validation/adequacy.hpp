@@ -1,0 +1,97 @@
+#pragma once
+#include <armadillo>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/stream/address.hpp"
+#include "validation/kv_measurement.hpp"
+#include "validation/statistics.hpp"
+
+namespace spiked::validation {
+
+/// Whether the spiked model describes a block: a few questions, each a test with a simulated null law. They are asked
+/// after eOptShrink with the rank of its edge fit.
+///
+/// Two laws are fitted and drawn from, both with the block's estimated strengths on random vectors:
+///   others    Z = A^{1/2} G C^{1/2}, G Gaussian, from the residuals of up to 32 other blocks of the head: A is AR(1)
+///             with their lag-one correlation of rows, C their column covariance shrunk towards its diagonal so
+///             that its second moment is unbiased (after Ledoit and Wolf 2004)
+///   regular   Gaussian columns of variances exp(-c (j - 1/2) / d), c from two moments of the block's own residual:
+///             noise with a square-root edge, whatever the head's law is
+/// What is done to a block (rank, shrinkage, residual) is done to each draw.
+struct AdequacyTest {
+    std::string name;
+    std::string rejects;  ///< when
+    bool of_model;        ///< false: the null asks for more than the model does, independent entries
+};
+
+/// In the order of BlockAdequacy::p_values.
+[[nodiscard]] const std::vector<AdequacyTest>& adequacy_tests();
+
+/// What is found in one block. p-values (1 + number of draws at least as extreme) / (1 + draws): under the fitted law
+/// P(p <= level) is the level, less where the statistic is discrete.
+struct BlockAdequacy {
+    std::string skipped;  ///< why nothing is said: zero, or exactly of low rank; empty otherwise
+    std::size_t rank = 0;
+    double half_rank = 0.0;        ///< mean rank of random halves of the rows
+    double power_advantage = 0.0;  ///< log of residual sums, square-root edge over power law; positive: the power law
+                                   ///< fits better
+    double exponent = 0.0;         ///< a of lambda_j ~ j^-a
+    double peak_over_bound = 0.0;  ///< max |r_tj| / ||r_t|| over sqrt(2 kappa log(n d) / d), kappa the largest over
+                                   ///< the mean variance of a channel
+    std::vector<double> p_values;
+};
+
+/// Addresses and number of draws.
+struct AdequacyDraws {
+    stream::StudySeed seed;
+    std::string cell;
+    std::size_t count = 199;
+    std::size_t threads = 0;
+};
+
+/// Judges the blocks of one head, all of one shape, n and d at least 16, two or more of them; throws input_error
+/// otherwise. The same for any number of threads. Memory: two copies of the blocks and a few hundred KB a thread.
+/// Cost of a block of 128 x 128 with 199 draws: about a second.
+[[nodiscard]] std::vector<BlockAdequacy> judge_head(const std::vector<arma::mat>& blocks, const AdequacyDraws& draws);
+
+struct AdequacyPlan {
+    KvPlan blocks;  ///< dumps, block_tokens, layers, heads, side, dump
+    stream::StudySeed seed;
+    double level = 0.01;  ///< of each test and block
+    std::size_t threads = 0;
+    std::function<void(std::uint64_t done, std::uint64_t total)> progress;  ///< in blocks; may be empty
+};
+
+/// A group of blocks: all of them, of a side, of a side and layer, of a side, layer and head.
+struct AdequacyRow {
+    std::optional<sim::Side> side;
+    std::optional<std::size_t> layer;
+    std::optional<std::size_t> head;
+    std::uint64_t blocks = 0;  ///< judged
+    std::uint64_t skipped = 0;
+    std::uint64_t clusters = 0;
+    ClusteredValue rank, half_rank, power_law, exponent, peak_over_bound;  ///< power_law: share it fits better
+    /// Share of blocks rejected by each test, and last by any of those of the model. Standard error clustered (NaN with
+    /// one cluster), limits those of the binomial law at 95 %.
+    std::vector<Interval> rejected;
+};
+
+struct Adequacy {
+    std::vector<KvInput> inputs;
+    stream::StudySeed seed;
+    double level = 0.01;
+    std::size_t draws = 0;
+    std::string cluster;            ///< "prompt" | "head", as in kv run
+    std::vector<AdequacyRow> rows;  ///< all; then of each side: itself, its layers, each followed by its heads
+};
+
+/// Throws usage_error and input_error like `kv run`, and for a level outside [1e-4, 0.5] and shapes that judge_head
+/// does not take. Memory: one head at a time.
+[[nodiscard]] Adequacy measure_adequacy(const AdequacyPlan& plan);
+
+}  // namespace spiked::validation

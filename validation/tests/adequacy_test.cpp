@@ -1,0 +1,195 @@
+#include "validation/adequacy.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/math/distributions/binomial.hpp>
+#include <cmath>
+#include <iostream>
+
+#include "sim/covariance_spec.hpp"
+#include "sim/spiked_sampler.hpp"
+#include "theory/base/error.hpp"
+#include "theory/separable_law.hpp"
+
+namespace spiked::validation {
+namespace {
+
+constexpr std::size_t side = 64;
+constexpr std::size_t blocks_of_head = 4;
+constexpr std::size_t draws = 39;  // the smallest p-value is 0.025
+constexpr double level = 0.05;
+const stream::StudySeed seed = stream::StudySeed::parse("0xade90ac7");
+
+/// What is wrong with the blocks of a head; nothing: spikes of 4, 3 and 2 thresholds in Gaussian noise, A AR(1), B
+/// exponential on a random basis.
+enum class Fault { none, power_law, other_scale, token_signals, loud_tokens, sparse_entries, hidden_entries };
+
+arma::mat power_law_spectrum(const arma::mat& block) {
+    arma::mat left, right;
+    arma::vec values;
+    arma::svd_econ(left, values, right, block);
+    for (arma::uword j = 0; j < values.n_elem; ++j) values(j) = std::pow(static_cast<double>(j + 1), -0.5);
+    return left * arma::diagmat(values) * right.t();
+}
+
+std::vector<arma::mat> head_of(Fault fault, std::size_t head) {
+    const std::string cell = fmt::format("adequacy head {}", head);
+    const sim::CovarianceSpec row{.kind = "ar1", .parameters = {{"rho", 0.4}}};
+    const sim::CovarianceSpec column{.kind = "exponential", .parameters = {{"c", 2.0}}, .basis = "haar"};
+    sim::SpikedModel model{sim::build_covariance(row, side, sim::MatrixSide::row, seed, cell),
+                           sim::build_covariance(column, side, sim::MatrixSide::column, seed, cell),
+                           {}};
+    const theory::SeparableLaw law(model.row.spectrum(), model.column.spectrum(), AspectRatio(1.0));
+    const double threshold = law.detection_threshold().value;
+    for (const double strength : {4.0, 3.0, 2.0}) model.strengths.push_back({strength * threshold});
+    if (fault == Fault::sparse_entries) model.entries = sim::EntryLaw::parse("sparse:0.1");
+    if (fault == Fault::token_signals) model.left_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::row);
+    if (fault == Fault::hidden_entries) {
+        // One entry each, above the threshold but within the margin of the rank rule.
+        model.strengths.assign(3, {1.2 * threshold});
+        model.left_vectors = sim::VectorLaw::parse("sparse:1", sim::MatrixSide::row);
+        model.right_vectors = sim::VectorLaw::parse("sparse:1", sim::MatrixSide::column);
+    }
+    std::vector<arma::mat> blocks;
+    for (std::size_t b = 0; b < blocks_of_head; ++b) {
+        const auto sample = sim::sample(model, seed, cell, b);
+        arma::mat block = sample.observed;
+        if (fault == Fault::power_law) block = power_law_spectrum(sample.noise);
+        if (fault == Fault::other_scale && b == 0) block *= 1.5;
+        if (fault == Fault::loud_tokens)
+            for (std::size_t t = 0; t < 6; ++t)
+                block.row((13 * b + 9 * t) % side) += sample.noise.row((13 * b + 9 * t) % side);
+        blocks.push_back(block);
+    }
+    return blocks;
+}
+
+struct Counts {
+    std::uint64_t blocks = 0;
+    std::vector<std::uint64_t> rejected = std::vector<std::uint64_t>(adequacy_tests().size());
+};
+
+Counts judge_heads(Fault fault, std::size_t heads) {
+    Counts counts;
+    for (std::size_t head = 0; head < heads; ++head)
+        for (const auto& block : judge_head(head_of(fault, head), {seed, fmt::format("head {}", head), draws, 2})) {
+            EXPECT_EQ(block.skipped, "");
+            ++counts.blocks;
+            for (std::size_t test = 0; test < counts.rejected.size(); ++test)
+                counts.rejected[test] += block.p_values[test] < level + 1e-9 ? 1 : 0;
+        }
+    return counts;
+}
+
+/// The count that a test of this level exceeds with probability 1e-7: below 1e-6 for the seven of the model.
+double most_rejections(std::uint64_t blocks) {
+    const boost::math::binomial counts(static_cast<double>(blocks), level);
+    return boost::math::quantile(boost::math::complement(counts, 1e-7));
+}
+
+std::size_t place_of(const std::string& name) {
+    const auto& tests = adequacy_tests();
+    for (std::size_t test = 0; test < tests.size(); ++test)
+        if (tests[test].name == name) return test;
+    throw bug("no test {}", name);
+}
+
+TEST(AdequacyLaw, SpikedBlocksAreRejectedAtTheDeclaredRate) {
+    const Counts found = judge_heads(Fault::none, 40);
+    const double most = most_rejections(found.blocks);
+    for (std::size_t test = 0; test < adequacy_tests().size(); ++test) {
+        if (!adequacy_tests()[test].of_model) continue;
+        std::cout << fmt::format("{}: {} of {}, at most {}\n", adequacy_tests()[test].name, found.rejected[test],
+                                 found.blocks, most);
+        EXPECT_LE(static_cast<double>(found.rejected[test]), most) << adequacy_tests()[test].name;
+    }
+}
+
+struct Planted {
+    Fault fault;
+    std::vector<std::string> seen_by;
+};
+
+class AdequacyControl : public testing::TestWithParam<Planted> {};
+
+TEST_P(AdequacyControl, IsRejected) {
+    const Counts found = judge_heads(GetParam().fault, 10);
+    for (const auto& test : GetParam().seen_by) {
+        const auto rejected = found.rejected[place_of(test)];
+        std::cout << fmt::format("{}: {} of {}\n", test, rejected, found.blocks);
+        EXPECT_GT(static_cast<double>(rejected), most_rejections(found.blocks)) << test;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, AdequacyControl,
+                         testing::Values(Planted{Fault::power_law, {"edge.shape", "left.columns", "left.rows"}},
+                                         Planted{Fault::other_scale, {"others.top", "others.spectrum"}},
+                                         Planted{Fault::token_signals, {"halves.rank"}},
+                                         Planted{Fault::loud_tokens, {"halves.edge"}},
+                                         Planted{Fault::sparse_entries, {"peak.rows"}},
+                                         Planted{Fault::hidden_entries, {"peak.vectors"}},
+                                         Planted{Fault::none, {"signal.columns", "signal.rows"}}),
+                         [](const auto& planted) {
+                             std::string name = planted.param.seen_by.front();
+                             std::replace(name.begin(), name.end(), '.', '_');
+                             return name;
+                         });
+
+TEST(AdequacyIdentity, ThreadsAndUnitsChangeNothing) {
+    auto blocks = head_of(Fault::none, 0);
+    const auto one = judge_head(blocks, {seed, "cell", draws, 1});
+    for (auto& block : blocks) block *= 0x1p-20;
+    const auto other = judge_head(blocks, {seed, "cell", draws, 3});
+    const auto elsewhere = judge_head(blocks, {seed, "another cell", draws, 3});
+    bool differs = false;
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+        EXPECT_EQ(one[b].rank, other[b].rank);
+        EXPECT_EQ(one[b].p_values, other[b].p_values);
+        EXPECT_NEAR(one[b].power_advantage, other[b].power_advantage, 1e-9);
+        EXPECT_NEAR(one[b].peak_over_bound, other[b].peak_over_bound, 1e-9);
+        differs = differs || one[b].p_values != elsewhere[b].p_values;
+    }
+    EXPECT_TRUE(differs) << "the draws of another cell are others";
+}
+
+TEST(AdequacyReference, ExponentAndPeakAreThoseOfTheBlock) {
+    std::vector<arma::mat> blocks = head_of(Fault::power_law, 0);
+    for (const auto& block : judge_head(blocks, {seed, "cell", draws, 1})) {
+        EXPECT_NEAR(block.exponent, 1.0, 1e-9);
+        EXPECT_GT(block.power_advantage, 10.0);
+    }
+}
+
+TEST(Adequacy, BlocksWithoutNoiseAreNotJudged) {
+    auto blocks = head_of(Fault::none, 1);
+    blocks[1].zeros();
+    const arma::vec left = blocks[2].col(0);
+    blocks[2] = left * blocks[3].row(0);
+    const auto found = judge_head(blocks, {seed, "cell", draws, 2});
+    EXPECT_EQ(found[0].skipped, "");
+    EXPECT_EQ(found[1].skipped, "zero");
+    EXPECT_EQ(found[2].skipped, "no noise: exactly of low rank");
+    EXPECT_EQ(found[3].skipped, "");
+    blocks[3].zeros();
+    EXPECT_EQ(judge_head(blocks, {seed, "cell", draws, 2})[0].skipped, "no other block of the head to compare with");
+    EXPECT_THROW((void)judge_head({blocks[0]}, {seed, "cell", draws, 1}), Error);
+    EXPECT_THROW((void)judge_head({blocks[0].head_cols(8), blocks[1].head_cols(8)}, {seed, "cell", draws, 1}), Error);
+}
+
+TEST(Adequacy, EmptyChannelsAndTokensAreTaken) {
+    auto blocks = head_of(Fault::none, 2);
+    for (auto& block : blocks) {
+        block.col(3).zeros();
+        block.row(0).zeros();
+    }
+    for (const auto& block : judge_head(blocks, {seed, "cell", draws, 2})) {
+        EXPECT_EQ(block.skipped, "");
+        for (const double p : block.p_values) EXPECT_TRUE(p > 0.0 && p <= 1.0);
+    }
+}
+
+}  // namespace
+}  // namespace spiked::validation
