@@ -8,6 +8,8 @@
 #include "app/command.hpp"
 #include "app/method_options.hpp"
 #include "app/study_run.hpp"
+#include "reports/figures.hpp"
+#include "reports/gnuplot.hpp"
 #include "reports/kv_report.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -25,13 +27,14 @@ std::optional<sim::Side> read_side(const Arguments& arguments) {
                       suggestion(side, std::vector<std::string>{"key", "value"}));
 }
 
-/// What is asked for; by default the paper's methods, and behind `unrope` where every dump says how to undo its keys'
-/// rotary embedding.
+/// What is asked for; by default those of the table, calibrated caches where there is a dump to calibrate on, and
+/// behind `unrope` where every dump says how to undo its keys' rotary embedding.
 std::vector<std::string> methods_of(const Arguments& arguments, const validation::KvPlan& plan) {
     std::vector<std::string> methods = arguments.list("--method");
     const auto rotated = [&](const std::string& dump) { return sim::has_rotary(sim::KvDump(dump, plan.dump)); };
-    if (!arguments.has("--method") && plan.side != sim::Side::value &&
-        std::all_of(plan.dumps.begin(), plan.dumps.end(), rotated))
+    if (arguments.has("--method")) return methods;
+    if (arguments.has("--calibrate")) methods.insert(methods.end(), {"palu", "cskv", "kvtc"});
+    if (plan.side != sim::Side::value && std::all_of(plan.dumps.begin(), plan.dumps.end(), rotated))
         methods.emplace_back("unrope+eoptshrink+tq-mse");
     return methods;
 }
@@ -49,6 +52,7 @@ int measured(const Arguments& arguments, const std::function<void(validation::Da
     plan.dump.prompt_id_key = arguments.text("--prompt-id");
     plan.quantizer = read_quantizer_options(arguments);
     plan.quantizer.residual = arguments.count("--residual");
+    plan.calibration = arguments.list("--calibrate");
     if (arguments.has("--attention")) plan.attention = validation::attention_mode(arguments.text("--attention"));
 
     validation::Experiment experiment;
@@ -59,13 +63,18 @@ int measured(const Arguments& arguments, const std::function<void(validation::Da
     experiment.science = Json::object({{"spiked", 1}, {"kind", "kv_dump"}});
     Json names = Json::array();
     const std::vector<std::string> methods = methods_of(arguments, plan);
-    for (const auto& method : methods) names.push(method);
+    std::vector<std::string> codecs, caches;
+    for (const auto& method : methods) {
+        names.push(method);
+        (estimators::is_cache_method(method) ? caches : codecs).push_back(method);
+    }
     for (const auto bits : read_bits(arguments)) names.push(validation::bits_json(bits));
     experiment.science.set("methods", std::move(names));
     experiment.seed = plan.quantizer.seed;
     experiment.seed_source = arguments.has("--seed") ? "cli" : "config";
     experiment.raw_per_cell = 0;
-    make_dump_experiment(experiment, plan, validation::named_codecs(methods, read_bits(arguments)));
+    plan.caches = validation::named_caches(caches, read_bits(arguments));
+    make_dump_experiment(experiment, plan, validation::named_codecs(codecs, read_bits(arguments)));
 
     const bool keeps = arguments.has("--output") || arguments.has("--report");
     StudyRun study{.store_path = ":memory:", .threads = arguments.count("--threads"), .label = "blocks"};
@@ -100,11 +109,18 @@ int frontier(const Arguments& arguments) {
             throw usage_error("--at {} bits are no budget of an entry: give for example --at 2.5",
                               arguments.text("--at"));
     }
+    if (arguments.has("--plot")) {
+        const std::string picture = arguments.text("--plot");
+        (void)reports::picture_format(picture);  // before anything runs
+        for (const auto& dump : arguments.positionals) keep_apart(picture, dump);
+    }
     return measured(arguments, [&](validation::Database& store) {
         const validation::KvTable table = kv_table(store);
         const auto methods = at ? methods_at(store, *at) : std::vector<validation::EqualBits>();
         if (at && methods.empty())
             throw usage_error("no method is measured around {} bits: give --bits on both sides of it", *at);
+        if (arguments.has("--plot"))
+            reports::write_picture(reports::frontier(store, Json::object()).front(), arguments.text("--plot"));
         if (arguments.json())
             print_json(reports::frontier_json(table, methods));
         else
@@ -122,6 +138,7 @@ std::vector<Option> dump_options() {
         {"--side", "key|value", "only this side", "", false},
         {"--tensor", "PATTERN", "names of the tensors", "layers.{layer}.{side}", false},
         {"--layout", "head,token,dim", "order of the axes, where the file does not say", "", false},
+        {"--calibrate", "DUMP[,DUMP...]", "other sequences of the same model, for palu, cskv and kvtc", "", true},
         {"--prompt-id", "KEY", "metadata key that names the prompt", "prompt_id", false},
         residual_option(),
         {"--attention", "causal|bidirectional|none",
@@ -161,6 +178,7 @@ Command kv_frontier_command() {
         {"--method", "NAME[,NAME...]",
          "what to compare; behind the default ones comes unrope+eoptshrink+tq-mse where dumps allow it",
          "tq-mse,eden-mmse,kivi,ecsq,tcq,svd:1+tq-mse,eoptshrink+tq-mse,eoptshrink+tcq", true},
+        {"--plot", "FILE", "relative L2 against stored bits with the convex hull: .svg, .png or .pdf", "", false},
         {"--at", "BITS", "also every method at this many stored bits an entry, the best first", "", false}};
     const std::vector<Option> more = dump_options();
     options.insert(options.end(), more.begin(), more.end());
