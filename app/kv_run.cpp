@@ -33,7 +33,7 @@ std::vector<std::string> methods_of(const Arguments& arguments, const validation
     std::vector<std::string> methods = arguments.list("--method");
     const auto rotated = [&](const std::string& dump) { return sim::has_rotary(sim::KvDump(dump, plan.dump)); };
     if (arguments.has("--method")) return methods;
-    if (arguments.has("--calibrate")) methods.insert(methods.end(), {"palu", "cskv", "kvtc"});
+    if (arguments.has("--calibrate")) methods.insert(methods.end(), {"palu", "cskv", "ojakv", "kvtc"});
     if (plan.side != sim::Side::value && std::all_of(plan.dumps.begin(), plan.dumps.end(), rotated))
         methods.emplace_back("unrope+eoptshrink+tq-mse");
     return methods;
@@ -138,7 +138,7 @@ std::vector<Option> dump_options() {
         {"--side", "key|value", "only this side", "", false},
         {"--tensor", "PATTERN", "names of the tensors", "layers.{layer}.{side}", false},
         {"--layout", "head,token,dim", "order of the axes, where the file does not say", "", false},
-        {"--calibrate", "DUMP[,DUMP...]", "other sequences of the same model, for palu, cskv and kvtc", "", true},
+        {"--calibrate", "DUMP[,DUMP...]", "other sequences of the same model, for palu, cskv, ojakv, kvtc", "", true},
         {"--prompt-id", "KEY", "metadata key that names the prompt", "prompt_id", false},
         residual_option(),
         {"--attention", "causal|bidirectional|none",
@@ -177,7 +177,7 @@ Command kv_frontier_command() {
     std::vector<Option> options = {
         {"--method", "NAME[,NAME...]",
          "what to compare; behind the default ones comes unrope+eoptshrink+tq-mse where dumps allow it",
-         "tq-mse,eden-mmse,kivi,ecsq,tcq,svd:1+tq-mse,eoptshrink+tq-mse,eoptshrink+tcq", true},
+         "tq-mse,eden-mmse,kivi,ecsq,tcq,svd:1+tq-mse,eoptshrink+tq-mse,eoptshrink+tcq,xkv", true},
         {"--plot", "FILE", "relative L2 against stored bits with the convex hull: .svg, .png or .pdf", "", false},
         {"--at", "BITS", "also every method at this many stored bits an entry, the best first", "", false}};
     const std::vector<Option> more = dump_options();
@@ -185,6 +185,7 @@ Command kv_frontier_command() {
     return {"kv frontier",
             "which method loses least at how many stored bits: all of them in order, the convex hull marked",
             {"spiked kv frontier dump.safetensors --at 2.5",
+             "spiked kv frontier dump.safetensors --calibrate other.safetensors --plot frontier.svg",
              "spiked kv frontier dump.safetensors --method tq-mse,tcq,unrope+eoptshrink+tcq --bits 2,3 --json"},
             "DUMP...",
             1,

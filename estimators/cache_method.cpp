@@ -141,16 +141,20 @@ void check_projection(const Maker& maker, const NameOptions& own, const ParsedNa
     if (latents != "fp16") check_row_quantizer(latents, bits);
 }
 
-CacheCoder projection(const Maker& maker, const NameOptions& own, const ParsedName& parsed, const Input& input) {
-    const std::size_t rank =
-        rank_of(own, input.channels / 2, std::min<std::size_t>(input.channels, input.calibration.n_rows));
-    const arma::mat basis = in_halves(leading_vectors(input.calibration, rank).right);
+/// Through which latent coordinates go.
+RowQuantizer latent_coder(const Maker& maker, const ParsedName& parsed, const Input& input, std::size_t rank) {
     QuantizerOptions options = input.options;
     options.residual = 0;
     options.underflow = Underflow::allowed;
     const std::string latents = latents_of(maker, parsed);
-    RowQuantizer coder = latents == "fp16" ? halves(rank) : row_quantizer(latents, rank, input.bits, options);
-    const auto shared = std::make_shared<const RowQuantizer>(std::move(coder));
+    return latents == "fp16" ? halves(rank) : row_quantizer(latents, rank, input.bits, options);
+}
+
+CacheCoder projection(const Maker& maker, const NameOptions& own, const ParsedName& parsed, const Input& input) {
+    const std::size_t rank =
+        rank_of(own, input.channels / 2, std::min<std::size_t>(input.channels, input.calibration.n_rows));
+    const arma::mat basis = in_halves(leading_vectors(input.calibration, rank).right);
+    const auto shared = std::make_shared<const RowQuantizer>(latent_coder(maker, parsed, input, rank));
     RowQuantizer projected = in_double(
         parsed.text, [=](const arma::mat& rows) { return shared->encode(arma::mat(rows * basis)); },
         [=](std::span<const std::uint8_t> bytes, std::size_t rows) {
@@ -158,6 +162,65 @@ CacheCoder projection(const Maker& maker, const NameOptions& own, const ParsedNa
         });
     return {with_kept_tokens(0, own.whole("window").value_or(maker.window), input.channels, std::move(projected)), rank,
             16 * std::uint64_t{basis.n_elem}};
+}
+
+// ojakv
+
+/// A step of Oja's rule with all rows of a chunk, scaled to a mean variance of 1, and back to an orthonormal basis
+/// whose vectors point where they did.
+arma::mat moved(const arma::mat& basis, const arma::mat& chunk, double rate) {
+    const double energy = arma::accu(arma::square(chunk));
+    if (energy == 0.0) return basis;
+    arma::mat q, r;
+    const double scale = rate * static_cast<double>(chunk.n_cols) / energy;
+    if (!arma::qr_econ(q, r, arma::mat(basis + scale * chunk.t() * (chunk * basis))))
+        throw input_error("an online basis has no orthonormal form: the data is not finite enough, scale it down");
+    for (arma::uword j = 0; j < q.n_cols; ++j)
+        if (r(j, j) < 0.0) q.col(j) *= -1.0;
+    return q;
+}
+
+void check_online(const Maker& maker, const NameOptions& own, const ParsedName& parsed, double bits) {
+    check_projection(maker, own, parsed, bits);
+    (void)own.whole("sinks");
+    (void)own.number("rate");
+    if (own.whole("step") == std::size_t{0})
+        throw usage_error("\"{}\": a step of 0 tokens never ends: give for example step=64", parsed.text);
+}
+
+CacheCoder online(const Maker& maker, const NameOptions& own, const ParsedName& parsed, const Input& input) {
+    const std::size_t channels = input.channels;
+    const std::size_t rank = rank_of(own, channels / 2, std::min<std::size_t>(channels, input.calibration.n_rows));
+    const arma::mat start = in_halves(leading_vectors(input.calibration, rank).right);
+    const std::size_t step = own.whole("step").value_or(64);
+    const double rate = own.number("rate").value_or(0.05);
+    const auto shared = std::make_shared<const RowQuantizer>(latent_coder(maker, parsed, input, rank));
+    RowQuantizer coder = in_double(
+        parsed.text,
+        [=](const arma::mat& rows) {
+            arma::mat basis = start;
+            arma::mat latents(rows.n_rows, rank);
+            for (std::size_t first = 0; first < rows.n_rows; first += step) {
+                const arma::mat chunk = rows.rows(first, std::min<std::size_t>(first + step, rows.n_rows) - 1);
+                basis = moved(basis, chunk, rate);
+                latents.rows(first, first + chunk.n_rows - 1) = chunk * basis;
+            }
+            BitWriter writer;
+            write_halves(writer, Item::codebooks, basis);
+            Encoded encoded = finished(writer);
+            const Encoded rest = shared->encode(latents);
+            encoded.bytes.insert(encoded.bytes.end(), rest.bytes.begin(), rest.bytes.end());
+            encoded.ledger += rest.ledger;
+            return encoded;
+        },
+        [=](std::span<const std::uint8_t> bytes, std::size_t rows) {
+            BitReader reader(bytes);
+            const arma::mat basis = read_halves(reader, channels, rank);
+            return arma::mat(shared->decode(bytes.subspan(reader.bytes_read()), rows) * basis.t());
+        });
+    return {with_kept_tokens(own.whole("sinks").value_or(4), own.whole("window").value_or(maker.window), channels,
+                             std::move(coder)),
+            rank, 16 * std::uint64_t{start.n_elem}};
 }
 
 // xkv
@@ -241,12 +304,20 @@ std::int64_t next(std::span<const std::uint8_t> from, std::size_t& at) {
     throw input_error("entropy-coded components end too early: the data is damaged");
 }
 
-std::vector<std::uint8_t> deflated(std::span<const std::uint8_t> bytes) {
-    uLongf size = compressBound(bytes.size());
-    std::vector<std::uint8_t> small(size);
-    if (compress2(small.data(), &size, bytes.data(), bytes.size(), Z_BEST_COMPRESSION) != Z_OK)
-        throw bug("{} bytes could not be deflated", bytes.size());
-    small.resize(size);
+/// Huffman codes and runs: longer matches of what is nearly random cost more than they save.
+std::vector<std::uint8_t> deflated(const std::vector<std::uint8_t>& bytes) {
+    z_stream stream{};
+    if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, MAX_WBITS, MAX_MEM_LEVEL, Z_RLE) != Z_OK)
+        throw bug("zlib does not start");
+    std::vector<std::uint8_t> small(deflateBound(&stream, bytes.size()));
+    stream.next_in = const_cast<Bytef*>(bytes.data());  // zlib only reads it
+    stream.avail_in = static_cast<uInt>(bytes.size());
+    stream.next_out = small.data();
+    stream.avail_out = static_cast<uInt>(small.size());
+    const int end = deflate(&stream, Z_FINISH);
+    small.resize(stream.total_out);
+    deflateEnd(&stream);
+    if (end != Z_STREAM_END || stream.total_in != bytes.size()) throw bug("{} bytes are not deflated", bytes.size());
     return small;
 }
 
@@ -344,6 +415,21 @@ const std::vector<Maker>& makers() {
          {"rank", "window", "latents"},
          check_projection,
          projection},
+        {{"ojakv",
+          "a calibrated basis that follows the sequence by Oja's rule; first and last tokens in fp16",
+          {"rank=R (default half the channels of the layer)", "rate=ETA (default 0.05)",
+           "step=S (tokens between updates, default 64)", "sinks=S (default 4)", "window=W (default 32)",
+           "latents=QUANTIZER|fp16 (default rht-uniform)"},
+          "of a latent coordinate",
+          "Zhu et al. 2025 (OjaKV)"},
+         true,
+         0,
+         1,
+         32,
+         "rht-uniform",
+         {"rank", "rate", "step", "sinks", "window", "latents"},
+         check_online,
+         online},
         {{"xkv",
           "a group of layers shares the leading token basis of the sequence itself",
           {"rank=R (of a group; default an eighth of its channels)", "layers=L (of a group, default 4; 0: all)",

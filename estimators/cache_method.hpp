@@ -38,12 +38,14 @@ struct CacheCoder {
 ///
 /// palu, cskv: the leading right singular vectors V of the calibration in fp16; stored are the rows of X V through a
 /// row quantizer (`latents`, B its bits, or fp16), before them the last `window` tokens in fp16.
-/// xkv: the leading components of the sequence itself, which share their token basis over a group of layers; stored as
-/// factors of B bits an entry (factor_codec.hpp) or fp16.
-/// kvtc: means and principal components of the calibration in fp16, reverse water-filling of B bits an entry over its
-/// eigenvalues: components above the water level t are rounded to steps of sqrt(12 t), the others left out; integers
-/// as bytes of 7 bits, component after component, deflated. Before them the first `sinks` and last `window` tokens in
-/// fp16. B is what the calibration asks for at the ideal rate; the stored bits follow from the data.
+/// ojakv: the same with a basis that takes a step of Oja's rule every `step` tokens; latent coordinates are those in
+/// the basis of their time, what comes back is in the last one, which is stored in fp16: its drift is lost. xkv: the
+/// leading components of the sequence itself, which share their token basis over a group of layers; stored as factors
+/// of B bits an entry (factor_codec.hpp) or fp16. kvtc: means and principal components of the calibration in fp16,
+/// reverse water-filling of B bits an entry over its eigenvalues: components above the water level t are rounded to
+/// steps of sqrt(12 t), the others left out; integers as bytes of 7 bits, component after component, deflated. Before
+/// them the first `sinks` and last `window` tokens in fp16. B is what the calibration asks for at the ideal rate; the
+/// stored bits follow from the data.
 ///
 /// Cost: the decomposition of the calibration (palu, cskv, kvtc) when it is built or of the sequence (xkv) when it is
 /// coded.

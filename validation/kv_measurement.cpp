@@ -405,7 +405,8 @@ void add_caches(Experiment& experiment, DumpStudy& study) {
     const auto& caches = study.plan.caches;
     const auto calibrated = [](const NamedCache& cache) { return cache.method.calibrated; };
     if (!study.plan.calibration.empty() && std::none_of(caches.begin(), caches.end(), calibrated))
-        throw usage_error("--calibrate is given and no method is calibrated: add palu, cskv or kvtc to --method");
+        throw usage_error(
+            "--calibrate is given and no method is calibrated: add palu, cskv, ojakv or kvtc to --method");
     study.calibration = Calibration(study.plan.calibration, study.plan.dump, study.sums);
     for (const auto& cache : caches)
         study.caches.push_back(
