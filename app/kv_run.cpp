@@ -9,6 +9,8 @@
 #include "app/dump_options.hpp"
 #include "app/method_options.hpp"
 #include "app/study_run.hpp"
+#include "reports/figures.hpp"
+#include "reports/gnuplot.hpp"
 #include "reports/kv_report.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -17,8 +19,8 @@
 namespace spiked::app {
 namespace {
 
-/// What is asked for; by default the paper's methods, and behind `unrope` where every dump says how to undo its keys'
-/// rotary embedding.
+/// What is asked for; by default those of the table, calibrated caches where there is a dump to calibrate on, and
+/// behind `unrope` where every dump says how to undo its keys' rotary embedding.
 std::vector<std::string> methods_of(const Arguments& arguments, const validation::KvPlan& plan) {
     std::vector<std::string> methods = arguments.list("--method");
     const auto rotated = [&](const std::string& dump) {
@@ -28,8 +30,9 @@ std::vector<std::string> methods_of(const Arguments& arguments, const validation
             return false;  // what is wrong is said where dumps are read, after the mistakes in the words
         }
     };
-    if (!arguments.has("--method") && plan.side != sim::Side::value &&
-        std::all_of(plan.dumps.begin(), plan.dumps.end(), rotated))
+    if (arguments.has("--method")) return methods;
+    if (arguments.has("--calibrate")) methods.insert(methods.end(), {"palu", "cskv", "ojakv", "kvtc"});
+    if (plan.side != sim::Side::value && std::all_of(plan.dumps.begin(), plan.dumps.end(), rotated))
         methods.emplace_back("unrope+eoptshrink+tq-mse");
     return methods;
 }
@@ -39,6 +42,7 @@ int measured(const Arguments& arguments, const std::function<void(validation::Da
     validation::KvPlan plan = read_dump_plan(arguments);
     plan.quantizer = read_quantizer_options(arguments);
     plan.quantizer.residual = arguments.count("--residual");
+    plan.calibration = arguments.list("--calibrate");
     if (arguments.has("--attention")) plan.attention = validation::attention_mode(arguments.text("--attention"));
 
     validation::Experiment experiment;
@@ -49,13 +53,18 @@ int measured(const Arguments& arguments, const std::function<void(validation::Da
     experiment.science = Json::object({{"spiked", 1}, {"kind", "kv_dump"}});
     Json names = Json::array();
     const std::vector<std::string> methods = methods_of(arguments, plan);
-    for (const auto& method : methods) names.push(method);
+    std::vector<std::string> codecs, caches;
+    for (const auto& method : methods) {
+        names.push(method);
+        (estimators::is_cache_method(method) ? caches : codecs).push_back(method);
+    }
     for (const auto bits : read_bits(arguments)) names.push(validation::bits_json(bits));
     experiment.science.set("methods", std::move(names));
     experiment.seed = plan.quantizer.seed;
     experiment.seed_source = arguments.has("--seed") ? "cli" : "config";
     experiment.raw_per_cell = 0;
-    make_dump_experiment(experiment, plan, validation::named_codecs(methods, read_bits(arguments)));
+    plan.caches = validation::named_caches(caches, read_bits(arguments));
+    make_dump_experiment(experiment, plan, validation::named_codecs(codecs, read_bits(arguments)));
 
     const bool keeps = arguments.has("--output") || arguments.has("--report");
     StudyRun study{.store_path = ":memory:", .threads = arguments.count("--threads"), .label = "blocks"};
@@ -90,11 +99,18 @@ int frontier(const Arguments& arguments) {
             throw usage_error("--at {} bits are no budget of an entry: give for example --at 2.5",
                               arguments.text("--at"));
     }
+    if (arguments.has("--plot")) {
+        const std::string picture = arguments.text("--plot");
+        (void)reports::picture_format(picture);  // before anything runs
+        for (const auto& dump : arguments.positionals) keep_apart(picture, dump);
+    }
     return measured(arguments, [&](validation::Database& store) {
         const validation::KvTable table = kv_table(store);
         const auto methods = at ? methods_at(store, *at) : std::vector<validation::EqualBits>();
         if (at && methods.empty())
             throw usage_error("no method is measured around {} bits: give --bits on both sides of it", *at);
+        if (arguments.has("--plot"))
+            reports::write_picture(reports::frontier(store, Json::object()).front(), arguments.text("--plot"));
         if (arguments.json())
             print_json(reports::frontier_json(table, methods));
         else
@@ -106,6 +122,7 @@ int frontier(const Arguments& arguments) {
 std::vector<Option> measuring_options() {
     std::vector<Option> options = {
         {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", "2,3,4", true},
+        {"--calibrate", "DUMP[,DUMP...]", "other sequences of the same model, for palu, cskv, ojakv, kvtc", "", true},
         residual_option(),
         {"--attention", "causal|bidirectional|none",
          "which keys a query sees, where the file does not say; none: leave attention out", "", false},
@@ -144,13 +161,15 @@ Command kv_frontier_command() {
     std::vector<Option> options = {
         {"--method", "NAME[,NAME...]",
          "what to compare; behind the default ones comes unrope+eoptshrink+tq-mse where dumps allow it",
-         "tq-mse,eden-mmse,kivi,ecsq,tcq,svd:1+tq-mse,eoptshrink+tq-mse,eoptshrink+tcq", true},
+         "tq-mse,eden-mmse,kivi,ecsq,tcq,svd:1+tq-mse,eoptshrink+tq-mse,eoptshrink+tcq,xkv", true},
+        {"--plot", "FILE", "relative L2 against stored bits with the convex hull: .svg, .png or .pdf", "", false},
         {"--at", "BITS", "also every method at this many stored bits an entry, the best first", "", false}};
     const std::vector<Option> more = measuring_options();
     options.insert(options.end(), more.begin(), more.end());
     return {"kv frontier",
             "which method loses least at how many stored bits: all of them in order, the convex hull marked",
             {"spiked kv frontier dump.safetensors --at 2.5",
+             "spiked kv frontier dump.safetensors --calibrate other.safetensors --plot frontier.svg",
              "spiked kv frontier dump.safetensors --method tq-mse,tcq,unrope+eoptshrink+tcq --bits 2,3 --json"},
             "DUMP...",
             1,

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "app/command.hpp"
+#include "estimators/cache_method.hpp"
 #include "estimators/compressor.hpp"
 #include "reports/figures.hpp"
 #include "sim/catalogue.hpp"
@@ -45,8 +46,18 @@ std::vector<Line> quantizer_lines() {
                      "the estimator's low-rank part stored in factors, the rest through the quantizer",
                      {"--factor-bits N (default 4)", "--factor-codebook normal|lloyd|fp16", "--open-loop"},
                      "paper Algorithm 1"});
+    lines.push_back({"svd:rd+tcq",
+                     "recommended at 2 to 3 bits, for keys with a rotary embedding behind unrope+",
+                     {},
+                     "measured: estimators/README.md, which method at 2.5 bits"});
     for (const auto& [alias, meaning] : estimators::method_aliases())
         lines.push_back({alias, "the paper's name of " + meaning, {}, "paper"});
+    return lines;
+}
+
+std::vector<Line> cache_lines() {
+    std::vector<Line> lines;
+    for (const auto& entry : estimators::cache_methods()) lines.push_back(quantizer_line(entry));
     return lines;
 }
 
@@ -112,11 +123,11 @@ std::vector<Line> convention_lines() {
 }
 
 const std::vector<Topic>& topics() {
-    static const std::vector<Topic> table = {{"estimators", estimator_lines}, {"quantizers", quantizer_lines},
-                                             {"entries", entry_lines},        {"covariances", covariance_lines},
-                                             {"bases", basis_lines},          {"vectors", vector_lines},
-                                             {"metrics", metric_lines},       {"claims", claim_lines},
-                                             {"figures", figure_lines},       {"conventions", convention_lines}};
+    static const std::vector<Topic> table = {
+        {"estimators", estimator_lines}, {"quantizers", quantizer_lines},   {"caches", cache_lines},
+        {"entries", entry_lines},        {"covariances", covariance_lines}, {"bases", basis_lines},
+        {"vectors", vector_lines},       {"metrics", metric_lines},         {"claims", claim_lines},
+        {"figures", figure_lines},       {"conventions", convention_lines}};
     return table;
 }
 
@@ -166,7 +177,7 @@ Command list_command() {
     return {"list",
             "names, options, defaults and sources of everything there is",
             {"spiked list", "spiked list estimators", "spiked list quantizers --json"},
-            "[estimators|quantizers|entries|covariances|bases|vectors|metrics|claims|figures|conventions]",
+            "[estimators|quantizers|caches|entries|covariances|bases|vectors|metrics|claims|figures|conventions]",
             0,
             1,
             {},

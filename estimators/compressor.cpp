@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "estimators/byte_stream.hpp"
+#include "estimators/cache_method.hpp"
 #include "estimators/row_norms.hpp"
 #include "theory/base/names.hpp"
 
@@ -26,6 +27,9 @@ Method parse_method(std::string_view text) {
     method.quantizer = plus == std::string::npos ? resolved : resolved.substr(plus + 1);
     if (plus != std::string::npos) method.spectral = spectral_method(resolved.substr(0, plus));
 
+    if (is_cache_method(text))
+        throw usage_error(
+            "\"{}\" joins heads and codes whole sequences (not a block): use spiked kv frontier or kv run", text);
     std::vector<std::string> legal;
     for (const auto& entry : row_quantizers()) legal.push_back(entry.name);
     if (std::find(legal.begin(), legal.end(), parse_name(method.quantizer).name) == legal.end()) {

@@ -99,6 +99,8 @@ std::string equal_bits_table(const std::vector<validation::EqualBits>& equal, co
     return table.text();
 }
 
+double shared_bits(const validation::KvRow& row) { return row.of("shared_bits").mean; }
+
 /// What the best code of normal entries loses at as many bits (Shannon): the bound where rows are coded alone.
 double normal_bound(double bits) { return std::sqrt(theory::shannon_distortion(bits)); }
 
@@ -115,12 +117,22 @@ std::string frontier_text(const validation::KvTable& table, const std::vector<va
         std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
             return table.rows[a].of("bits_per_entry").mean < table.rows[b].of("bits_per_entry").mean;
         });
-        TextTable lines({"", "method", "B", "bits", "rel. L2 %", "normal entries %"});
+        const bool calibrated =
+            std::any_of(order.begin(), order.end(), [&](std::size_t i) { return shared_bits(table.rows[i]) > 0.0; });
+        std::vector<std::string> heads = {"", "method", "B", "bits", "rel. L2 %", "normal entries %"};
+        if (calibrated) heads.emplace_back("shared bits");
+        TextTable lines(heads);
         for (const std::size_t i : order) {
             const auto& row = table.rows[i];
             const auto bits = row.of("bits_per_entry");
-            lines.add({hull[i] ? "*" : "", row.method, fmt::format("{}", row.bits), plain(bits),
-                       percent(row.of("relative_l2")), fmt::format("{:.2f}", 100.0 * normal_bound(bits.mean))});
+            std::vector<std::string> cells = {hull[i] ? "*" : "",
+                                              row.method,
+                                              fmt::format("{}", row.bits),
+                                              plain(bits),
+                                              percent(row.of("relative_l2")),
+                                              fmt::format("{:.2f}", 100.0 * normal_bound(bits.mean))};
+            if (calibrated) cells.push_back(shared_bits(row) > 0.0 ? fmt::format("{:.3g}", shared_bits(row)) : "");
+            lines.add(cells);
         }
         text += fmt::format("{}s, {} blocks\n{}\n", side, table.rows[order.front()].blocks, lines.text());
         TextTable best({fmt::format("{}s", side), "rel. L2 %", "ratio to the best"});
@@ -140,7 +152,8 @@ std::string frontier_text(const validation::KvTable& table, const std::vector<va
     return text + fmt::format(
                       "* on the convex hull of the logarithm of the error over stored bits. normal entries: the least "
                       "any code of them loses (Shannon).\nErrors clustered by {} ({} clusters); at equal bits "
-                      "interpolated between bit widths, ratios with paired clusters.\n",
+                      "interpolated between bit widths, ratios with paired clusters.\nshared bits: of a calibrated "
+                      "basis, an entry of these sequences; it serves all sequences and is not among the bits.\n",
                       table.cluster == "head" ? "layer and head" : table.cluster, table.clusters);
 }
 
@@ -158,6 +171,7 @@ Json frontier_json(const validation::KvTable& table, const std::vector<validatio
                                 {"mcse_bits_per_entry", bits.mcse},
                                 {"relative_l2", error.mean},
                                 {"mcse_relative_l2", error.mcse},
+                                {"shared_bits", row.of("shared_bits").mean},
                                 {"shannon_normal", normal_bound(bits.mean)},
                                 {"on_hull", static_cast<bool>(hull[i])}}));
     }

@@ -11,6 +11,8 @@
 #include "reports/gnuplot.hpp"
 #include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"
+#include "theory/rate_distortion.hpp"
+#include "validation/equal_bits.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -336,8 +338,15 @@ struct CodecPoint {
     std::int64_t n = 0;
 };
 
+/// A line of each panel behind the points.
+struct Backdrop {
+    LegendEntry legend;
+    std::map<std::string, std::vector<Point>> lines;
+};
+
 Figure codec_figure(const std::string& title, const std::vector<CodecPoint>& codecs, const std::string& x_name,
-                    const std::string& y_name, const std::string& settings = "") {
+                    const std::string& y_name, const std::string& settings = "",
+                    const std::vector<Backdrop>& backdrops = {}) {
     Figure figure;
     figure.title = title;
     figure.columns = {"panel", "method", "#B", "#" + x_name, "#n", "#" + y_name, "#theory"};
@@ -376,14 +385,46 @@ Figure codec_figure(const std::string& title, const std::vector<CodecPoint>& cod
         figure.problem =
             fmt::format("{} points are not drawn (at most {} panels are); the data has them", left_out, most_panels);
     auto [data, drawn] = draw_panels(panel_order, panels, true);
+    auto legend = legend_of(styles, theory_shown, true);
+    for (std::size_t b = 0, block = codecs.size(); b < backdrops.size(); ++b) {
+        legend.push_back(backdrops[b].legend);
+        for (auto& panel : drawn)
+            if (const auto line = backdrops[b].lines.find(panel.title); line != backdrops[b].lines.end()) {
+                data += data_block(block, line->second);
+                panel.plots.insert(panel.plots.begin(),
+                                   fmt::format("$s{} using 1:2 with {}", block++, backdrops[b].legend.style));
+            }
+    }
     figure.script = panel_script(
         title, data,
         fmt::format(
             "set logscale y\n{}{}set xrange {}\nset yrange {}\nset xlabel {} noenhanced\nset ylabel {} noenhanced\n",
             settings, y_range.log_tics(), x_range.text(0.05), y_range.log_text(), quoted(x_name), quoted(y_name)),
-        drawn, legend_of(styles, theory_shown, true));
+        drawn, legend);
     draw(figure);
     return figure;
+}
+
+/// The convex hull of a dump's methods, and what normal entries lose at least (Shannon): a straight line where errors
+/// are logarithmic.
+std::vector<Backdrop> hull_and_bound(Database& store) {
+    Backdrop hull{{"convex hull", "linespoints pt 7 ps 2 lw 6 lc rgb '#d0d0d0'"}, {}};
+    Backdrop bound{{"normal entries at least", "lines lw 1.5 dt 3 lc black"}, {}};
+    const auto table = validation::kv_table(store);
+    const auto on_hull = validation::convex_hull(table);
+    std::map<std::string, Range> ranges;
+    for (std::size_t i = 0; i < table.rows.size(); ++i) {
+        const auto& row = table.rows[i];
+        const double bits = row.of("bits_per_entry").mean;
+        ranges[row.side + "s"].take(bits);
+        if (on_hull[i]) hull.lines[row.side + "s"].push_back({bits, row.of("relative_l2").mean, nan, nan});
+    }
+    const auto by_bits = [](const Point& a, const Point& b) { return a.x < b.x; };
+    for (auto& [panel, points] : hull.lines) std::sort(points.begin(), points.end(), by_bits);
+    for (const auto& [panel, range] : ranges)
+        for (const double bits : {range.low, range.high})
+            bound.lines[panel].push_back({bits, std::sqrt(theory::shannon_distortion(bits)), nan, nan});
+    return {hull, bound};
 }
 
 /// Mean over cells weighted by their replicates, and its error.
@@ -468,7 +509,8 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
         if (std::isfinite(codec.point.x) && codec.point.y > 0.0) codecs.push_back(std::move(codec));
     }
     if (codecs.empty()) return {without_data(title, fmt::format("the store holds no {} with bits_per_entry", metric))};
-    Figure figure = codec_figure(title, codecs, "stored bits an entry", metric);
+    const auto backdrops = dump && metric == "relative_l2" ? hull_and_bound(store) : std::vector<Backdrop>();
+    Figure figure = codec_figure(title, codecs, "stored bits an entry", metric, "", backdrops);
     std::map<std::string, const CodecPoint*> best;
     for (const auto& codec : codecs) {
         auto& place = best[codec.panel];
@@ -479,6 +521,10 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
         figure.description += fmt::format("Smallest{}: {} at {:.4f} bits, {}. ", panel.empty() ? "" : " for " + panel,
                                           codec->base, codec->point.x, with_error(codec->point.y, codec->point.error));
     figure.description += "Lower and further left is better; bars are one standard error.";
+    if (!backdrops.empty())
+        figure.description +=
+            " The grey line is the convex hull; the dotted one what any code of normal entries loses (Shannon), below "
+            "which only rows that share something can come.";
     return {figure};
 }
 

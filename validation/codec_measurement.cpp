@@ -24,9 +24,7 @@ void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBloc
     const auto [encoded, rank] = codec.encode(turned.coded != nullptr ? *turned.coded : block);
     arma::mat decoded = codec.decode(encoded.bytes, original.n_rows);
     if (turned.coded != nullptr) decoded = turned.back(decoded);
-    const BlockMetrics found = measure_block(original, decoded, queries);
     const double entries = static_cast<double>(original.n_elem);
-    const double energy = arma::accu(arma::square(original));
     const auto add = [&](const std::string& metric, double value) {
         to.push_back({method, metric_index(metric), 0, value});
     };
@@ -37,6 +35,16 @@ void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBloc
     for (std::size_t item = 0; item < estimators::item_count; ++item)
         add("bits." + std::string(estimators::item_names[item]),
             static_cast<double>(encoded.ledger.bits(static_cast<estimators::Item>(item))) / entries);
+    observe_errors(original, decoded, queries, method, to);
+}
+
+void observe_errors(const arma::mat& original, const arma::mat& decoded, const BlockQueries& queries,
+                    std::size_t method, std::vector<Observation>& to) {
+    const BlockMetrics found = measure_block(original, decoded, queries);
+    const double energy = arma::accu(arma::square(original));
+    const auto add = [&](const std::string& metric, double value) {
+        to.push_back({method, metric_index(metric), 0, value});
+    };
     // Of a block of zeros no share can be lost.
     const double relative_l2 = energy > 0.0 ? found.relative_l2 : std::numeric_limits<double>::quiet_NaN();
     add("relative_l2", relative_l2);

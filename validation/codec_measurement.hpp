@@ -23,4 +23,8 @@ struct TurnedBlock {
 void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBlock& block, const BlockQueries& queries,
                    std::size_t method, std::vector<Observation>& to, const TurnedBlock& turned = {});
 
+/// The errors of a block that came back, whoever coded it.
+void observe_errors(const arma::mat& original, const arma::mat& decoded, const BlockQueries& queries,
+                    std::size_t method, std::vector<Observation>& to);
+
 }  // namespace spiked::validation

@@ -62,6 +62,10 @@ const std::vector<Metric>& metrics() {
                            "mean of <q, x^_t - x_t> / (|q| |x_t|)" + queries, "codec"});
             all.push_back({"ip_std_plain" + suffix, "cosine", "lower", spread, "codec"});
         }
+        all.push_back({"shared_bits", "bits an entry", "lower",
+                       "calibrated basis of a cache method over the entries of one sequence; it serves every sequence "
+                       "and is not among the stored bits",
+                       "codec"});
         return all;
     }();
     return table;

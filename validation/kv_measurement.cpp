@@ -15,6 +15,7 @@
 #include "theory/base/float16.hpp"
 #include "theory/base/sha256.hpp"
 #include "validation/attention.hpp"
+#include "validation/cache_rows.hpp"
 #include "validation/codec_measurement.hpp"
 #include "validation/head_codec.hpp"
 #include "validation/prepared_blocks.hpp"
@@ -39,6 +40,8 @@ struct DumpStudy {
     KvPlan plan;
     OpenDumps open;
     std::vector<std::pair<estimators::Method, double>> codecs;
+    Calibration calibration;
+    std::vector<std::unique_ptr<CacheRows>> caches;  ///< methods behind those of `codecs`
     std::vector<Head> heads;
     std::vector<std::optional<sim::DumpRotary>> rotaries;  ///< of each dump, where a codec un-rotates keys
 };
@@ -93,6 +96,24 @@ std::vector<arma::mat> read_queries(const DumpStudy& study, const Head& at, std:
     return queries;
 }
 
+/// The bits of a cache method are those of its group of heads, the same for every block.
+void observe_cached(const CachedHead& head, const arma::mat& block, std::size_t first_token,
+                    const BlockQueries& queries, std::size_t method, std::vector<Observation>& to) {
+    const auto add = [&](const std::string& metric, double value) {
+        to.push_back({method, metric_index(metric), 0, value});
+    };
+    double total = 0.0;
+    for (std::size_t item = 0; item < estimators::item_count; ++item) {
+        add("bits." + std::string(estimators::item_names[item]), head.bits_per_entry[item]);
+        total += head.bits_per_entry[item];
+    }
+    add("bits_per_entry", total);
+    add("shared_bits", head.shared_bits_per_entry);
+    add("rank", static_cast<double>(head.rank));
+    const arma::fmat rows = head.rows.rows(first_token, first_token + block.n_rows - 1);
+    observe_errors(block, arma::conv_to<arma::mat>::from(rows), queries, method, to);
+}
+
 /// `turned_data` is null where no codec asks for it.
 std::vector<Observation> measure(const DumpStudy& study, const Head& at, const std::vector<HeadCodec>& codecs,
                                  estimators::AnalysedBlock& data, estimators::AnalysedBlock* turned_data,
@@ -111,6 +132,9 @@ std::vector<Observation> measure(const DumpStudy& study, const Head& at, const s
         for (std::size_t m = 0; m < codecs.size(); ++m)
             observe_codec(codecs[m].of(block), data, queries, m + 1, found,
                           study.codecs[m].first.unrope ? turned : TurnedBlock{});
+        for (std::size_t c = 0; c < study.caches.size(); ++c)
+            observe_cached(study.caches[c]->of(*study.open.dumps[at.dump], *at.tensor, at.head), data.block(),
+                           block * tokens, queries, codecs.size() + c + 1, found);
     });
     return found;
 }
@@ -177,10 +201,14 @@ std::vector<std::vector<Observation>> measure_attention(const DumpStudy& study, 
     const AttentionHead exact{is_key ? own.rows() : other.rows(), is_key ? other.rows() : own.rows(),
                               read_queries(study, at, 0, at.tensor->tokens), at.attention == AttentionMode::causal};
     std::vector<std::vector<Observation>> found(range.count);
-    for (std::size_t m = 0; m < study.codecs.size(); ++m) {
-        const bool unrope = study.codecs[m].first.unrope;
-        const arma::mat coded = own.decoded(head_codec(study, at, m), unrope);
-        const arma::mat coded_values = is_key ? other.decoded(head_codec(study, peer, m), unrope) : coded;
+    const auto decoded = [&](std::size_t m, Sequence& sequence, const Head& of) -> arma::mat {
+        if (m < study.codecs.size()) return sequence.decoded(head_codec(study, of, m), study.codecs[m].first.unrope);
+        return arma::conv_to<arma::mat>::from(
+            study.caches[m - study.codecs.size()]->of(dump, *of.tensor, of.head).rows);
+    };
+    for (std::size_t m = 0; m < study.codecs.size() + study.caches.size(); ++m) {
+        const arma::mat coded = decoded(m, own, at);
+        const arma::mat coded_values = is_key ? decoded(m, other, peer) : coded;
         std::vector<const arma::mat*> values = {&coded_values};
         if (is_key) values.insert(values.begin(), &exact.values);
         for (std::uint64_t b = 0; b < range.count; ++b) {
@@ -335,6 +363,29 @@ void find_queries(DumpStudy& study) {
     }
 }
 
+void add_method(Experiment& experiment, const std::string& label, double bits) {
+    const std::string name = fmt::format("{} B={}", label, bits);
+    for (const auto& other : experiment.methods)
+        if (other.name == name) throw usage_error("{} is asked for twice: name each method and bit width once", name);
+    experiment.methods.push_back({name, "codec", label, bits, Json::object()});
+}
+
+void add_caches(Experiment& experiment, DumpStudy& study) {
+    const auto& caches = study.plan.caches;
+    const auto calibrated = [](const NamedCache& cache) { return cache.method.calibrated; };
+    if (!study.plan.calibration.empty() && std::none_of(caches.begin(), caches.end(), calibrated))
+        throw usage_error(
+            "--calibrate is given and no method is calibrated: add palu, cskv, ojakv or kvtc to --method");
+    study.calibration = Calibration(study.plan.calibration, study.plan.dump, study.open.sha256);
+    for (const auto& cache : caches)
+        study.caches.push_back(
+            std::make_unique<CacheRows>(cache.method, cache.bits, study.plan.quantizer, study.calibration));
+    if (study.calibration.empty()) return;
+    Json sums = Json::array();
+    for (const auto& sum : study.calibration.sums()) sums.push(sum);
+    experiment.science.set("calibration", std::move(sums));
+}
+
 Factor number_factor(const std::string& name, std::size_t value) {
     return {name, static_cast<double>(value), std::to_string(value)};
 }
@@ -403,6 +454,13 @@ std::vector<std::string> expand_pattern(const std::string& pattern) {
     return files;
 }
 
+std::vector<NamedCache> named_caches(const std::vector<std::string>& methods, const std::vector<double>& bits) {
+    std::vector<NamedCache> caches;
+    for (const auto& method : methods)
+        for (const double width : bits) caches.push_back({estimators::cache_method(method, width), width});
+    return caches;
+}
+
 void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std::vector<NamedCodec>& codecs) {
     experiment.kind = "kv_dump";
     auto study = std::make_shared<DumpStudy>();
@@ -414,12 +472,9 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
             // Bits and names are checked before any file is opened.
             estimators::check_bits(codec.method, bits);
             (void)estimators::Compressor(codec.method, 2, bits, {.rotation = estimators::RotationKind::identity});
-            const std::string name = fmt::format("{} B={}", codec.label, bits);
-            for (const auto& other : experiment.methods)
-                if (other.name == name)
-                    throw usage_error("{} is asked for twice: name each method and bit width once", name);
-            experiment.methods.push_back({name, "codec", codec.label, bits, Json::object()});
+            add_method(experiment, codec.label, bits);
         }
+    for (const auto& cache : plan.caches) add_method(experiment, cache.method.text, cache.bits);
     study->open = open_dumps(plan);
     for (std::size_t i = 0; i < study->open.dumps.size(); ++i) {
         const auto& dump = *study->open.dumps[i];
@@ -427,6 +482,7 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
                                      format_of(dump.path()), dump.layout().text(), dump.model(), metadata_json(dump)});
     }
     for (const auto& place : study->open.heads) study->heads.push_back({place});
+    add_caches(experiment, *study);
     find_rotaries(*study);
     find_queries(*study);
 

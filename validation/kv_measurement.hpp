@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "estimators/cache_method.hpp"
 #include "estimators/compressor.hpp"
 #include "sim/dump_view.hpp"
 #include "sim/kv_dump.hpp"
@@ -22,6 +23,12 @@ namespace spiked::validation {
 enum class AttentionMode { causal, bidirectional, none };
 /// Throws usage_error with the nearest.
 [[nodiscard]] AttentionMode attention_mode(std::string_view word);
+
+/// A cache method at one bit width.
+struct NamedCache {
+    estimators::CacheMethod method;
+    double bits = 0.0;
+};
 
 /// Which blocks of which dumps. Empty sets mean all.
 struct KvPlan {
@@ -37,6 +44,8 @@ struct KvPlan {
     std::optional<AttentionMode> attention;
     estimators::QuantizerOptions quantizer;
     estimators::Precision precision = estimators::Precision::float64;
+    std::vector<NamedCache> caches;        ///< measured behind the codecs; on the blocks as they are, without a view
+    std::vector<std::string> calibration;  ///< dumps for those of them that are calibrated
 };
 
 /// Adds inputs, methods, cells (a file, layer, side and head each; replicates are its full blocks) and the worker of a
@@ -76,6 +85,8 @@ struct OpenDumps {
 
 /// Codecs as the command line names them.
 [[nodiscard]] std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods,
+                                                   const std::vector<double>& bits);
+[[nodiscard]] std::vector<NamedCache> named_caches(const std::vector<std::string>& methods,
                                                    const std::vector<double>& bits);
 
 /// Files a shell pattern stands for, sorted; a plain name stands for itself. Empty when there is none.

@@ -104,5 +104,28 @@ TEST(KvFrontierCommand, RefusesBudgetsThatNothingReaches) {
     EXPECT_NE(text.out.find("ecsq"), std::string::npos);
 }
 
+// The default recommendation of README and `spiked list`, and the committed study that asks for it.
+TEST(KvFrontierCommand, TheRecommendedCompositionIsFarAheadOfThePapersAt2Point5Bits) {
+    const Outcome planned = spiked("run validation/studies/budget.toml --dry-run", "cd '" SPIKED_SOURCE_DIR "' &&");
+    EXPECT_EQ(planned.code, 0) << planned.err;
+    const Outcome found = spiked("kv frontier '" + sample_dump +
+                                 "' --attention none --bits 1,2,3 --at 2.5 --rotation rht2 --json --method "
+                                 "tq-mse,eoptshrink+tq-mse,eoptshrink+tcq:state=6,unrope+svd:rd+tcq:state=6");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json json = found.json();
+    for (const char* side : {"key", "value"}) {
+        std::vector<std::string> order;
+        for (const auto& one : *json.find("at")->items()) {
+            if (*one.find("side")->string() != side) continue;
+            order.push_back(*one.find("method")->string());
+            if (order.back() != "eoptshrink+tq-mse") continue;
+            EXPECT_GT(number(one, "ratio"), 1.5) << side;
+        }
+        EXPECT_EQ(order, (std::vector<std::string>{"unrope+svd:rd+tcq:state=6", "eoptshrink+tcq:state=6",
+                                                   "eoptshrink+tq-mse", "tq-mse"}))
+            << side;
+    }
+}
+
 }  // namespace
 }  // namespace spiked::app
