@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <memory>
 
 #include "app/build_info.hpp"
 #include "app/command.hpp"
@@ -34,7 +35,21 @@ stream::StudySeed seed_from(const Arguments& arguments) {
     return seed;
 }
 
+using Output = std::unique_ptr<sim::OutputFile>;
+Output output_of(const Arguments& arguments, std::string_view option) {
+    return arguments.has(option) ? std::make_unique<sim::OutputFile>(arguments.text(option), 0) : nullptr;
+}
+template <class Text>
+void finish(const Output& output, const Text& text) {
+    if (!output) return;
+    output->write(text());
+    output->commit();
+}
+
 int validate(const Arguments& arguments) {
+    // Opened first: what takes minutes is not lost to a folder that does not exist.
+    const auto page = output_of(arguments, "--output");
+    const auto junit = output_of(arguments, "--junit");
     validation::ValidationPlan plan;
     const std::string tier = arguments.text("--tier");
     const std::vector<std::string> tiers = {"quick", "full"};
@@ -51,9 +66,8 @@ int validate(const Arguments& arguments) {
         plan.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
         found = validation::validate_claims(plan);
     }
-    if (arguments.has("--junit")) sim::write_file(arguments.text("--junit"), reports::claims_junit(found));
-    if (arguments.has("--output"))
-        sim::write_file(arguments.text("--output"), reports::claims_markdown(found, origin(found)));
+    finish(junit, [&] { return reports::claims_junit(found); });
+    finish(page, [&] { return reports::claims_markdown(found, origin(found)); });
     if (arguments.json())
         print_json(reports::claims_json(found));
     else

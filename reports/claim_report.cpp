@@ -65,6 +65,8 @@ Json control_json(const ControlOutcome& control) {
     return Json::object({{"name", control.fault.name},
                          {"fault", control.fault.words},
                          {"fails", control.fails()},
+                         {"size", finding.size == 0 ? Json() : Json(finding.size)},
+                         {"deviation", std::abs(finding.interval.estimate - finding.region.predicted)},
                          {"estimate", finding.interval.estimate},
                          {"mcse", finding.interval.error}});
 }

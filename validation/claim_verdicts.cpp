@@ -114,8 +114,12 @@ Interval summarise(const Criterion& criterion, std::size_t size, const std::vect
     return share_interval(static_cast<std::uint64_t>(ones), values.size(), alpha);
 }
 
-Finding find(std::size_t size, const Interval& interval, const Region& region) {
-    return {size, interval, region, smallest_detectable(interval, region), judge(interval, region)};
+Finding find(const Criterion& criterion, std::size_t size, const Interval& interval, double alpha) {
+    const Region region = criterion.region(size);
+    const double detectable = criterion.summary == Summary::share
+                                  ? smallest_detectable_share(interval.count, region, alpha)
+                                  : smallest_detectable(interval, region);
+    return {size, interval, region, detectable, judge(interval, region)};
 }
 
 Outcome look(const Run& run, double alpha) {
@@ -125,15 +129,15 @@ Outcome look(const Run& run, double alpha) {
         std::vector<SizeDraws> sweep;
         for (const auto& at : run.sizes) sweep.push_back({at->size(), at->values()});
         if (!sweep.empty())
-            outcome.findings.push_back(find(0,
+            outcome.findings.push_back(find(criterion, 0,
                                             criterion.summary == Summary::rate
                                                 ? rate_interval(sweep, alpha)
                                                 : growth_interval(sweep, criterion.level, alpha),
-                                            criterion.region(0)));
+                                            alpha));
     } else {
         for (const auto& at : run.sizes)
             outcome.findings.push_back(
-                find(at->size(), summarise(criterion, at->size(), at->values(), alpha), criterion.region(at->size())));
+                find(criterion, at->size(), summarise(criterion, at->size(), at->values(), alpha), alpha));
     }
     const auto any = [&](Verdict verdict) {
         return std::any_of(outcome.findings.begin(), outcome.findings.end(),

@@ -16,6 +16,7 @@ namespace {
 
 namespace law = boost::math;
 
+constexpr double missed = 0.01;  // of the deviations called detectable
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 double upper_normal(double tail) { return law::quantile(law::complement(law::normal(), tail)); }
@@ -64,6 +65,16 @@ Interval slope(const std::vector<LogPoint>& points, double alpha) {
     return with_limits(xy / xx, 1.0 / std::sqrt(xx), count, upper_student(degrees, alpha / 2.0));
 }
 
+/// By how many of `trials` a binomial count stays around its mean, each tail but `tail`: from the exact law, one more
+/// for the rounding of ranks.
+double binomial_reach(std::size_t trials, double level, double tail) {
+    const double n = static_cast<double>(trials);
+    const law::binomial counts(n, level);
+    const double low = std::floor(law::quantile(counts, tail));
+    const double high = std::ceil(law::quantile(law::complement(counts, tail)));
+    return std::max(n * level - low, high - n * level) + 1.0;
+}
+
 }  // namespace
 
 Region around(double predicted, double margin) { return {predicted - margin, predicted + margin, predicted, margin}; }
@@ -77,7 +88,34 @@ Verdict judge(const Interval& interval, const Region& region) {
 }
 
 double smallest_detectable(const Interval& interval, const Region& region) {
-    return region.margin + (interval.high - interval.low) / 2.0 + upper_normal(0.01) * interval.error;
+    const double reach = std::max(interval.high - interval.estimate, interval.estimate - interval.low);
+    return region.margin + reach + upper_normal(missed) * interval.error;
+}
+
+double smallest_detectable_share(std::uint64_t trials, const Region& region, double alpha) {
+    const double n = static_cast<double>(trials);
+    // The successes that fail are those up to some number, for a share too small; by symmetry for one too large.
+    const auto share_that_fails = [&](double low, const auto& high_of) {
+        if (!(low > 0.0) || high_of(0) >= low) return -infinity;
+        std::uint64_t fails = 0;
+        std::uint64_t passes = trials;
+        while (passes - fails > 1) {
+            const std::uint64_t middle = fails + (passes - fails) / 2;
+            (high_of(middle) < low ? fails : passes) = middle;
+        }
+        const double k = static_cast<double>(fails);
+        return law::quantile(law::beta_distribution(k + 1.0, n - k), missed);
+    };
+    if (trials < 1) return infinity;
+    double detectable = 0.0;
+    if (std::isfinite(region.low))
+        detectable = region.predicted -
+                     share_that_fails(region.low, [&](auto k) { return share_interval(k, trials, alpha).high; });
+    if (std::isfinite(region.high))
+        detectable = std::max(detectable, 1.0 - region.predicted - share_that_fails(1.0 - region.high, [&](auto k) {
+                                              return 1.0 - share_interval(trials - k, trials, alpha).low;
+                                          }));
+    return detectable;
 }
 
 Interval mean_interval(double mean, double error, std::uint64_t count, double alpha) {
@@ -145,25 +183,47 @@ Interval rate_interval(std::span<const SizeDraws> sweep, double alpha) {
 }
 
 Interval growth_interval(std::span<const SizeDraws> sweep, double level, double alpha) {
-    std::vector<LogPoint> points;
+    struct Quantile {
+        double size, value, low, high, weight;
+    };
+    std::vector<Quantile> points;
+    double weight = 0.0;
+    double mean = 0.0;
+    std::uint64_t count = 0;
     for (const auto& [size, values] : sweep) {
         std::vector<double> sorted(values);
         if (std::any_of(sorted.begin(), sorted.end(), [](double value) { return !(value > 0.0); }))
             return {.count = values.size()};
         std::sort(sorted.begin(), sorted.end());
         const double n = static_cast<double>(sorted.size());
-        // The count of values below a quantile is binomial: one standard deviation of it, in order statistics.
-        const double step = std::max(1.0, std::sqrt(n * level * (1.0 - level)));
-        const double last = n - 1.0;
-        const auto at = [&](double rank) {
-            return std::log(sorted[static_cast<std::size_t>(std::clamp(std::round(rank), 0.0, last))]);
-        };
-        const double centre = level * last;
-        if (centre + step > last || centre - step < 0.0) return {.count = values.size()};
-        const double error = (at(centre + step) - at(centre - step)) / 2.0;
-        points.push_back({std::log(static_cast<double>(size)), at(centre), error * error, values.size()});
+        const double steps = binomial_reach(sorted.size(), level, alpha / 2.0);
+        const double centre = level * (n - 1.0);
+        if (!(centre - steps >= 0.0 && centre + steps <= n - 1.0)) return {.count = values.size()};
+        const auto at = [&](double rank) { return std::log(sorted[static_cast<std::size_t>(rank)]); };
+        points.push_back({std::log(static_cast<double>(size)), at(std::round(centre)), at(std::floor(centre - steps)),
+                          at(std::ceil(centre + steps)), n});
+        weight += n;
+        mean += n * points.back().size;
+        count += values.size();
     }
-    return slope(points, alpha);
+    mean /= weight;
+    double squares = 0.0;
+    for (const auto& point : points) squares += point.weight * (point.size - mean) * (point.size - mean);
+    if (points.size() < 2 || !(squares > 0.0)) return {.count = count};
+    double slope = 0.0;
+    double below = 0.0;
+    double above = 0.0;
+    for (const auto& point : points) {
+        const double share = point.weight * (point.size - mean) / squares;
+        slope += share * point.value;
+        const double down = share * (point.value - (share > 0.0 ? point.low : point.high));
+        const double up = share * ((share > 0.0 ? point.high : point.low) - point.value);
+        below += down * down;
+        above += up * up;
+    }
+    const double low = slope - std::sqrt(below);
+    const double high = slope + std::sqrt(above);
+    return {slope, (high - low) / (2.0 * upper_normal(alpha / 2.0)), low, high, count};
 }
 
 Interval distance_interval(std::span<const double> values, const std::function<double(double)>& cdf, double alpha) {

@@ -37,8 +37,11 @@ struct Region {
 /// Pass when the interval lies inside the region, fail when it lies outside, otherwise inconclusive.
 [[nodiscard]] Verdict judge(const Interval& interval, const Region& region);
 /// The smallest distance from what is predicted that fails with probability 0.99 at this sample size, by the normal
-/// law: margin, half the interval, and one more 0.99 quantile of the standard error.
+/// law: margin, the longer arm of the interval, and one more 0.99 quantile of the standard error.
 [[nodiscard]] double smallest_detectable(const Interval& interval, const Region& region);
+/// The same of a share, by the binomial law: its interval at the share seen says little of the one at a share that
+/// fails. Infinite when no share fails.
+[[nodiscard]] double smallest_detectable_share(std::uint64_t trials, const Region& region, double alpha);
 
 /// Of a mean, Student's law. Exact for normal values; for others the error of the normal limit. NaN values make it
 /// infinite: a missing value is not left out.
@@ -67,7 +70,9 @@ struct SizeDraws {
 /// Slope of log(root mean square) against log(size), least squares weighted by the inverse variances of the logarithms
 /// (delta method). Two sizes at least.
 [[nodiscard]] Interval rate_interval(std::span<const SizeDraws> sweep, double alpha);
-/// The same of a quantile; its error from neighbouring order statistics.
+/// The same of a quantile, weighted by the numbers of values. The limits of each size are order statistics, exact at
+/// alpha by the binomial law; those of the slope are put together from them (Zou and Donner 2008), as an error taken
+/// from a few neighbouring order statistics is too uncertain for a small alpha.
 [[nodiscard]] Interval growth_interval(std::span<const SizeDraws> sweep, double level, double alpha);
 
 /// Largest distance between the empirical distribution of the values and `cdf`, and an interval for the distance of

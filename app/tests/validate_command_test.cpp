@@ -36,6 +36,15 @@ TEST(ValidateCommand, TheQuickTierDecidesEveryClaim) {
         for (const auto& control : *claim.find("controls")->items())
             passes = passes || !*control.find("fails")->boolean();
         EXPECT_EQ(passes, printed == "vacuous") << id;
+        // A control that fails lies farther off than what is found for sure: it does not fail by luck.
+        for (const auto& criterion : *claim.find("criteria")->items())
+            for (const auto& control : *criterion.find("controls")->items()) {
+                if (!*control.find("fails")->boolean()) continue;
+                for (const auto& finding : *criterion.find("findings")->items())
+                    if (finding.find("size")->text() == control.find("size")->text())
+                        EXPECT_GE(number(*control.find("deviation")), number(*finding.find("detectable")))
+                            << id << " " << *criterion.find("name")->string() << " " << *control.find("name")->string();
+            }
     }
 }
 
@@ -72,6 +81,13 @@ TEST(ValidateCommand, UnusableWords) {
     EXPECT_EQ(tier.code, 2);
     EXPECT_NE(tier.err.find("unknown tier \"quik\"; did you mean \"quick\"?"), std::string::npos) << tier.err;
     EXPECT_EQ(spiked("validate --seed 0xnone --claim qjl.mean").code, 2);
+    // Said before any work: not even a seed was drawn.
+    for (const char* option : {"-o", "--junit"}) {
+        const Outcome lost = spiked("validate --seed fresh --claim qjl.mean " + std::string(option) + " no/such/file");
+        EXPECT_EQ(lost.code, 6) << lost.err;
+        EXPECT_NE(lost.err.find("no/such/file: cannot be written"), std::string::npos) << lost.err;
+        EXPECT_EQ(lost.err.find("seed 0x"), std::string::npos) << lost.err;
+    }
     EXPECT_EQ(spiked("selftest --seed hello").code, 2);
 }
 

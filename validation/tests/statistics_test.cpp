@@ -155,6 +155,29 @@ TEST(Statistics, SlopesOfExactPowers) {
     EXPECT_EQ(judge(rate, at_most(-0.7)), Verdict::inconclusive);
 }
 
+// Of exponential values whose law does not change with the size: slopes of the .9 quantile, true slope 0. Intervals
+// may miss more often than they say by chance alone, with probability 1e-9.
+TEST(Statistics, GrowthIntervalsMissNoMoreThanTheySay) {
+    std::mt19937_64 engine(5);
+    std::exponential_distribution<double> exponential;
+    constexpr std::uint64_t sweeps = 4000;
+    constexpr double alpha = 0.01;
+    std::uint64_t misses = 0;
+    std::uint64_t misses_of_another = 0;  // the control: slope .15
+    for (std::uint64_t i = 0; i < sweeps; ++i) {
+        std::vector<SizeDraws> sweep = {{32, std::vector<double>(600)}, {64, std::vector<double>(400)}, {128, {}}};
+        sweep.back().values.resize(200);
+        for (auto& at : sweep)
+            for (double& value : at.values) value = exponential(engine);
+        const Interval growth = growth_interval(sweep, 0.9, alpha);
+        misses += growth.low > 0.0 || growth.high < 0.0 ? 1 : 0;
+        misses_of_another += growth.low > 0.15 || growth.high < 0.15 ? 1 : 0;
+    }
+    const auto allowed = [](std::uint64_t count) { return share_interval(count, sweeps, 2e-9).low <= alpha; };
+    EXPECT_TRUE(allowed(misses)) << misses << " of " << sweeps;
+    EXPECT_FALSE(allowed(misses_of_another)) << misses_of_another;
+}
+
 // The error of the mean is the one that is known.
 TEST(Statistics, BootstrapOfAMean) {
     std::mt19937_64 engine(11);
@@ -181,6 +204,40 @@ TEST(Statistics, SmallestDetectableFailsWithItsProbability) {
     const Interval interval = mean_interval(0.0, 0.01, 100000000, 0.05);
     EXPECT_NEAR(smallest_detectable(interval, around(0.0, 0.3)), 0.3 + (1.959963984540054 + 2.326347874040841) * 0.01,
                 1e-8);
+}
+
+// At the deviation called detectable a share fails in 99 of 100 samples, by the binomial law itself.
+TEST(Statistics, SmallestDetectableShareFailsWithItsProbability) {
+    constexpr std::uint64_t trials = 300;
+    constexpr double alpha = 1e-6;
+    for (const Region& region : {at_least(1.0, 0.05), at_most(0.0, 0.05), at_most(0.2, 0.1)}) {
+        const double detectable = smallest_detectable_share(trials, region, alpha);
+        const double p = region.predicted + (std::isfinite(region.high) ? detectable : -detectable);
+        ASSERT_TRUE(p > 0.0 && p < 1.0) << detectable;
+        double fails = 0.0;
+        for (std::uint64_t k = 0; k <= trials; ++k) {
+            const double n = static_cast<double>(trials);
+            const double i = static_cast<double>(k);
+            const double probability = std::exp(std::lgamma(n + 1.0) - std::lgamma(i + 1.0) - std::lgamma(n - i + 1.0) +
+                                                i * std::log(p) + (n - i) * std::log1p(-p));
+            if (judge(share_interval(k, trials, alpha), region) == Verdict::fail) fails += probability;
+        }
+        EXPECT_NEAR(fails, 0.99, 1e-9);
+    }
+    EXPECT_TRUE(std::isinf(smallest_detectable_share(4, at_least(1.0, 0.05), alpha)));
+    const Region two_sided = around(0.5, 0.1);
+    EXPECT_NEAR(smallest_detectable_share(trials, two_sided, alpha),
+                smallest_detectable_share(trials, at_most(0.5, 0.1), alpha), 1e-12);
+}
+
+// A distance near 0: the lower limit is cut off there, what must be reached is not.
+TEST(Statistics, SmallestDetectableDistanceCountsTheWholeWidth) {
+    std::vector<double> values;
+    for (int i = 0; i < 1000; ++i) values.push_back((i + 0.5) / 1000.0);
+    const Interval interval = distance_interval(
+        values, [](double x) { return x; }, 1e-6);
+    EXPECT_EQ(interval.low, 0.0);
+    EXPECT_GE(smallest_detectable(interval, at_most(0.0, 0.02)), 0.02 + std::sqrt(std::log(2e6) / 2000.0));
 }
 
 }  // namespace
