@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "estimators/byte_stream.hpp"
+#include "estimators/half_entries.hpp"
 #include "theory/base/error.hpp"
 
 namespace spiked::estimators {
@@ -117,9 +118,8 @@ Encoded encode(const Setup& setup, const arma::Mat<Real>& rows) {
     std::vector<double> window;
     for (std::size_t j = 0; j < setup.dimension; ++j)
         for (std::size_t t = tokens; t < stride; ++t) window.push_back(static_cast<double>(entries[j * stride + t]));
-    for (const double value : window)
-        writer.write(Item::residual_window, encode_number(value, NumberFormat::fp16, "entry of the residual window"),
-                     bits_of(NumberFormat::fp16));
+    write_halves(writer, Item::residual_window, window, "entry of the residual window",
+                 "keep no tokens in full (residual 0) or scale the data", setup.underflow);
     return finished(writer);
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 
+#include "estimators/half_entries.hpp"
 #include "estimators/line_outliers.hpp"
 #include "estimators/scalar_quantizer.hpp"
 #include "theory/base/error.hpp"
@@ -124,7 +125,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
         write_and_read_numbers(writer, Item::scales, halves, setup.format, "range of a line", Underflow::allowed);
     if (setup.underflow == Underflow::refused) {
         refuse_lost_lines(setup, centres, halves, stored_centres, stored_halves, outliers.largest());
-        refuse_underflow(outliers.largest(), NumberFormat::fp16, "largest outlier");
+        refuse_lost_halves(outliers.largest(), "outlier", outlier_advice);
     }
     arma::mat scaled = lines;
     std::vector<double> dense;

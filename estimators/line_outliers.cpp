@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "estimators/half_entries.hpp"
 #include "estimators/number_format.hpp"
 #include "theory/base/error.hpp"
 
@@ -41,7 +42,7 @@ void LineOutliers::write(BitWriter& writer) const {
     for (std::size_t l = 0; l < places_.size(); ++l)
         for (std::size_t i = 0; i < places_[l].size(); ++i) {
             writer.write(Item::outliers, places_[l][i], place_bits(length_));
-            writer.write(Item::outliers, encode_number(values_[l][i], NumberFormat::fp16, "outlier"), 16);
+            writer.write(Item::outliers, half_of(values_[l][i], "outlier", outlier_advice), 16);
         }
 }
 

@@ -1,14 +1,17 @@
 #pragma once
 #include <armadillo>
+#include <string_view>
 #include <vector>
 
 #include "estimators/byte_stream.hpp"
 
 namespace spiked::estimators {
 
+inline constexpr std::string_view outlier_advice = "keep no outliers (outliers=0) or scale the data";
+
 /// The outermost entries of the lines (columns here) of a block, kept in fp16 beside what codes the others: of m
 /// entries the round(m share / 2) smallest and as many largest. Stored a line after another, the smallest first: place
-/// in ceil(log2 m) bits, value. Throws what encode_number throws.
+/// in ceil(log2 m) bits, value. Throws what half_of throws.
 class LineOutliers {
 public:
     /// At either end of a line of that many entries.

@@ -162,7 +162,8 @@ void KvDump::set_sizes() {
                               where, shape_text(held.shape), layout_.text(), choices);
         const auto& axes = axes_[tensor.index] = axes_of(layout_, held.shape, held.fortran_order);
         if (axes.heads == 0 || axes.tokens == 0 || axes.dim == 0)
-            throw input_error("{} is empty (shape {}): dump at least one token", where, shape_text(held.shape));
+            throw input_error("{} is empty (shape {}): dump at least one head, token and channel", where,
+                              shape_text(held.shape));
         if (tokens && *tokens != axes.tokens &&
             std::find(held.shape.begin(), held.shape.end(), *tokens) != held.shape.end())
             throw input_error(

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include "estimators/byte_stream.hpp"
+#include "estimators/half_entries.hpp"
+#include "theory/base/error.hpp"
+
 namespace spiked::validation {
 
 HeadCodec::HeadCodec(const estimators::Method& method, std::size_t dimension, double bits,
@@ -22,5 +26,23 @@ std::size_t HeadCodec::kept_of(std::size_t block) const {
 }
 
 const estimators::Compressor& HeadCodec::of(std::size_t block) const { return by_kept_.at(kept_of(block)); }
+
+estimators::Encoded keep_rows(const arma::mat& rows) {
+    estimators::BitWriter writer;
+    estimators::write_halves(writer, estimators::Item::residual_window, {rows.memptr(), rows.n_elem},
+                             "entry of the last tokens", "choose a --block that leaves none over or scale the data");
+    const estimators::Ledger ledger = writer.ledger();
+    return {writer.take_bytes(), ledger};
+}
+
+arma::mat kept_rows(std::span<const std::uint8_t> bytes, std::size_t tokens, std::size_t dimension) {
+    if (bytes.size() != 2 * tokens * dimension)
+        throw input_error("{} bytes of last tokens were expected and {} are there: the data is damaged",
+                          2 * tokens * dimension, bytes.size());
+    estimators::BitReader reader(bytes);
+    arma::mat rows(tokens, dimension);
+    for (double& entry : rows) entry = estimators::decode_number(reader.read(16), estimators::NumberFormat::fp16);
+    return rows;
+}
 
 }  // namespace spiked::validation

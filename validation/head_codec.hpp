@@ -1,6 +1,8 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <map>
+#include <span>
 
 #include "estimators/compressor.hpp"
 
@@ -26,5 +28,9 @@ private:
     std::size_t tail_;
     std::map<std::size_t, estimators::Compressor> by_kept_;  ///< by the rows of a block that belong to the tail
 };
+
+/// Tokens that fill no block, in fp16, channel after channel. Throws input_error for what fp16 does not hold.
+[[nodiscard]] estimators::Encoded keep_rows(const arma::mat& rows);
+[[nodiscard]] arma::mat kept_rows(std::span<const std::uint8_t> bytes, std::size_t tokens, std::size_t dimension);
 
 }  // namespace spiked::validation

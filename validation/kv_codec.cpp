@@ -82,8 +82,8 @@ std::uint64_t block_count(const KvContainerHeader& header) {
 /// Compressors of heads, made when they are first needed and dropped when the file has passed their tensor.
 class Compressors {
 public:
-    explicit Compressors(const KvContainerHeader& header)
-        : header_(header), method_(estimators::parse_method(header.method)) {}
+    Compressors(const KvContainerHeader& header, std::string file)
+        : header_(header), file_(std::move(file)), method_(estimators::parse_method(header.method)) {}
 
     void prepare(const std::vector<BlockPlace>& batch, std::size_t threads) {
         if (batch.empty()) return;
@@ -115,10 +115,16 @@ private:
         estimators::QuantizerOptions options = header_.quantizer;
         options.axis = coded.side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
         options.rotation_index = coded.rotations[key.second];
-        return {method_, coded.dim, header_.bits, options, coded.tokens, header_.block_tokens};
+        try {
+            return {method_, coded.dim, header_.bits, options, coded.tokens, header_.block_tokens};
+        } catch (const Error& error) {
+            throw Error(error.code(), fmt::format("{}: tensor {}: {}", file_,
+                                                  sim::in_quotes(header_.tensors[key.first].name), error.what()));
+        }
     }
 
     const KvContainerHeader& header_;
+    std::string file_;
     estimators::Method method_;
     std::map<Key, std::unique_ptr<HeadCodec>> made_;
 };
@@ -213,16 +219,6 @@ KvContainerHeader header_of(const EncodePlan& plan, const sim::KvDump& dump) {
     return header;
 }
 
-/// IEEE binary16, channel after channel.
-estimators::Encoded keep(const arma::mat& rows) {
-    estimators::BitWriter writer;
-    for (const double entry : rows)
-        writer.write(estimators::Item::residual_window,
-                     estimators::encode_number(entry, NumberFormat::fp16, "entry of the last tokens"), 16);
-    const estimators::Ledger ledger = writer.ledger();
-    return {writer.take_bytes(), ledger};
-}
-
 /// Runs the work on a block; what goes wrong names it.
 template <class Work>
 auto located(const std::string& file, const BlockPlace& place, const KvContainerHeader& header, const Work& work) {
@@ -245,7 +241,7 @@ public:
           dump_(plan.dump, plan.dump_options),
           header_(header_of(plan, dump_)),
           rotary_(header_, plan.dump),
-          compressors_(header_) {
+          compressors_(header_, plan.dump) {
         for (const auto& tensor : dump_.tensors()) by_index_[tensor.index] = &tensor;
     }
 
@@ -305,7 +301,7 @@ private:
                     rows.push_back(
                         located(plan_.dump, place, header_, [&] { return rotary_.undone(place, std::move(block)); }));
                 } else {
-                    coded[i].encoded = located(plan_.dump, place, header_, [&] { return keep(block); });
+                    coded[i].encoded = located(plan_.dump, place, header_, [&] { return keep_rows(block); });
                 }
             }
             auto blocks = estimators::AnalysedBlock::together(std::move(rows));
@@ -442,16 +438,6 @@ private:
     std::vector<std::byte> bytes_;
 };
 
-arma::mat kept_rows(std::span<const std::uint8_t> payload, std::size_t tokens, std::size_t dim) {
-    if (payload.size() != 2 * tokens * dim)
-        throw input_error("{} bytes of last tokens were expected and {} are there: the data is damaged",
-                          2 * tokens * dim, payload.size());
-    estimators::BitReader reader(payload);
-    arma::mat rows(tokens, dim);
-    for (double& entry : rows) entry = estimators::decode_number(reader.read(16), NumberFormat::fp16);
-    return rows;
-}
-
 class Decoder {
 public:
     Decoder(const std::string& file, const std::string& output, std::size_t threads, const CodecProgress& progress)
@@ -461,7 +447,7 @@ public:
           out_(output, header_.metadata, forms()),
           threads_(threads),
           progress_(progress),
-          compressors_(header_) {}
+          compressors_(header_, file) {}
 
     DecodeSummary run() {
         BlockOrder order(header_);
@@ -512,7 +498,7 @@ private:
 
     std::vector<std::vector<std::byte>> decode(const std::vector<BlockPlace>& batch,
                                                const std::vector<std::vector<std::uint8_t>>& payloads) {
-        located(reader_.path(), batch.front(), header_, [&] { compressors_.prepare(batch, threads_); });
+        compressors_.prepare(batch, threads_);
         std::vector<std::vector<std::byte>> decoded(batch.size());
         for_each_parallel(batch.size(), threads_, [&](std::size_t i) {
             decoded[i] = located(reader_.path(), batch[i], header_, [&] { return decode(batch[i], payloads[i]); });

@@ -12,7 +12,6 @@
 #include "estimators/name_options.hpp"
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
-#include "theory/base/float16.hpp"
 #include "theory/base/sha256.hpp"
 #include "validation/attention.hpp"
 #include "validation/cache_rows.hpp"
@@ -51,7 +50,12 @@ HeadCodec head_codec(const DumpStudy& study, const Head& at, std::size_t method)
     estimators::QuantizerOptions options = study.plan.quantizer;
     options.rotation_index = at.rotation;
     options.axis = at.tensor->side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
-    return {compression, at.tensor->dim, bits, options, at.tensor->tokens, study.plan.block_tokens};
+    try {
+        return {compression, at.tensor->dim, bits, options, at.tensor->tokens, study.plan.block_tokens};
+    } catch (const Error& error) {
+        throw Error(error.code(),
+                    fmt::format("{}: tensor {}: {}", study.open.dumps[at.dump]->path(), at.tensor->name, error.what()));
+    }
 }
 
 /// Runs the work on a block; what goes wrong names it.
@@ -61,9 +65,10 @@ auto located(const DumpStudy& study, const Head& at, std::uint64_t block, const 
         return work();
     } catch (const Error& error) {
         const std::size_t tokens = study.plan.block_tokens;
+        const std::size_t end = std::min((block + 1) * tokens, at.tensor->tokens);
         throw Error(error.code(),
                     fmt::format("{}: tensor {}, head {}, tokens {} to {}: {}", study.open.dumps[at.dump]->path(),
-                                at.tensor->name, at.head, block * tokens, (block + 1) * tokens - 1, error.what()));
+                                at.tensor->name, at.head, block * tokens, end - 1, error.what()));
     }
 }
 
@@ -122,13 +127,16 @@ std::vector<Observation> measure(const DumpStudy& study, const Head& at, const s
     if (turned_data != nullptr)
         turned.back = [&](const arma::mat& rows) { return rotated(study, *rotary_of(study, at), rows, block); };
     std::vector<Observation> found;
+    // What cannot be read names its own tensor.
+    arma::mat dumped;
+    const std::size_t tokens = study.plan.block_tokens;
+    if (at.queries != nullptr && at.tensor->side == Side::key)
+        for (const auto& asked : read_queries(study, at, block * tokens, tokens))
+            dumped = arma::join_cols(dumped, asked);
     located(study, at, block, [&] {
         BlockQueries queries =
             queries_for(data, stream::Stream(study.plan.quantizer.seed, at.cell, stream::Role::query, block));
-        const std::size_t tokens = study.plan.block_tokens;
-        if (at.queries != nullptr && at.tensor->side == Side::key)
-            for (const auto& asked : read_queries(study, at, block * tokens, tokens))
-                queries.dumped = arma::join_cols(queries.dumped, asked);
+        queries.dumped = std::move(dumped);
         for (std::size_t m = 0; m < codecs.size(); ++m)
             observe_codec(codecs[m].of(block), data, queries, m + 1, found,
                           study.codecs[m].first.unrope ? turned : TurnedBlock{});
@@ -174,7 +182,11 @@ public:
                 back.rows(b * tokens, (b + 1) * tokens - 1) = block;
             });
         const std::size_t coded = blocks_.size() * tokens;
-        back.tail_rows(back.n_rows - coded).transform([](double entry) { return from_float16(to_float16(entry)); });
+        if (const std::size_t left = back.n_rows - coded; left > 0)
+            located(study_, at_, blocks_.size(), [&] {
+                const auto kept = keep_rows(rows_.tail_rows(left));
+                back.tail_rows(left) = kept_rows(kept.bytes, left, back.n_cols);
+            });
         return back;
     }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "app/tests/process.hpp"
 #include "sim/kv_dump.hpp"
@@ -136,6 +137,71 @@ TEST(KvRunAttention, WhatIsLackingIsSaidWhenItIsAskedFor) {
                "attention_output");
     EXPECT_GT(seen, 0.0);
     EXPECT_NE(seen, all);
+}
+
+std::string dump_of(const std::string& name, const std::vector<std::pair<const char*, arma::mat>>& heads) {
+    std::vector<sim::TensorSource> tensors;
+    for (const auto& [tensor, rows] : heads) {
+        const arma::mat by_token = rows.t();
+        tensors.push_back(sim::tensor_of(tensor, sim::DType::f32, {1, rows.n_rows, rows.n_cols},
+                                         std::vector<double>(by_token.begin(), by_token.end())));
+    }
+    const std::string path = scratch(name);
+    sim::write_safetensors(path, {{"layout", "head,token,dim"}, {"attention", "causal"}}, tensors);
+    return path;
+}
+
+arma::mat gaussian(std::size_t tokens, std::size_t dim) {
+    arma::mat rows(tokens, dim);
+    stream::fill_normal(stream::Stream({}, "sequence", stream::Role::noise, 0), {rows.memptr(), rows.n_elem});
+    return rows;
+}
+
+void expect_refused(const std::string& words, int code, const std::vector<std::string>& says) {
+    const Outcome found = spiked(words);
+    EXPECT_EQ(found.code, code) << words << ": " << found.err;
+    EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), 1) << found.err;
+    for (const auto& part : says) EXPECT_NE(found.err.find(part), std::string::npos) << part << ": " << found.err;
+}
+
+// They are fp16 whatever the norms are: nothing may come back as infinity or as zeros, no advice may lead nowhere.
+TEST(KvLastTokens, ThatFp16DoesNotHoldAreRefusedWithWhatHelps) {
+    for (const double size : {1e6, 1e-10}) {
+        arma::mat keys = gaussian(20, 8);
+        keys.tail_rows(4) *= size;
+        const std::string dump =
+            dump_of("last.safetensors",
+                    {{"layers.0.key", keys}, {"layers.0.value", gaussian(20, 8)}, {"layers.0.query", gaussian(20, 8)}});
+        const std::string words = "'" + dump + "' --block 8 --bits 2 --norm fp32";
+        for (const std::string command : {"kv encode -o '" + scratch("last.spkv") + "' ", std::string("kv run ")}) {
+            expect_refused(command + words, 4, {"layers.0.key", "head 0", "tokens 16 to 19", "fp16", "--block"});
+            EXPECT_EQ(spiked(command + words).err.find("--norm"), std::string::npos);
+        }
+        EXPECT_FALSE(std::filesystem::exists(scratch("last.spkv")));
+        EXPECT_EQ(spiked("kv run " + words + " --attention none").code, 0);
+        // KIVI's window lies in full blocks.
+        const std::string whole = dump_of("window.safetensors", {{"layers.0.value", size * gaussian(16, 8)}});
+        expect_refused("kv run '" + whole + "' --block 8 --bits 2 --norm fp32 --method kivi", 4,
+                       {"layers.0.value", "tokens 0 to 7", "residual 0"});
+    }
+}
+
+TEST(KvRun, NamesTheTensorAtFaultAndTheFileOnce) {
+    arma::mat bad = gaussian(16, 8);
+    bad(9, 3) = std::nan("");
+    const std::string dump =
+        dump_of("bad-query.safetensors", {{"layers.0.key", gaussian(16, 8)}, {"layers.0.query", bad}});
+    expect_refused("kv run '" + dump + "' --block 8", 4, {"layers.0.query", "token 9", "dim 3"});
+    const std::string text = spiked("kv run '" + dump + "' --block 8").err;
+    EXPECT_EQ(text.find(dump), text.rfind(dump)) << text;
+    // Rows of one entry have no levels of 2 bits.
+    const std::string narrow =
+        dump_of("narrow.safetensors", {{"layers.0.key", gaussian(16, 1)}, {"layers.3.key", gaussian(16, 4)}});
+    for (const std::string command : {"kv run", "kv encode -o '" + scratch("narrow.spkv") + "'"})
+        expect_refused(command + " '" + narrow + "' --block 8 --bits 2 --method tq-mse", 2,
+                       {narrow, "layers.0.key", "dimension 1"});
+    expect_refused("kv run '" + dump_of("empty.safetensors", {{"layers.0.key", arma::mat(16, 0)}}) + "'", 4,
+                   {"empty", "channel"});
 }
 
 // 256 tokens in blocks of 128, 2 bits, groups of 64: 2.5 bits where coded, 16 in the tail.

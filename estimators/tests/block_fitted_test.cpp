@@ -72,6 +72,19 @@ TEST(Kvquant, ALineByHand) {
     EXPECT_LT(arma::abs(quantizer.decode(encoded.bytes, 1) - row).max(), 1e-3);
 }
 
+TEST(Outliers, ThatFp16DoesNotHoldAreRefusedWithWhatHelps) {
+    const arma::mat rows = 1e6 * gaussian(16, 16, 3);
+    for (const char* name : {"kvquant", "gear"}) {
+        const auto coded = [&](const std::string& end) {
+            return through(row_quantizer(name + end, 16, 4, {.norm = NumberFormat::fp32}), rows);
+        };
+        const std::string message = message_of([&] { (void)coded(":outliers=0.2"); }, ExitCode::unusable_input);
+        EXPECT_NE(message.find("outliers=0"), std::string::npos) << message;
+        EXPECT_EQ(message.find("--norm"), std::string::npos) << message;
+        EXPECT_LT(relative_error(coded(":outliers=0"), rows), 0.2) << name;
+    }
+}
+
 TEST(Kvquant, OutliersOfChannelsAndTokensComeBackInFp16AndHelp) {
     arma::mat rows = gaussian(64, 32, 4);
     for (std::size_t t = 0; t < 64; t += 9) rows(t, t % 32) = 30.0 + static_cast<double>(t);

@@ -141,12 +141,16 @@ TEST(Kivi, WhatItCannotDoIsRefused) {
             .find("--norm bf16 or fp32"),
         std::string::npos);
     // The window is fp16 whatever the format of the groups.
-    message_of(
-        [&] {
-            (void)row_quantizer("kivi:residual=1", 4, 2, {.norm = NumberFormat::fp32})
-                .encode(arma::mat(1, 4, arma::fill::value(1e5)));
-        },
-        ExitCode::unusable_input);
+    for (const double size : {1e5, 1e-9}) {
+        const std::string message = message_of(
+            [&] {
+                (void)row_quantizer("kivi:residual=1", 4, 2, {.norm = NumberFormat::fp32})
+                    .encode(arma::mat(1, 4, arma::fill::value(size)));
+            },
+            ExitCode::unusable_input);
+        EXPECT_NE(message.find("residual 0"), std::string::npos) << message;
+        EXPECT_EQ(message.find("--norm"), std::string::npos) << message;
+    }
 }
 
 }  // namespace

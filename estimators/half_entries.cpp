@@ -1,0 +1,35 @@
+#include "estimators/half_entries.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "theory/base/error.hpp"
+#include "theory/base/float16.hpp"
+
+namespace spiked::estimators {
+
+std::uint64_t half_of(double value, std::string_view what, std::string_view advice) {
+    const std::uint16_t half = to_float16(value);
+    if (!std::isfinite(from_float16(half)))
+        throw input_error("{} {:.6g} is beyond fp16, in which it is always kept: {}", what, value, advice);
+    return half;
+}
+
+void refuse_lost_halves(double largest, std::string_view what, std::string_view advice) {
+    const double stored = from_float16(to_float16(largest));
+    if (std::abs(stored - largest) > std::abs(largest) * 0x1p-8)
+        throw input_error("the largest {} {:.6g} is too small for fp16, in which it is always kept: {}", what, largest,
+                          advice);
+}
+
+void write_halves(BitWriter& writer, Item item, std::span<const double> entries, std::string_view what,
+                  std::string_view advice, Underflow underflow) {
+    double largest = 0.0;
+    for (const double entry : entries) {
+        writer.write(item, half_of(entry, what, advice), 16);
+        largest = std::max(largest, std::abs(entry));
+    }
+    if (underflow == Underflow::refused) refuse_lost_halves(largest, what, advice);
+}
+
+}  // namespace spiked::estimators
