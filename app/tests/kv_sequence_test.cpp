@@ -173,7 +173,7 @@ TEST(KvLastTokens, ThatFp16DoesNotHoldAreRefusedWithWhatHelps) {
             dump_of("last.safetensors",
                     {{"layers.0.key", keys}, {"layers.0.value", gaussian(20, 8)}, {"layers.0.query", gaussian(20, 8)}});
         const std::string words = "'" + dump + "' --block 8 --bits 2 --norm fp32";
-        for (const std::string command : {"kv encode -o '" + scratch("last.spkv") + "' ", std::string("kv run ")}) {
+        for (const std::string& command : {"kv encode -o '" + scratch("last.spkv") + "' ", std::string("kv run ")}) {
             expect_refused(command + words, 4, {"layers.0.key", "head 0", "tokens 16 to 19", "fp16", "--block"});
             EXPECT_EQ(spiked(command + words).err.find("--norm"), std::string::npos);
         }
@@ -197,7 +197,7 @@ TEST(KvRun, NamesTheTensorAtFaultAndTheFileOnce) {
     // Rows of one entry have no levels of 2 bits.
     const std::string narrow =
         dump_of("narrow.safetensors", {{"layers.0.key", gaussian(16, 1)}, {"layers.3.key", gaussian(16, 4)}});
-    for (const std::string command : {"kv run", "kv encode -o '" + scratch("narrow.spkv") + "'"})
+    for (const std::string& command : {std::string("kv run"), "kv encode -o '" + scratch("narrow.spkv") + "'"})
         expect_refused(command + " '" + narrow + "' --block 8 --bits 2 --method tq-mse", 2,
                        {narrow, "layers.0.key", "dimension 1"});
     expect_refused("kv run '" + dump_of("empty.safetensors", {{"layers.0.key", arma::mat(16, 0)}}) + "'", 4,

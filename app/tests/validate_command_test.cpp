@@ -40,10 +40,11 @@ TEST(ValidateCommand, TheQuickTierDecidesEveryClaim) {
         for (const auto& criterion : *claim.find("criteria")->items())
             for (const auto& control : *criterion.find("controls")->items()) {
                 if (!*control.find("fails")->boolean()) continue;
-                for (const auto& finding : *criterion.find("findings")->items())
-                    if (finding.find("size")->text() == control.find("size")->text())
-                        EXPECT_GE(number(*control.find("deviation")), number(*finding.find("detectable")))
-                            << id << " " << *criterion.find("name")->string() << " " << *control.find("name")->string();
+                for (const auto& finding : *criterion.find("findings")->items()) {
+                    if (finding.find("size")->text() != control.find("size")->text()) continue;
+                    EXPECT_GE(number(*control.find("deviation")), number(*finding.find("detectable")))
+                        << id << " " << *criterion.find("name")->string() << " " << *control.find("name")->string();
+                }
             }
     }
 }
