@@ -48,7 +48,7 @@ Criterion location_level(Noise noise, double aspect, std::vector<Fault> faults) 
                     return location_trial(place, {noise, aspect, {1.5}}, true);
                 },
             .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.03, 1.0)); },
-            .quick = {{128, 800}},
+            .quick = {{128, 1500}},
             .full = {{128, 4000}, {256, 2000}, {512, 600}},
             .faults = std::move(faults)};
 }
@@ -57,7 +57,7 @@ Criterion location_level(Noise noise, double aspect, std::vector<Fault> faults) 
 Criterion level_of_scale() {
     Criterion criterion = location_level(Noise::white, 1.0, {{"scale", "noise 2 % too large"}});
     criterion.name = "scale";
-    criterion.quick = {{256, 1600}};
+    criterion.quick = {{256, 3000}};
     criterion.full = {{512, 800}};
     return criterion;
 }
