@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "estimators/analysed_block.hpp"
+#include "estimators/eoptshrink.hpp"
 
 namespace spiked::validation {
 
@@ -55,6 +55,26 @@ Bed make_bed(const BedShape& shape, std::size_t columns) {
 arma::vec eigenvalues_of(const arma::mat& block) {
     estimators::AnalysedBlock analysed(block, estimators::AnalysedBlock::EmptyLines::keep);
     return arma::square(arma::vec(analysed.singular_values()));
+}
+
+estimators::Shrinkage shrink_at_rank(const std::vector<double>& singular_values, estimators::Shape shape,
+                                     std::size_t rank, theory::Loss loss) {
+    estimators::EOptShrinkOptions options;
+    options.loss = loss;
+    options.rank = rank;
+    return estimators::eoptshrink(singular_values, shape, options);
+}
+
+estimators::QuantizerOptions rotation_of_trial(const TrialPlace& place, std::uint64_t replicate) {
+    estimators::QuantizerOptions options;
+    options.norm = estimators::NumberFormat::fp64;
+    options.seed = place.seed;
+    options.rotation_index = replicate;
+    return options;
+}
+
+arma::mat coded(const estimators::RowQuantizer& quantizer, const arma::mat& rows) {
+    return quantizer.decode(quantizer.encode(rows).bytes, rows.n_rows);
 }
 
 double margin_at(std::size_t size, double at_128, double rate) {

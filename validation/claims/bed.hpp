@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "estimators/analysed_block.hpp"
+#include "estimators/row_quantizer.hpp"
 #include "sim/spiked_sampler.hpp"
 #include "theory/separable_law.hpp"
 #include "validation/claims.hpp"
@@ -49,6 +50,15 @@ struct BedShape {
 
 /// Squared singular values, largest first.
 [[nodiscard]] arma::vec eigenvalues_of(const arma::mat& block);
+
+/// eOptShrink told the rank.
+[[nodiscard]] estimators::Shrinkage shrink_at_rank(const std::vector<double>& singular_values, estimators::Shape shape,
+                                                   std::size_t rank, theory::Loss loss = theory::Loss::frobenius);
+
+/// Norms stored exactly and a rotation of the replicate's own.
+[[nodiscard]] estimators::QuantizerOptions rotation_of_trial(const TrialPlace& place, std::uint64_t replicate);
+/// Rows sent through a quantizer and back.
+[[nodiscard]] arma::mat coded(const estimators::RowQuantizer& quantizer, const arma::mat& rows);
 
 /// margin at d = 128 that shrinks like d^-rate.
 [[nodiscard]] double margin_at(std::size_t size, double at_128, double rate);

@@ -29,18 +29,9 @@ arma::mat gaussian_rows(const TrialPlace& place, std::uint64_t replicate, std::s
     return block;
 }
 
-estimators::QuantizerOptions options_for(const TrialPlace& place, std::uint64_t replicate) {
-    estimators::QuantizerOptions options;
-    options.norm = estimators::NumberFormat::fp64;
-    options.seed = place.seed;
-    options.rotation_index = replicate;
-    return options;
-}
-
 arma::mat coded(std::string_view name, const arma::mat& rows, unsigned bits,
                 const estimators::QuantizerOptions& options) {
-    const auto quantizer = estimators::row_quantizer(name, rows.n_cols, bits, options);
-    return quantizer.decode(quantizer.encode(rows).bytes, rows.n_rows);
+    return validation::coded(estimators::row_quantizer(name, rows.n_cols, bits, options), rows);
 }
 
 /// TurboQuant by hand, for what its own code cannot be told to do wrong: other levels, a rotation that is not undone.
@@ -80,7 +71,7 @@ Decoded through_tq_mse(const TrialPlace& place, std::uint64_t replicate, Rows ki
     const std::size_t d = place.size;
     Decoded result{kind == Rows::gaussian ? gaussian_rows(place, replicate, 64, d) : arma::mat(d, d, arma::fill::eye),
                    {}};
-    auto options = options_for(place, replicate);
+    auto options = rotation_of_trial(place, replicate);
     if (place.planted("no-rotation")) options.rotation = estimators::RotationKind::identity;
     if (place.planted("one-round")) options.rotation = estimators::RotationKind::rht1;
     const auto levels = [&](std::size_t dimension) {
@@ -191,7 +182,8 @@ double sketched_product(const TrialPlace& place, std::uint64_t replicate) {
     r(0, 0) = 1.0;
     y(0) = cosine;
     y(d - 1) = std::sqrt(1.0 - cosine * cosine);
-    const estimators::SignSketch sketch(estimators::ProjectionKind::gaussian, options_for(place, replicate), d, d);
+    const estimators::SignSketch sketch(estimators::ProjectionKind::gaussian, rotation_of_trial(place, replicate), d,
+                                        d);
     estimators::BitWriter writer;
     sketch.write_signs(writer, r);
     const auto bytes = writer.bytes();
@@ -238,7 +230,7 @@ Criterion sketch_variance(Form form, Region region) {
 /// What tq-prod gives back, its sign part multiplied as the planted fault says.
 Decoded through_tq_prod(const TrialPlace& place, std::uint64_t replicate, unsigned bits) {
     Decoded block{gaussian_rows(place, replicate, 64, place.size), {}};
-    const auto options = options_for(place, replicate);
+    const auto options = rotation_of_trial(place, replicate);
     block.decoded = coded("tq-prod", block.rows, bits, options);
     if (place.fault.empty()) return block;
     const arma::mat first = coded("tq-mse", block.rows, bits, options);
@@ -264,9 +256,10 @@ Criterion bit_cost(Form form, bool sign, std::function<Region(std::size_t)> regi
         .prepare = [=](const TrialPlace& place) -> Trial {
             return [=](std::uint64_t replicate) {
                 Decoded with_sign = through_tq_prod(place, replicate, bits);
-                if (!sign) with_sign.decoded = coded("tq-mse", with_sign.rows, bits, options_for(place, replicate));
-                const Decoded three_bits{with_sign.rows,
-                                         coded("tq-mse", with_sign.rows, bits + 1, options_for(place, replicate))};
+                if (!sign)
+                    with_sign.decoded = coded("tq-mse", with_sign.rows, bits, rotation_of_trial(place, replicate));
+                const Decoded three_bits{
+                    with_sign.rows, coded("tq-mse", with_sign.rows, bits + 1, rotation_of_trial(place, replicate))};
                 return relative_error(with_sign) / relative_error(three_bits);
             };
         },

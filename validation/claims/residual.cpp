@@ -33,11 +33,9 @@ Denoised denoise(const Bed& bed, const TrialPlace& place, std::uint64_t replicat
     Denoised result{bed.draw(place, replicate), {}, {}, {}, {}, {}};
     estimators::AnalysedBlock block(result.sample.observed);
     result.observed = block.singular_values();
-    estimators::EOptShrinkOptions options;
-    options.loss = loss;
     const std::size_t spikes = bed.model.strengths.size();
-    options.rank = place.planted("rank-1") ? spikes - 1 : spikes;
-    result.shrinkage = estimators::eoptshrink(result.observed, block.shape(), options);
+    const std::size_t rank = place.planted("rank-1") ? spikes - 1 : spikes;
+    result.shrinkage = shrink_at_rank(result.observed, block.shape(), rank, loss);
     auto& values = result.shrinkage.shrunk;
     if (place.planted("truncated")) values.assign(result.observed.begin(), result.observed.begin() + spikes);
     if (place.planted("kept")) values.assign(values.size(), 0.0);
@@ -328,15 +326,7 @@ arma::mat queries(Query query, const Denoised& denoised, const TrialPlace& place
 
 estimators::RowQuantizer rotated_quantizer(std::string_view name, const TrialPlace& place, std::uint64_t replicate,
                                            unsigned bits) {
-    estimators::QuantizerOptions options;
-    options.norm = estimators::NumberFormat::fp64;
-    options.seed = place.seed;
-    options.rotation_index = replicate;
-    return estimators::row_quantizer(name, place.size, bits, options);
-}
-
-arma::mat coded(const estimators::RowQuantizer& quantizer, const arma::mat& rows) {
-    return quantizer.decode(quantizer.encode(rows).bytes, rows.n_rows);
+    return estimators::row_quantizer(name, place.size, bits, rotation_of_trial(place, replicate));
 }
 
 constexpr unsigned bits = 2;

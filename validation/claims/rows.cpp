@@ -3,7 +3,6 @@
 #include <boost/math/special_functions/beta.hpp>
 #include <cmath>
 
-#include "estimators/eoptshrink.hpp"
 #include "estimators/row_rotation.hpp"
 #include "validation/claims/bed.hpp"
 
@@ -37,9 +36,7 @@ Trial peak_trial(const TrialPlace& place, Noise noise, const std::string& entrie
                                          : std::sqrt(std::log(d) / d);
     return [=, bed = std::move(bed)](std::uint64_t replicate) {
         estimators::AnalysedBlock block(bed.draw(place, replicate).observed);
-        estimators::EOptShrinkOptions options;
-        options.rank = localised ? 0 : 2;
-        const auto found = estimators::eoptshrink(block.singular_values(), block.shape(), options);
+        const auto found = shrink_at_rank(block.singular_values(), block.shape(), localised ? 0 : 2);
         return peak(block.residual(found)) / unit;
     };
 }

@@ -15,16 +15,6 @@
 namespace spiked::validation {
 namespace {
 
-using estimators::Shape;
-
-estimators::Shrinkage shrink_at_rank(const std::vector<double>& values, Shape shape, theory::Loss loss,
-                                     std::size_t rank) {
-    estimators::EOptShrinkOptions options;
-    options.loss = loss;
-    options.rank = rank;
-    return estimators::eoptshrink(values, shape, options);
-}
-
 /// The shrunk value of one spike minus the optimal one, rank told.
 Trial shrinker_trial(const TrialPlace& place, const BedShape& shape, theory::Loss loss, bool relative) {
     const Bed bed = make_bed(shape, place.size);
@@ -37,7 +27,7 @@ Trial shrinker_trial(const TrialPlace& place, const BedShape& shape, theory::Los
     return [=](std::uint64_t replicate) {
         estimators::AnalysedBlock block(bed.draw(place, replicate).observed);
         const auto& values = block.singular_values();
-        const double value = truncated ? values[0] : shrink_at_rank(values, block.shape(), loss, 1).shrunk[0];
+        const double value = truncated ? values[0] : shrink_at_rank(values, block.shape(), 1, loss).shrunk[0];
         return relative ? value / optimal - 1.0 : value - optimal;
     };
 }
@@ -123,7 +113,7 @@ Trial noise_law_trial(const TrialPlace& place, bool transform) {
     return [=](std::uint64_t replicate) {
         estimators::AnalysedBlock block(bed.draw(place, replicate).observed);
         const auto& values = block.singular_values();
-        auto noise = shrink_at_rank(values, block.shape(), theory::Loss::frobenius, 1).noise_eigenvalues;
+        auto noise = shrink_at_rank(values, block.shape(), 1).noise_eigenvalues;
         if (spike_kept) {
             noise.clear();
             for (const double value : values) noise.push_back(value * value);
@@ -132,15 +122,9 @@ Trial noise_law_trial(const TrialPlace& place, bool transform) {
             const auto found = estimators::transforms_at(estimators::EmpiricalLaw(noise, block.shape()), {at});
             return found.stieltjes_short / exact - 1.0;
         }
-        std::sort(noise.begin(), noise.end());
-        double distance = 0.0;
-        const double count = static_cast<double>(noise.size());
-        for (std::size_t i = 0; i < noise.size(); ++i) {
-            const double cdf = bulk->cdf({noise[i]});
-            distance =
-                std::max({distance, static_cast<double>(i + 1) / count - cdf, cdf - static_cast<double>(i) / count});
-        }
-        return distance;
+        return distance_interval(
+                   noise, [&](double x) { return bulk->cdf({x}); }, 0.5)
+            .estimate;
     };
 }
 
