@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <new>
 #include <thread>
@@ -22,9 +24,22 @@ namespace {
 
 std::atomic<bool> stop_asked{false};
 
+std::atomic<std::int64_t> first_asked_ms{0};
+
+std::int64_t now_ms() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+}
+
 void ask_to_stop(int signal) {
-    // A second request is obeyed at once; the store is valid at any moment.
-    if (stop_asked.exchange(true) && signal != SIGALRM) {
+    if (!stop_asked.exchange(true)) {
+        first_asked_ms = now_ms();
+        return;
+    }
+    // A second request is obeyed at once; the store is valid at any moment. `timeout` and job schedulers signal a
+    // process and then its group: what follows within a second is still the first request.
+    if (signal != SIGALRM && now_ms() - first_asked_ms > 1000) {
         std::signal(signal, SIG_DFL);
         std::raise(signal);
     }

@@ -35,7 +35,8 @@ using StudyExecutor =
 void run_batches_with(StudyExecutor executor);
 [[nodiscard]] validation::BatchExecutor executor_for(const validation::Study& study);
 
-/// From now on SIGINT, SIGTERM and SIGUSR1 ask the run to stop instead of ending the process; a second one ends it.
+/// From now on SIGINT, SIGTERM and SIGUSR1 ask the run to stop instead of ending the process; a second one, over
+/// a second later, ends it.
 void take_stop_requests();
 /// From now on they end it.
 void leave_stop_requests();

@@ -86,6 +86,17 @@ TEST(RunCommand, StopsWhenAskedAndGoesOn) {
     EXPECT_NE(again.err.find("resuming small.spiked"), std::string::npos) << again.err;
 }
 
+TEST(RunCommand, OneRequestThatComesTwiceIsOneRequest) {
+    const std::string folder = study_folder("twice");
+    // A scheduler that signals the process and its group; the pause lets the first signal be taken before the second.
+    std::ofstream(folder + "/scheduler.sh") << "\"$@\" & job=$!\nsleep 1\n"
+                                               "for i in 1 2 3 4; do kill -TERM $job; sleep 0.01; done\nwait $job\n";
+    const Outcome stopped =
+        spiked("run study.toml --no-report --set run.reps.min=20000", in(folder) + "sh scheduler.sh");
+    EXPECT_EQ(stopped.code, 75) << stopped.err;
+    EXPECT_NE(stopped.out.find("PARTIAL (stopped)"), std::string::npos) << stopped.out;
+}
+
 TEST(RunCommand, ADrawnSeedIsDrawnOnce) {
     const std::string folder = study_folder("drawn");
     std::string text = contents(folder + "/study.toml");
