@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <ctime>
+#include <iterator>
 #include <memory>
 
 #include "app/build_info.hpp"
 #include "app/command.hpp"
+#include "app/dump_options.hpp"
 #include "app/progress.hpp"
 #include "reports/claim_report.hpp"
 #include "sim/output_file.hpp"
@@ -60,14 +62,26 @@ int validate(const Arguments& arguments) {
     plan.seed = seed_from(arguments);
     plan.claims = arguments.list("--claim");
     plan.threads = arguments.count("--threads");
+    auto claims = validation::claims();
+    if (arguments.positionals.empty()) {
+        for (const auto& option : dump_options())
+            if (arguments.given.contains(option.name))
+                throw usage_error("{} is about dumps, and none was named: give one or more files", option.name);
+    } else {
+        auto of_dumps = validation::claims_on_dumps(read_dump_plan(arguments));
+        std::move(of_dumps.begin(), of_dumps.end(), std::back_inserter(claims));
+    }
     validation::Validation found;
     {
         ProgressDisplay display(arguments, "validate");
         plan.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
-        found = validation::validate_claims(plan);
+        found = validation::validate_claims(plan, claims);
     }
     finish(junit, [&] { return reports::claims_junit(found); });
-    finish(page, [&] { return reports::claims_markdown(found, origin(found)); });
+    finish(page, [&] {
+        return arguments.text("--output").ends_with(".html") ? reports::claims_html(found, origin(found))
+                                                             : reports::claims_markdown(found, origin(found));
+    });
     if (arguments.json())
         print_json(reports::claims_json(found));
     else
@@ -113,22 +127,26 @@ Command selftest_command() {
 }
 
 Command validate_command() {
-    return {
-        "validate",
-        "judge the statements of the paper, each with controls that must fail",
-        {"spiked validate", "spiked validate --claim bits.formula,prop.norm -v",
-         "spiked validate --tier full --seed fresh -o CLAIMS.md"},
-        "",
-        0,
-        0,
-        {{"--tier", "quick|full", "quick: minutes, levels and identities; full: rates over sizes too", "quick", false},
-         {"--claim", "ID[,ID]", "only these; spiked list claims names them", "", true},
-         {"--seed", "HEX|fresh", "of the draws", "0x5eed000000000000000000000000c1a1", false},
-         {"--threads", "N", "0: all of the machine; never changes a verdict", "0", false},
-         {"-o,--output", "FILE.md", "also write statement, verdict and evidence as a page", "", false},
-         {"--junit", "FILE.xml", "write the claims as JUnit XML", "", false},
-         {"--strict", "", "exit 3 when a claim is inconclusive", "", false}},
-        validate};
+    std::vector<Option> options = {
+        {"--tier", "quick|full", "quick: minutes, levels and identities; full: rates over sizes too", "quick", false},
+        {"--claim", "ID[,ID]", "only these; spiked list claims names them", "", true},
+        seed_option,
+        threads_option,
+        {"-o,--output", "FILE.md|FILE.html", "also write statement, verdict and evidence as a page", "", false},
+        {"--junit", "FILE.xml", "write the claims as JUnit XML", "", false},
+        {"--strict", "", "exit 3 when a claim is inconclusive", "", false}};
+    options.insert(options.end(), dump_options().begin(), dump_options().end());
+    return {"validate",
+            "judge the statements of the paper, each with controls that must fail; with dumps, those about blocks on "
+            "each dump too",
+            {"spiked validate", "spiked validate --claim bits.formula,prop.norm -v",
+             "spiked validate --claim one-bit-saved,rope.cost dump.safetensors",
+             "spiked validate --tier full --seed fresh -o CLAIMS.md"},
+            "[DUMP...]",
+            0,
+            1 << 20,
+            options,
+            validate};
 }
 
 }  // namespace spiked::app

@@ -21,6 +21,9 @@ namespace spiked::reports {
 /// A page to read and to cite: statement, verdicts, evidence, corrected statement. `origin` says what made it.
 [[nodiscard]] std::string claims_markdown(const validation::Validation& validation, std::string_view origin);
 
+/// The same as one self-contained HTML page.
+[[nodiscard]] std::string claims_html(const validation::Validation& validation, std::string_view origin);
+
 /// What the self-test found: a line a defect and a calibration.
 [[nodiscard]] std::string selftest_text(const validation::Selftest& selftest);
 /// `spiked.selftest/1`.

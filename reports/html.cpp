@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "reports/page_style.hpp"
+#include "theory/base/sha256.hpp"
+
 namespace spiked::reports {
 namespace {
 
@@ -94,6 +97,18 @@ void HtmlTable::add(const std::vector<Html>& cells, std::string_view id, std::st
 
 std::string HtmlTable::html() const {
     return "<div class=\"scroll\">\n" + head_ + "<tbody>\n" + body_ + "</tbody>\n</table>\n</div>\n";
+}
+
+std::string page_head(std::string_view title, std::string_view generator) {
+    const auto digest = sha256(page_style);
+    return fmt::format(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{}'; img-src "
+        "data:; base-uri 'none'; form-action 'none'\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+        "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" content=\"{}\">\n"
+        "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n",
+        base64(digest), escape(generator), escape(title), page_style);
 }
 
 std::string folded(std::string_view summary, const std::string& markup) {

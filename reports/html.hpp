@@ -38,6 +38,10 @@ private:
     std::size_t rows_ = 0;
 };
 
+/// What a self-contained page begins and ends with: style sheet, and a policy that lets it load nothing.
+[[nodiscard]] std::string page_head(std::string_view title, std::string_view generator);
+inline constexpr std::string_view page_end = "</body>\n</html>\n";
+
 /// A block that opens on a click (and in print).
 [[nodiscard]] std::string folded(std::string_view summary, const std::string& markup);
 

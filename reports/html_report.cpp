@@ -14,13 +14,11 @@
 #include "reports/figures.hpp"
 #include "reports/gnuplot.hpp"
 #include "reports/html.hpp"
-#include "reports/page_style.hpp"
 #include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"
 #include "sim/output_file.hpp"
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
-#include "theory/base/sha256.hpp"
 #include "validation/store.hpp"
 
 namespace spiked::reports {
@@ -121,20 +119,7 @@ public:
     }
 
     std::string html() {
-        const std::string style_hash = [] {
-            const auto digest = sha256(page_style);
-            return base64(digest);
-        }();
-        std::string page = fmt::format(
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{}'; img-src "
-            "data:; "
-            "base-uri 'none'; form-action 'none'\">\n"
-            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" "
-            "content=\"light "
-            "dark\">\n<meta name=\"generator\" content=\"spiked "
-            "report\">\n<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n",
-            style_hash, escape(study_.name), page_style);
+        std::string page = page_head(study_.name, "spiked report");
         page += heading();
         page += band();
         page += checks();
@@ -145,7 +130,7 @@ public:
         page += conventions();
         page += reproduce();
         page += cite();
-        return page + "</body>\n</html>\n";
+        return page.append(page_end);
     }
 
 private:

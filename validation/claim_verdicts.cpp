@@ -44,9 +44,9 @@ public:
     [[nodiscard]] std::size_t size() const { return place_.size; }
     [[nodiscard]] std::size_t drawn() const { return values_.size(); }
     void make_room(std::size_t trials) { values_.resize(trials); }
-    void draw(std::size_t first, std::size_t end) {
+    void draw(std::size_t at) {
         std::call_once(ready_, [&] { trial_ = criterion_->prepare(place_); });
-        for (std::size_t i = first; i < end; ++i) values_[i] = trial_(i);
+        values_[at] = trial_(at);
     }
     [[nodiscard]] const std::vector<double>& values() const { return values_; }
 
@@ -73,32 +73,38 @@ Run make_run(const Claim& claim, const Criterion& criterion, const std::string& 
     return run;
 }
 
-void draw_all(const std::vector<Run*>& runs, const ValidationPlan& plan, std::uint64_t times) {
+/// Runs that are drawn trial by trial together, because a control often asks of the block its criterion has just had: a
+/// criterion and its controls.
+using Company = std::vector<Run*>;
+
+void draw_all(const std::vector<Company>& companies, const ValidationPlan& plan, std::uint64_t times) {
     struct Task {
-        SizeRun* run;
+        std::vector<SizeRun*> runs;
         std::size_t first;
         std::size_t end;
     };
     std::vector<Task> tasks;
-    for (Run* run : runs) {
-        const auto& sizes = plan_of(*run->criterion, plan.tier);
+    for (const Company& company : companies) {
+        const auto& sizes = plan_of(*company.front()->criterion, plan.tier);
         for (std::size_t i = 0; i < sizes.size(); ++i) {
-            SizeRun& at = *run->sizes[i];
-            const std::size_t from = at.drawn();
+            std::vector<SizeRun*> runs;
+            for (Run* run : company) runs.push_back(run->sizes[i].get());
+            const std::size_t from = runs.front()->drawn();
             const std::size_t to = sizes[i].trials * times;
-            at.make_room(to);
+            for (SizeRun* run : runs) run->make_room(to);
             const std::size_t chunk = std::max<std::size_t>(1, (to - from) / 16);
             for (std::size_t first = from; first < to; first += chunk)
-                tasks.push_back({&at, first, std::min(first + chunk, to)});
+                tasks.push_back({runs, first, std::min(first + chunk, to)});
         }
     }
     // Large blocks first, so that no thread is left with one at the end.
     std::stable_sort(tasks.begin(), tasks.end(),
-                     [](const Task& a, const Task& b) { return a.run->size() > b.run->size(); });
+                     [](const Task& a, const Task& b) { return a.runs.front()->size() > b.runs.front()->size(); });
     std::mutex guard;
     std::size_t done = 0;
     for_each_parallel(tasks.size(), plan.threads, [&](std::size_t i) {
-        tasks[i].run->draw(tasks[i].first, tasks[i].end);
+        for (std::size_t at = tasks[i].first; at < tasks[i].end; ++at)
+            for (SizeRun* run : tasks[i].runs) run->draw(at);
         if (!plan.progress) return;
         const std::lock_guard lock(guard);
         plan.progress(++done, tasks.size());
@@ -157,8 +163,8 @@ struct Question {
     std::vector<Run> controls;
     CriterionOutcome outcome;
 
-    [[nodiscard]] std::vector<Run*> runs() {
-        std::vector<Run*> all{&run};
+    [[nodiscard]] Company company() {
+        Company all{&run};
         for (auto& control : controls) all.push_back(&control);
         return all;
     }
@@ -223,7 +229,9 @@ void decide(ClaimOutcome& claim) {
     claim.printed = verdict_of(claim.criteria, Form::printed);
     claim.corrected = verdict_of(claim.criteria, Form::corrected);
     const bool decided = claim.printed != PrintedVerdict::inconclusive && claim.printed != PrintedVerdict::none;
-    claim.failed = claim.corrected == PrintedVerdict::refuted || (decided && claim.printed != claim.claim->settled);
+    const bool settled = claim.claim->settled != PrintedVerdict::none;
+    claim.failed =
+        claim.corrected == PrintedVerdict::refuted || (decided && settled && claim.printed != claim.claim->settled);
     if (claim.failed || claim.open()) claim.reason = reason_of(claim);
 }
 
@@ -284,10 +292,9 @@ Validation validate_claims(const ValidationPlan& plan, const std::vector<Claim>&
     std::vector<Question*> asked;
     for (auto& question : questions) asked.push_back(question.get());
     for (std::uint64_t times = 1; !asked.empty(); times *= extension) {
-        std::vector<Run*> runs;
-        for (Question* question : asked)
-            for (Run* run : question->runs()) runs.push_back(run);
-        draw_all(runs, plan, times);
+        std::vector<Company> companies;
+        for (Question* question : asked) companies.push_back(question->company());
+        draw_all(companies, plan, times);
         for (Question* question : asked) {
             question->judge(alpha);
             question->outcome.extended = times > 1;
@@ -304,7 +311,7 @@ Validation validate_claims(const ValidationPlan& plan) { return validate_claims(
 Outcome judge_control(const Claim& claim, const Criterion& criterion, const std::string& fault,
                       const ValidationPlan& plan) {
     Run run = make_run(claim, criterion, fault, plan);
-    draw_all({&run}, plan, 1);
+    draw_all({{&run}}, plan, 1);
     return look(run, plan.false_alarm / static_cast<double>(looks));
 }
 

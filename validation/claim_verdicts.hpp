@@ -77,7 +77,7 @@ struct Validation {
 /// on the seed alone, not on threads or on which other claims were asked. Throws usage_error for an unknown id.
 [[nodiscard]] Validation validate_claims(const ValidationPlan& plan);
 
-/// The same for claims that are given; for tests and the self-test.
+/// The same for claims that are given, which outlive the result.
 [[nodiscard]] Validation validate_claims(const ValidationPlan& plan, const std::vector<Claim>& claims);
 
 /// A control of a criterion at its own numbers of trials, alone: whether the planted fault is caught.

@@ -93,13 +93,18 @@ struct Claim {
     std::string place;      ///< in the paper or the literature
     std::string statement;  ///< as printed, in our words
     std::string corrected;  ///< what holds instead, or beside it; empty: nothing
-    /// What the full tier has found of the printed form: another decided verdict is a failure.
+    /// What the full tier has found of the printed form: another decided verdict is a failure. None: any is news.
     PrintedVerdict settled = PrintedVerdict::holds;
+    std::string on = {};  ///< the dump it is asked of; empty: of simulated blocks
     std::vector<Criterion> criteria = {};
     std::optional<StudyForm> in_study = {};
 };
 
 [[nodiscard]] const std::vector<Claim>& claims();
+struct KvPlan;
+/// The claims that blocks of a dump can decide, for each dump of the plan: one-bit-saved, adaptive-rank, rope.cost.
+/// They are about that dump, not about others of its kind. Throws as open_dumps does.
+[[nodiscard]] std::vector<Claim> claims_on_dumps(const KvPlan& plan);
 /// Throws nothing: null when there is none of that id.
 [[nodiscard]] const Claim* find_claim(std::string_view id);
 

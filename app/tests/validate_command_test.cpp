@@ -60,6 +60,10 @@ TEST(ValidateCommand, ChosenClaimsAsTextPageAndJunit) {
     EXPECT_NE(found.out.find("2 claims, quick tier: 0 failed, 0 open."), std::string::npos) << found.out;
     const std::string page = text_of(folder + "/CLAIMS.md");
     EXPECT_NE(page.find("| `qjl.mean` | refuted | holds |"), std::string::npos) << page;
+    ASSERT_EQ(spiked("validate --claim qjl.mean --progress none -o " + folder + "/claims.html").code, 0);
+    const std::string html = text_of(folder + "/claims.html");
+    EXPECT_NE(html.find("<a href=\"#claim-1\">qjl.mean</a>"), std::string::npos);
+    EXPECT_NE(html.find("<td>control: "), std::string::npos);
     const std::string junit = text_of(folder + "/claims.xml");
     EXPECT_NE(junit.find("tests=\"2\" failures=\"0\" skipped=\"0\""), std::string::npos) << junit;
     // The same seed, the same numbers; another one, others.
@@ -72,6 +76,18 @@ TEST(ValidateCommand, ChosenClaimsAsTextPageAndJunit) {
     EXPECT_NE(estimate(""), estimate(" --seed 0x2"));
 }
 
+TEST(ValidateCommand, JudgesDumpsBesideWhatIsSimulated) {
+    const std::string words = "validate --claim bits.formula,adaptive-rank --layers 0 --heads 0 --side value ";
+    const Outcome found = spiked(words + "--json --progress none '" + sample_dump + "'");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const auto& claims = *found.json().find("claims")->items();
+    ASSERT_EQ(claims.size(), 3U);
+    EXPECT_EQ(claims[1].find("on")->string(), nullptr);
+    EXPECT_EQ(*claims[2].find("id")->string(), "adaptive-rank");
+    EXPECT_EQ(*claims[2].find("on")->string(), "rope-lm-cut.safetensors");
+    EXPECT_EQ(*claims[2].find("corrected")->string(), "holds");
+}
+
 TEST(ValidateCommand, UnusableWords) {
     const Outcome claim = spiked("validate --claim outlier.locaton");
     EXPECT_EQ(claim.code, 2);
@@ -82,6 +98,10 @@ TEST(ValidateCommand, UnusableWords) {
     EXPECT_EQ(tier.code, 2);
     EXPECT_NE(tier.err.find("unknown tier \"quik\"; did you mean \"quick\"?"), std::string::npos) << tier.err;
     EXPECT_EQ(spiked("validate --seed 0xnone --claim qjl.mean").code, 2);
+    const Outcome nowhere = spiked("validate --claim rope.cost --layers 0");
+    EXPECT_EQ(nowhere.code, 2);
+    EXPECT_NE(nowhere.err.find("--layers is about dumps, and none was named"), std::string::npos) << nowhere.err;
+    EXPECT_EQ(spiked("validate --claim rope.cost no-such.safetensors").code, 4);
     // Said before any work: not even a seed was drawn.
     for (const char* option : {"-o", "--junit"}) {
         const Outcome lost = spiked("validate --seed fresh --claim qjl.mean " + std::string(option) + " no/such/file");

@@ -1,6 +1,8 @@
 #include "validation/claims/bed.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <deque>
 
 #include "estimators/eoptshrink.hpp"
 
@@ -52,9 +54,26 @@ Bed make_bed(const BedShape& shape, std::size_t columns) {
     return bed;
 }
 
+estimators::AnalysedBlock& analysed(const arma::mat& block, EmptyLines empty_lines) {
+    struct Known {
+        EmptyLines empty_lines;
+        estimators::AnalysedBlock block;
+    };
+    constexpr std::size_t most = 4;
+    thread_local std::deque<Known> latest;
+    for (auto& known : latest) {
+        const arma::mat& other = known.block.block();
+        if (known.empty_lines == empty_lines && arma::size(other) == arma::size(block) &&
+            std::equal(block.begin(), block.end(), other.begin()))
+            return known.block;
+    }
+    if (latest.size() == most) latest.pop_back();
+    latest.push_front({empty_lines, estimators::AnalysedBlock(block, empty_lines)});
+    return latest.front().block;
+}
+
 arma::vec eigenvalues_of(const arma::mat& block) {
-    estimators::AnalysedBlock analysed(block, estimators::AnalysedBlock::EmptyLines::keep);
-    return arma::square(arma::vec(analysed.singular_values()));
+    return arma::square(arma::vec(analysed(block, EmptyLines::keep).singular_values()));
 }
 
 estimators::Shrinkage shrink_at_rank(const std::vector<double>& singular_values, estimators::Shape shape,

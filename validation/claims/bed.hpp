@@ -48,6 +48,11 @@ struct BedShape {
 [[nodiscard]] Bed make_bed(const BedShape& shape, std::size_t columns);
 [[nodiscard]] std::shared_ptr<const theory::SeparableLaw> make_law(const sim::SpikedModel& model);
 
+using EmptyLines = estimators::AnalysedBlock::EmptyLines;
+/// A block with its decomposition, kept a while: what the criterion has asked of a block its controls ask again. Valid
+/// until this thread has asked for four other blocks.
+[[nodiscard]] estimators::AnalysedBlock& analysed(const arma::mat& block, EmptyLines empty_lines = EmptyLines::strip);
+
 /// Squared singular values, largest first.
 [[nodiscard]] arma::vec eigenvalues_of(const arma::mat& block);
 

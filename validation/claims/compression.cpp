@@ -2,30 +2,70 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 
 #include "estimators/compressor.hpp"
 #include "sim/kv_like.hpp"
 #include "theory/lloyd_max.hpp"
 #include "validation/claims/bed.hpp"
+#include "validation/kv_measurement.hpp"
 
-// What compression of blocks costs and saves, in stored bits.
+// What compression of blocks costs and saves, in stored bits: of simulated blocks, and of the blocks of a dump.
 
 namespace spiked::validation {
 namespace {
 
-enum class Side { key, value };
-std::string_view name_of(Side side) { return side == Side::key ? "keys" : "values"; }
+using sim::Side;
+std::string name_of(Side side) { return fmt::format("{}s", sim::side_name(side)); }
 
 /// White noise and five components with the energies behind the paper's tables for Llama: what is left after one of
 /// them, and after all, are .625 and .52 of a block of keys (.897 and .78 of values).
-Bed calibrated(Side side, std::size_t size) {
+Bed calibrated_bed(Side side, std::size_t size) {
     const std::vector<double> shares = side == Side::key ? std::vector<double>{0.61, 0.055, 0.04, 0.02, 0.012}
                                                          : std::vector<double>{0.195, 0.07, 0.05, 0.045, 0.035};
     const double noise = 1.0 - std::accumulate(shares.begin(), shares.end(), 0.0);
     Bed bed = make_bed({}, size);
     for (const double share : shares) bed.model.strengths.push_back({std::sqrt(share / noise * bed.d())});
     return bed;
+}
+
+/// Calls back with every block of a trial.
+using BlockVisit = std::function<void(std::uint64_t replicate, const std::function<void(const arma::mat&)>& visit)>;
+
+/// Blocks that compression is asked about.
+struct Blocks {
+    std::string words;
+    std::vector<SizePlan> quick;
+    std::vector<SizePlan> full;
+    std::function<BlockVisit(const TrialPlace&)> prepare;
+    double unexplained = 0.05;  ///< bits that energies need not explain
+};
+
+Blocks calibrated(Side side) {
+    return {fmt::format("{} as in the paper's tables", name_of(side)),
+            {{128, 60}},
+            {{128, 400}},
+            [=](const TrialPlace& place) -> BlockVisit {
+                return [=, bed = calibrated_bed(side, place.size)](std::uint64_t replicate, const auto& visit) {
+                    visit(bed.draw(place, replicate).observed);
+                };
+            }};
+}
+
+/// A trial that measures the mean over its blocks.
+template <class OfBlock>
+Trial mean_over(BlockVisit blocks, OfBlock of_block) {
+    return [=, blocks = std::move(blocks)](std::uint64_t replicate) {
+        double sum = 0.0;
+        double count = 0.0;
+        blocks(replicate, [&](const arma::mat& x) {
+            estimators::AnalysedBlock& block = analysed(x);
+            sum += of_block(block, replicate);
+            count += 1.0;
+        });
+        return sum / count;
+    };
 }
 
 /// One method on one block.
@@ -56,66 +96,72 @@ double bits_for(double error, const Coded& coarse, const Coded& fine) {
     return coarse.bits + std::log(coarse.error / error) / per_bit;
 }
 
-/// Bits an entry that eoptshrink+tq-mse saves at the error it has with 3 index bits, over another method.
-Trial saving_trial(const TrialPlace& place, Side side, std::string other) {
-    return [=, bed = calibrated(side, place.size)](std::uint64_t replicate) {
-        estimators::AnalysedBlock block(bed.draw(place, replicate).observed);
-        const Coded shrunk = code(block, "eoptshrink+tq-mse", 3, place, replicate);
-        TrialPlace plain = place;
-        plain.fault.clear();
-        return bits_for(shrunk.error, code(block, other, 3, plain, replicate),
-                        code(block, other, 4, plain, replicate)) -
-               shrunk.bits;
-    };
+/// eoptshrink+tq-mse at 3 index bits, with the planted fault, and another method around its error, without one.
+struct Comparison {
+    Coded shrunk, coarse, fine;
+
+    Comparison(estimators::AnalysedBlock& block, std::string_view other, TrialPlace place, std::uint64_t replicate)
+        : shrunk(code(block, "eoptshrink+tq-mse", 3, place, replicate)) {
+        place.fault.clear();
+        coarse = code(block, other, 3, place, replicate);
+        fine = code(block, other, 4, place, replicate);
+    }
+    /// Bits an entry, at the error of the first.
+    [[nodiscard]] double saved() const { return bits_for(shrunk.error, coarse, fine) - shrunk.bits; }
+};
+
+Trial saving_trial(const TrialPlace& place, const Blocks& blocks, const std::string& other) {
+    return mean_over(blocks.prepare(place), [=](estimators::AnalysedBlock& block, std::uint64_t replicate) {
+        return Comparison(block, other, place, replicate).saved();
+    });
 }
 
-/// The same minus what the energies removed and the bits of the factors say.
-Trial explained_trial(const TrialPlace& place, Side side, std::string other) {
-    return [=, bed = calibrated(side, place.size)](std::uint64_t replicate) {
-        estimators::AnalysedBlock block(bed.draw(place, replicate).observed);
-        const Coded shrunk = code(block, "eoptshrink+tq-mse", 3, place, replicate);
-        TrialPlace plain = place;
-        plain.fault.clear();
-        const Coded coarse = code(block, other, 3, plain, replicate);
-        const Coded fine = code(block, other, 4, plain, replicate);
-        const double saved = bits_for(shrunk.error, coarse, fine) - shrunk.bits;
-        // Energies from the block itself, so that an error of the method does not explain itself. A stored vector keeps
-        // the share 1 - D of itself, a stored component (1 - D)^2.
-        const auto& values = block.singular_values();
-        const auto left = [&](std::string_view method, std::size_t rank) {
-            const auto parsed = estimators::parse_method(method);
-            if (!parsed.spectral) return 1.0;
-            const auto shrinkage = parsed.spectral->estimate(block);
-            const double kept = std::pow(1.0 - theory::lloyd_max_normal(4).distortion, 2);
-            double energy = 0.0;
-            for (std::size_t i = 0; i < values.size(); ++i) {
-                const double shrunk_value = i < rank ? shrinkage.shrunk[i] : 0.0;
-                energy += values[i] * values[i] - kept * shrunk_value * (2.0 * values[i] - shrunk_value);
-            }
-            return std::sqrt(energy / arma::accu(arma::square(block.block())));
-        };
+/// ||X - S^|| / ||X||, S^ of the first components as the factor codec stores them. Energies from the block itself, so
+/// that an error of the method does not explain itself: a stored vector keeps the share 1 - D of itself, a stored
+/// component (1 - D)^2.
+double left_over(estimators::AnalysedBlock& block, std::string_view method, std::size_t rank) {
+    const auto parsed = estimators::parse_method(method);
+    if (!parsed.spectral) return 1.0;
+    const auto& values = block.singular_values();
+    const auto shrinkage = parsed.spectral->estimate(block);
+    const double kept = std::pow(1.0 - theory::lloyd_max_normal(4).distortion, 2);
+    double energy = 0.0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const double shrunk_value = i < rank ? shrinkage.shrunk[i] : 0.0;
+        energy += values[i] * values[i] - kept * shrunk_value * (2.0 * values[i] - shrunk_value);
+    }
+    return std::sqrt(energy / arma::accu(arma::square(block.block())));
+}
+
+/// What is saved, minus what the energies removed and the bits of the factors say.
+Trial explained_trial(const TrialPlace& place, const Blocks& blocks, const std::string& other) {
+    return mean_over(blocks.prepare(place), [=](estimators::AnalysedBlock& block, std::uint64_t replicate) {
+        const Comparison found(block, other, place, replicate);
         const auto distortion = [&](int bits) {
-            return theory::lloyd_max_sphere(static_cast<int>(place.size), bits).distortion;
+            return theory::lloyd_max_sphere(static_cast<int>(block.block().n_cols), bits).distortion;
         };
         const double per_bit = 0.5 * std::log(distortion(3) / distortion(4));
-        const double explained = std::log(left(other, coarse.rank) / left("eoptshrink+tq-mse", shrunk.rank)) / per_bit -
-                                 (shrunk.bits - coarse.bits);
-        return saved - explained;
-    };
+        const double removed =
+            left_over(block, other, found.coarse.rank) / left_over(block, "eoptshrink+tq-mse", found.shrunk.rank);
+        return found.saved() - (std::log(removed) / per_bit - (found.shrunk.bits - found.coarse.bits));
+    });
 }
 
-Criterion saving(std::string name, Side side, std::string other, Region region) {
+Criterion saving(std::string name, const Blocks& blocks, std::string other, Region region) {
     return {.form = Form::printed,
             .name = std::move(name),
             .measures = fmt::format("bits an entry that eoptshrink+tq-mse saves over {} at equal error, all stored "
-                                    "bits counted, {} as in the paper's tables",
-                                    other, name_of(side)),
+                                    "bits counted, {}",
+                                    other, blocks.words),
             .summary = Summary::mean,
-            .prepare = [=](const TrialPlace& place) { return saving_trial(place, side, other); },
+            .prepare = [=](const TrialPlace& place) { return saving_trial(place, blocks, other); },
             .region = [=](std::size_t) { return region; },
-            .quick = {{128, 60}},
-            .full = {{128, 400}}};
+            .quick = blocks.quick,
+            .full = blocks.full};
 }
+
+const Region nearly_one = at_least(0.85);
+const Region worth_it = at_least(0.1);
 
 /// Bits an entry and relative L2 in percent at two index widths, as printed.
 struct PrintedTable {
@@ -163,17 +209,17 @@ Criterion printed_saving(const Coded (PrintedTable::*other)[3], std::string_view
             .full = {}};
 }
 
-Criterion explained(Side side, std::string other) {
+Criterion explained(std::string_view name, const Blocks& blocks, std::string other) {
     return {.form = Form::corrected,
-            .name = fmt::format("explained-{}", name_of(side)),
+            .name = fmt::format("explained-{}", name),
             .measures = fmt::format("bits saved over {} minus log(rho) / log(error of a bit) less the bits of the "
                                     "factors, {}",
-                                    other, name_of(side)),
+                                    other, blocks.words),
             .summary = Summary::mean,
-            .prepare = [=](const TrialPlace& place) { return explained_trial(place, side, other); },
-            .region = [](std::size_t) { return around(0.0, 0.05); },
-            .quick = {{128, 60}},
-            .full = {{128, 400}},
+            .prepare = [=](const TrialPlace& place) { return explained_trial(place, blocks, other); },
+            .region = [=](std::size_t) { return around(0.0, blocks.unexplained); },
+            .quick = blocks.quick,
+            .full = blocks.full,
             .faults = {{"open-loop", "the residual formed before the factors are coded"}}};
 }
 
@@ -186,8 +232,8 @@ Criterion counted(Form form, std::string name, std::string method, Formula formu
         .measures = fmt::format("stored bits an entry of {} minus the formula, 2 index bits, blocks of keys", method),
         .summary = Summary::mean,
         .prepare = [=](const TrialPlace& place) -> Trial {
-            return [=, bed = calibrated(Side::key, place.size)](std::uint64_t replicate) {
-                estimators::AnalysedBlock block(bed.draw(place, replicate).observed);
+            return [=, bed = calibrated_bed(Side::key, place.size)](std::uint64_t replicate) {
+                estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
                 const Coded coded = code(block, method, 2, place, replicate);
                 const double size = static_cast<double>(place.size);
                 const double missing = place.planted("norms-not-counted") ? 16.0 / size : 0.0;
@@ -207,11 +253,12 @@ double tail_energy(const arma::mat& block) {
     return 1.0 - arma::accu(values.head(4)) / arma::accu(values);
 }
 
-/// The `which`-th random order of `count` things.
-arma::uvec random_order(const stream::Stream& draws, std::size_t which, std::size_t count) {
-    arma::vec keys((which + 1) * count);
-    sim::fill_entries(sim::EntryLaw::parse("uniform"), draws, {keys.memptr(), keys.n_elem});
-    return arma::sort_index(keys.tail(count));
+/// Tokens in the `which`-th random order of a trial.
+std::vector<std::size_t> token_order(const TrialPlace& place, std::uint64_t replicate, std::size_t which,
+                                     std::size_t tokens) {
+    const stream::Stream draws(place.seed, fmt::format("{} order {}", place.cell, which), stream::Role::token_order,
+                               replicate);
+    return sim::random_order(draws, tokens);
 }
 
 enum class Against { undone, shuffled };
@@ -229,34 +276,127 @@ Trial rope_trial(const TrialPlace& place, Against against) {
     auto head = std::make_shared<sim::KvLikeHead>(options, place.seed, place.cell);
     return [=](std::uint64_t replicate) {
         arma::mat keys = head->sample(replicate).key.observed;
-        const stream::Stream draws(place.seed, place.cell, stream::Role::token_order, replicate);
-        if (place.planted("no-order")) keys = keys.rows(random_order(draws, 1, keys.n_rows));
+        const auto shuffled = [&](std::size_t which) -> arma::mat {
+            return keys.rows(arma::conv_to<arma::uvec>::from(token_order(place, replicate, which, keys.n_rows)));
+        };
+        if (place.planted("no-order")) keys = shuffled(1);
         const arma::mat first = keys.head_rows(place.size);
         if (against == Against::undone) {
             const arma::mat undone = options.rotary ? sim::undo_rope(first, options.rotary->rope, 0.0) : first;
             return tail_energy(first) / tail_energy(undone);
         }
-        return tail_energy(first) / tail_energy(keys.rows(random_order(draws, 0, keys.n_rows).head(place.size)));
+        return tail_energy(first) / tail_energy(shuffled(0).head_rows(place.size));
     };
 }
 
-Criterion rope(Form form, std::string name, std::string words, Against against, Region region, Fault fault) {
-    return {.form = form,
-            .name = std::move(name),
-            .measures = "energy of key blocks outside their first four directions, as stored over " + words +
-                        "; attention-like keys",
+Criterion rope(Against against, std::string_view where, std::vector<SizePlan> quick, std::vector<SizePlan> full,
+               std::function<Trial(const TrialPlace&)> prepare) {
+    const bool undone = against == Against::undone;
+    const std::string other =
+        undone ? "the same with the rotary embedding undone" : "the same of tokens in random order";
+    return {.form = undone ? Form::corrected : Form::printed,
+            .name = undone ? "rotation" : "order",
+            .measures = fmt::format("energy of key blocks outside their first four directions, as stored over {}; {}",
+                                    other, where),
             .summary = Summary::mean,
-            .prepare = [=](const TrialPlace& place) { return rope_trial(place, against); },
-            .region = [=](std::size_t) { return region; },
-            .quick = {{128, 240}},
-            .full = {{128, 600}},
-            .faults = {std::move(fault)}};
+            .prepare = std::move(prepare),
+            .region = [=](std::size_t) { return undone ? at_least(1.2) : at_most(0.95); },
+            .quick = std::move(quick),
+            .full = std::move(full),
+            .faults = {undone ? Fault{"no-rotation", "keys that were never turned"}
+                              : Fault{"no-order", "a sequence whose tokens are in random order to begin with"}}};
+}
+
+Criterion simulated_rope(Against against) {
+    return rope(against, "attention-like keys", {{128, 240}}, {{128, 600}},
+                [=](const TrialPlace& place) { return rope_trial(place, against); });
+}
+
+// The three claims of a dump. What is judged is the dump itself, all of its blocks or many; what varies from trial to
+// trial is the rotation of the quantizer, or the random order.
+
+constexpr std::size_t most_blocks = 256;  // of a side
+constexpr std::size_t dump_trials = 12;
+
+/// Blocks of one side of a dump, evenly spread where there are too many.
+struct DumpSide {
+    struct Place {
+        const DumpHeadPlace* head = nullptr;
+        std::size_t first_token = 0;
+    };
+
+    std::shared_ptr<const OpenDumps> open;
+    std::string sha256;
+    std::size_t tokens = 0;  ///< of a block
+    std::vector<Place> places;
+    std::string words;
+
+    [[nodiscard]] std::vector<SizePlan> plan() const { return {{places.front().head->tensor->dim, dump_trials}}; }
+    /// What is drawn for a dump depends on its content, not on where it lies.
+    [[nodiscard]] TrialPlace addressed(TrialPlace place) const {
+        place.cell += " " + sha256;
+        return place;
+    }
+    [[nodiscard]] arma::mat read(const Place& at, const sim::DumpView& view, const stream::Stream& order) const {
+        const sim::DumpHead head(*open->dumps[at.head->dump], *at.head->tensor, at.head->head, view, order);
+        return head.read_block(at.first_token, tokens);
+    }
+};
+
+DumpSide side_of(const std::shared_ptr<const OpenDumps>& open, std::size_t dump, Side side, std::size_t tokens) {
+    DumpSide found{open, open->sha256[dump], tokens, {}, ""};
+    for (const auto& head : open->heads)
+        if (head.dump == dump && head.tensor->side == side)
+            for (std::size_t first = 0; first + tokens <= head.tensor->tokens; first += tokens)
+                found.places.push_back({&head, first});
+    const std::size_t all = found.places.size();
+    if (all > most_blocks) {
+        for (std::size_t i = 0; i < most_blocks; ++i) found.places[i] = found.places[i * all / most_blocks];
+        found.places.resize(most_blocks);
+    }
+    found.words = fmt::format("{} of {} blocks of {} of the dump", found.places.size(), all, name_of(side));
+    return found;
+}
+
+Blocks blocks_of(const DumpSide& side) {
+    return {.words = side.words,
+            .quick = side.plan(),
+            .full = {},
+            .prepare = [=](const TrialPlace& place) -> BlockVisit {
+                const stream::Stream order(place.seed, place.cell, stream::Role::token_order, 0);
+                return [=](std::uint64_t, const auto& visit) {
+                    for (const auto& at : side.places) visit(side.read(at, {}, order));
+                };
+            },
+            // The fixed codebook of the factors is for Gaussian vectors, which those of real keys are not.
+            .unexplained = 0.1};
+}
+
+Trial rope_trial_on(const DumpSide& keys, const TrialPlace& anywhere, Against against) {
+    return [=, place = keys.addressed(anywhere)](std::uint64_t replicate) {
+        // `which` random order of the whole sequence of a head; the same for all its blocks.
+        const auto tails = [&](const sim::DumpView& view, std::size_t which) {
+            const stream::Stream order(place.seed, fmt::format("{} order {}", place.cell, which),
+                                       stream::Role::token_order, replicate);
+            double sum = 0.0;
+            for (const auto& at : keys.places) sum += tail_energy(keys.read(at, view, order));
+            return sum;
+        };
+        const sim::DumpView shuffled{.shuffle = true};
+        const sim::DumpView undone{.undo_rotary = true};
+        const double stored = place.planted("no-order")      ? tails(shuffled, 1)
+                              : place.planted("no-rotation") ? tails(undone, 0)
+                                                             : tails({}, 0);
+        return stored / tails(against == Against::undone ? undone : shuffled, 0);
+    };
 }
 
 }  // namespace
 
 std::vector<Claim> compression_claims() {
     const std::string adaptive = "eoptshrink+tq-mse";
+    const Blocks keys = calibrated(Side::key);
+    const Blocks values = calibrated(Side::value);
     return {
         {.id = "bits.formula",
          .place = "paper, Algorithms 1 and 3",
@@ -283,29 +423,63 @@ std::vector<Claim> compression_claims() {
          .corrected = "it saves log(||X|| / ||R||) over the logarithm a bit is worth, less the bits of the factors: "
                       "0.7 bits for keys and 0.1 for values with the energies of the paper's tables",
          .settled = PrintedVerdict::refuted,
-         .criteria = {printed_saving(&PrintedTable::one, "TurboQuant", at_least(0.85)),
-                      saving("keys", Side::key, "tq-mse", at_least(0.85)),
-                      saving("values", Side::value, "tq-mse", at_least(0.85)), explained(Side::key, "tq-mse"),
-                      explained(Side::value, "tq-mse")}},
+         .criteria = {printed_saving(&PrintedTable::one, "TurboQuant", nearly_one),
+                      saving("keys", keys, "tq-mse", nearly_one), saving("values", values, "tq-mse", nearly_one),
+                      explained("keys", keys, "tq-mse"), explained("values", values, "tq-mse")}},
         {.id = "adaptive-rank",
          .place = "paper, Section 4.1",
          .statement = "automatic rank selection is essential: it improves on rank 1",
          .corrected = "at equal bits what the further components remove barely pays for their factors",
          .settled = PrintedVerdict::refuted,
-         .criteria = {printed_saving(&PrintedTable::first, "rank 1", at_least(0.1)),
-                      saving("keys", Side::key, "svd:1+tq-mse", at_least(0.1)),
-                      saving("values", Side::value, "svd:1+tq-mse", at_least(0.1)),
-                      explained(Side::key, "svd:1+tq-mse"), explained(Side::value, "svd:1+tq-mse")}},
+         .criteria = {printed_saving(&PrintedTable::first, "rank 1", worth_it),
+                      saving("keys", keys, "svd:1+tq-mse", worth_it),
+                      saving("values", values, "svd:1+tq-mse", worth_it), explained("keys", keys, "svd:1+tq-mse"),
+                      explained("values", values, "svd:1+tq-mse")}},
         {.id = "rope.cost",
          .place = "paper, introduction, KV cache blocks as spiked random matrices",
          .statement = "consecutive keys share more low-rank structure than keys in random order",
          .corrected = "and still less than before the rotary embedding, which spreads their energy over more "
                       "directions",
-         .criteria = {rope(Form::printed, "order", "the same of tokens in random order", Against::shuffled,
-                           at_most(0.95), {"no-order", "a sequence whose tokens are in random order to begin with"}),
-                      rope(Form::corrected, "rotation", "the same with the rotary embedding undone", Against::undone,
-                           at_least(1.2), {"no-rotation", "keys that were never turned"})}},
+         .criteria = {simulated_rope(Against::shuffled), simulated_rope(Against::undone)}},
     };
+}
+
+std::vector<Claim> claims_on_dumps(const KvPlan& plan) {
+    const auto open = std::make_shared<const OpenDumps>(open_dumps(plan));
+    std::vector<Claim> claims;
+    for (std::size_t i = 0; i < open->dumps.size(); ++i) {
+        const sim::KvDump& dump = *open->dumps[i];
+        const auto about = [&](std::string_view id) {
+            Claim claim = *find_claim(id);
+            claim.on = std::filesystem::path(dump.path()).filename().string();
+            claim.settled = PrintedVerdict::none;
+            claim.criteria.clear();
+            claim.in_study.reset();
+            return claim;
+        };
+        Claim saved = about("one-bit-saved");
+        Claim adaptive = about("adaptive-rank");
+        Claim rotary = about("rope.cost");
+        for (const Side side : {Side::key, Side::value}) {
+            const DumpSide found = side_of(open, i, side, plan.block_tokens);
+            if (found.places.empty()) continue;
+            const Blocks blocks = blocks_of(found);
+            const std::string name = name_of(side);
+            saved.criteria.push_back(saving(name, blocks, "tq-mse", nearly_one));
+            saved.criteria.push_back(explained(name, blocks, "tq-mse"));
+            adaptive.criteria.push_back(saving(name, blocks, "svd:1+tq-mse", worth_it));
+            adaptive.criteria.push_back(explained(name, blocks, "svd:1+tq-mse"));
+            if (side == Side::value) continue;
+            for (const Against against : {Against::shuffled, Against::undone})
+                if (against == Against::shuffled || sim::has_rotary(dump))
+                    rotary.criteria.push_back(
+                        rope(against, found.words, found.plan(), {},
+                             [=](const TrialPlace& place) { return rope_trial_on(found, place, against); }));
+        }
+        for (Claim* claim : {&saved, &adaptive, &rotary})
+            if (!claim->criteria.empty()) claims.push_back(std::move(*claim));
+    }
+    return claims;
 }
 
 }  // namespace spiked::validation

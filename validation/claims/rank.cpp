@@ -19,7 +19,7 @@ Trial rank_trial(const TrialPlace& place, const BedShape& shape, const std::stri
     const Bed bed = make_bed(shape, place.size);
     const auto rule = estimators::spectral_estimator(estimator, theory::Loss::frobenius, told);
     return [=](std::uint64_t replicate) {
-        estimators::AnalysedBlock block(bed.draw(place, replicate).observed);
+        estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
         return rule.estimate(block.singular_values(), block.shape()).rank == rank ? 1.0 : 0.0;
     };
 }
@@ -110,7 +110,7 @@ Trial whitening_trial(const TrialPlace& place, bool whitened) {
         const arma::vec scale = identity ? arma::vec(arma::flipud(roots)) : roots;
         arma::mat seen = sample.observed;
         if (whitened) seen.each_row() /= scale.t();
-        estimators::AnalysedBlock block(seen);
+        estimators::AnalysedBlock& block = analysed(seen);
         arma::vec found = block.vectors(1).right.col(0);
         if (whitened) found %= scale;
         const double inner = arma::dot(arma::normalise(found), sample.right.col(0));

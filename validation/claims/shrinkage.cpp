@@ -25,7 +25,7 @@ Trial shrinker_trial(const TrialPlace& place, const BedShape& shape, theory::Los
     }
     const bool truncated = place.planted("truncated");
     return [=](std::uint64_t replicate) {
-        estimators::AnalysedBlock block(bed.draw(place, replicate).observed);
+        estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
         const auto& values = block.singular_values();
         const double value = truncated ? values[0] : shrink_at_rank(values, block.shape(), 1, loss).shrunk[0];
         return relative ? value / optimal - 1.0 : value - optimal;
@@ -89,7 +89,7 @@ Criterion edge_rate(Noise noise) {
                     for (std::size_t i = 0; i <= pilot; ++i)
                         thresholds.push_back(2.5 + 0.5 * static_cast<double>(i + 1));
                 return [=, bed = make_bed({noise, 1.0, thresholds}, place.size)](std::uint64_t replicate) {
-                    estimators::AnalysedBlock block(bed.draw(place, replicate).observed);
+                    estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
                     const auto found = estimators::eoptshrink(block.singular_values(), block.shape());
                     return found.bulk_edge->value / bed.law->bulk_edge().value - 1.0;
                 };
@@ -100,21 +100,20 @@ Criterion edge_rate(Noise noise) {
             .faults = {{"too-many", "k + 2 spikes, where the rule leaves room for k"}}};
 }
 
+const Fault spike_kept{"spike-kept", "nothing imputed, the spike counted as noise"};
+
 /// The noise law that eOptShrink fits, as a distribution and where its transforms are used.
 Trial noise_law_trial(const TrialPlace& place, bool transform) {
     const Bed bed = make_bed({Noise::coloured, 1.0, {2.0}}, place.size);
-    const bool spike_kept = place.planted("spike-kept");
+    const bool keep = place.planted(spike_kept.name);
     const double at = bed.spike(0).outlier.value;
-    double exact = bed.law->stieltjes_left({at});
-    if (place.planted("white-law"))
-        exact = theory::SeparableLaw(theory::identity_spectrum(), theory::identity_spectrum(), AspectRatio(1.0))
-                    .stieltjes_left({std::max(at, 4.1)});
+    const double exact = bed.law->stieltjes_left({at});
     const auto bulk = std::make_shared<theory::BulkDistribution>(*bed.law);
     return [=](std::uint64_t replicate) {
-        estimators::AnalysedBlock block(bed.draw(place, replicate).observed);
+        estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
         const auto& values = block.singular_values();
         auto noise = shrink_at_rank(values, block.shape(), 1).noise_eigenvalues;
-        if (spike_kept) {
+        if (keep) {
             noise.clear();
             for (const double value : values) noise.push_back(value * value);
         }
@@ -156,7 +155,7 @@ std::vector<Claim> shrinkage_claims() {
                        .region = [](std::size_t) { return at_most(-0.5, 0.15); },
                        .quick = {{32, 300}, {64, 200}, {128, 100}},
                        .full = {{64, 600}, {128, 300}, {256, 150}},
-                       .faults = {{"spike-kept", "nothing imputed, the spike counted as noise"}}},
+                       .faults = {spike_kept}},
                       {.form = Form::corrected,
                        .name = "transform",
                        .measures = "relative error of the fitted Stieltjes transform at theta(d), one spike at 2 "
@@ -166,7 +165,7 @@ std::vector<Claim> shrinkage_claims() {
                        .region = [](std::size_t) { return at_most(-0.5, 0.15); },
                        .quick = {{32, 4000}, {64, 3000}, {128, 1500}},
                        .full = {{64, 6000}, {128, 4000}, {256, 2000}, {512, 600}},
-                       .faults = {{"white-law", "the transform of white noise"}}}}},
+                       .faults = {spike_kept}}}},
     };
 }
 

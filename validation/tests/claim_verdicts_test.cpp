@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/rope.hpp"
 #include "theory/base/error.hpp"
+#include "validation/kv_measurement.hpp"
 #include "validation/selftest.hpp"
 
 namespace spiked::validation {
@@ -183,7 +185,8 @@ TEST(Claims, AreCompleteAsData) {
             EXPECT_TRUE(one.region && one.prepare) << claim.id << " " << one.name;
             EXPECT_EQ(one.law != nullptr, one.summary == Summary::distance) << claim.id << " " << one.name;
             // What is meant to hold has something it would not pass.
-            EXPECT_FALSE((one.form == Form::corrected || claim.settled == PrintedVerdict::vacuous) && one.faults.empty())
+            EXPECT_FALSE((one.form == Form::corrected || claim.settled == PrintedVerdict::vacuous) &&
+                         one.faults.empty())
                 << claim.id << " " << one.name;
         }
         EXPECT_TRUE(quick) << claim.id << " is not asked in the quick tier";
@@ -216,6 +219,60 @@ TEST(Claims, EveryFaultChangesItsTrials) {
                 EXPECT_NE(sum(""), sum(fault_of_it.name)) << claim.id << " " << one.name << " " << fault_of_it.name;
             }
         }
+}
+
+/// Energy outside the first four directions, by LAPACK.
+double tail_of(const arma::mat& block) {
+    const arma::vec energies = arma::square(arma::svd(block));
+    return arma::accu(energies.tail(energies.n_elem - 4)) / arma::accu(energies);
+}
+
+TEST(ClaimsOnDumps, AreJudgedOnTheBlocksOfEachDump) {
+    KvPlan plan;
+    plan.dumps = {SPIKED_SOURCE_DIR "/sim/tests/data/rope-lm-cut.safetensors"};
+    plan.layers = {0};
+    plan.heads = {0};
+    const auto claims = claims_on_dumps(plan);
+    ASSERT_EQ(claims.size(), 3U);
+    const auto found = validate_claims({.threads = 2}, claims);
+    for (const auto& claim : found.claims) {
+        EXPECT_EQ(claim.claim->on, "rope-lm-cut.safetensors");
+        EXPECT_FALSE(claim.failed) << claim.claim->id << " " << claim.reason;
+        for (const auto& one : claim.criteria) {
+            EXPECT_EQ(one.criterion->faults.empty(),
+                      one.criterion->form == Form::printed && one.criterion->name != "order");
+            for (const auto& control : one.controls) EXPECT_TRUE(control.fails()) << one.criterion->name;
+        }
+    }
+    const auto& rope = found.claims[2];
+    ASSERT_EQ(rope.claim->id, "rope.cost");
+    ASSERT_EQ(rope.criteria.size(), 2U);
+    EXPECT_EQ(rope.printed, PrintedVerdict::holds);
+    EXPECT_EQ(rope.corrected, PrintedVerdict::holds);
+
+    const sim::KvDump dump(plan.dumps[0]);
+    double stored = 0.0;
+    double undone = 0.0;
+    for (const auto& tensor : dump.tensors())
+        if (tensor.side == sim::Side::key && tensor.layer == 0)
+            for (std::size_t first = 0; first + 128 <= tensor.tokens; first += 128) {
+                const arma::mat block = dump.read_block(tensor, 0, first, 128);
+                stored += tail_of(block);
+                undone += tail_of(sim::undo_rope(block, {}, static_cast<double>(first)));
+            }
+    EXPECT_NEAR(rope.criteria[1].outcome.findings[0].interval.estimate, stored / undone, 1e-6);
+}
+
+TEST(ClaimsOnDumps, AnyPrintedVerdictIsAResult) {
+    std::vector<Claim> one{{.id = "made-up",
+                            .place = "",
+                            .statement = "",
+                            .corrected = "",
+                            .settled = PrintedVerdict::none,
+                            .criteria = {made_up(Form::printed, "a", 5.0, 0.1)}}};
+    EXPECT_FALSE(validate_claims({.threads = 1}, one).claims.front().failed);
+    one.front().settled = PrintedVerdict::holds;
+    EXPECT_TRUE(validate_claims({.threads = 1}, one).claims.front().failed);
 }
 
 TEST(Selftest, NamesFaultsThatExist) {
