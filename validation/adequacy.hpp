@@ -22,7 +22,8 @@ namespace spiked::validation {
 ///             that its second moment is unbiased (after Ledoit and Wolf 2004)
 ///   regular   Gaussian columns of variances exp(-c (j - 1/2) / d), c from two moments of the block's own residual:
 ///             noise with a square-root edge, whatever the head's law is
-/// What is done to a block (rank, shrinkage, residual) is done to each draw.
+/// What is done to a block (rank, shrinkage, residual) is done to each draw; peak.rows alone takes a draw's noise for
+/// its residual.
 struct AdequacyTest {
     std::string name;
     std::string rejects;  ///< when

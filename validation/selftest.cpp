@@ -195,6 +195,8 @@ const std::vector<PlantedDefect>& planted_defects() {
         {"rank rule without margin", "rank.false-alarm", "reference-white", "author"},
         {"more spikes than the rule can count", "rank.consistency", "visible", "masked"},
         {"singular values kept as they are", "shrinker.frobenius", "level-coloured", "truncated"},
+        {"operator shrinker of square blocks", "shrinker.operator", "level-wide", "square-only"},
+        {"nuclear shrinker below 0", "shrinker.nuclear", "level-weak", "unclipped"},
         {"QJL constant off by sqrt(2)", "qjl.mean", "corrected", "constant"},
         {"QJL that contributes nothing", "qjl.mean", "corrected", "dead"},
         {"norm of the residual not stored", "tq-prod.unbiased", "own-row", "norm-lost"},
