@@ -368,6 +368,13 @@ TEST(NumberFormat, WhatAFormatDoesNotHoldIsRefusedAtItsEnds) {
     // Below 2^-14 an fp16 has steps of 2^-24: of 16.5 of them .5 are lost, 8 bits are not left; of 200.4 they are.
     EXPECT_NO_THROW(refuse_underflow(200.4 * 0x1p-24, NumberFormat::fp16, "it"));
     message_of([] { refuse_underflow(16.5 * 0x1p-24, NumberFormat::fp16, "it"); }, ExitCode::unusable_input);
+    // Of a list the largest in size decides, whatever its sign.
+    BitWriter writer;
+    message_of(
+        [&] {
+            write_numbers(writer, Item::zeros, std::vector<double>{0.0, -1e-9}, NumberFormat::fp16, "it");
+        },
+        ExitCode::unusable_input);
     // Two entries a group, at 1 bit: their distance is the scale, and moves as much.
     const RowQuantizer kivi = row_quantizer("kivi", 2, 1, {});
     const auto group = [](double steps) { return arma::mat{{0.0, steps * 0x1p-24}}; };
