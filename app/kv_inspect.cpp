@@ -6,6 +6,7 @@
 #include "sim/kv_dump.hpp"
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
+#include "validation/kv_measurement.hpp"
 
 namespace spiked::app {
 namespace {
@@ -36,7 +37,9 @@ Inspection inspect(const std::string& path, const sim::DumpOptions& options) {
     found.file = sim::open_tensors(path);
     const auto& metadata = found.file->metadata();
     for (const auto& want : wanted_metadata)
-        if (sim::find_metadata(metadata, want.key) == nullptr) found.missing.emplace_back(want.key);
+        if (sim::find_metadata(metadata, want.key) == nullptr ||
+            (want.key == std::string_view("attention") && !validation::stated_attention(metadata)))
+            found.missing.emplace_back(want.key);
     for (const auto& tensor : found.file->tensors())
         if (found.legal.empty() && tensor.shape.size() >= 3)
             found.legal = sim::legal_layouts(tensor.shape, sim::stated_tokens(metadata));

@@ -177,6 +177,7 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
         const std::int64_t kept = store.database().integer("SELECT count(*) FROM batch");
         remark(arguments, fmt::format("resuming {}: {} batches are kept", run.store_path, kept));
     }
+    for (const auto& text : experiment.remarks) remark(arguments, text);
     const std::int64_t batches_before = store.database().integer("SELECT count(*) FROM batch");
     validation::RunOutcome outcome{};
     ExitCode code{};

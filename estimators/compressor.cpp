@@ -77,6 +77,9 @@ Compressor::Compressor(const Method& method, std::size_t dimension, double bits,
 Compressor::Result Compressor::encode(AnalysedBlock& analysed) const {
     const arma::mat& block = analysed.block();
     if (!spectral_) return {quantizer_.encode(block), 0};
+    if (spectral_->estimator.least_side > std::min(block.n_rows, block.n_cols))
+        throw usage_error("\"{}\" has no room in a block of {} x {} (it needs {} on the shorter side): ask for less",
+                          spectral_->name, block.n_rows, block.n_cols, spectral_->estimator.least_side);
 
     BitWriter unused;
     write_numbers(unused, Item::norms, row_norms(block), norm_, "row norm");

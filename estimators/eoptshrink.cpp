@@ -111,9 +111,11 @@ SpectralEstimator make(const ParsedName& parsed, theory::Loss loss, const KnownL
         options.imputation = static_cast<Imputation>(*rule);
     if (const auto mass = typed.choice("mass", {"rest", "side"})) options.mass_of_rest = *mass == 0;
     if (const auto clip = typed.choice("clip", {"yes", "no"})) options.clip = *clip == 0;
-    return {parsed.text, [options](std::span<const double> singular_values, Shape shape) {
+    return {parsed.text,
+            [options](std::span<const double> singular_values, Shape shape) {
                 return eoptshrink(singular_values, shape, options);
-            }};
+            },
+            options.rank ? *options.rank + 1 : 0};
 }
 
 }  // namespace

@@ -42,8 +42,6 @@ theory::Codebook fitted(const arma::mat& vectors, theory::Codebook codebook) {
     }
     for (double& level : codebook.levels)
         level = decode_number(encode_number(level, NumberFormat::fp16, "level of a factor"), NumberFormat::fp16);
-    for (std::size_t c = 0; c + 1 < cells; ++c)
-        codebook.thresholds[c] = 0.5 * (codebook.levels[c] + codebook.levels[c + 1]);
     return codebook;
 }
 

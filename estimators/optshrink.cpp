@@ -50,9 +50,11 @@ SpectralFamily optshrink_family() {
             [](const ParsedName& parsed, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
                 const std::size_t rank = required_whole(parsed, "its rank", "optshrink:2");
                 const NameOptions options(parsed, {}, parsed.values);
-                return {parsed.text, [rank, loss](std::span<const double> singular_values, Shape shape) {
+                return {parsed.text,
+                        [rank, loss](std::span<const double> singular_values, Shape shape) {
                             return optshrink(singular_values, shape, rank, loss);
-                        }};
+                        },
+                        rank + 1};
             }};
 }
 

@@ -50,6 +50,9 @@ std::vector<double> norms_of(const arma::Mat<Real>& rows) {
         norms[t] = squares[t] > least && squares[t] <= std::numeric_limits<Real>::max()
                        ? std::sqrt(static_cast<double>(squares[t]))
                        : arma::norm(arma::conv_to<arma::rowvec>::from(rows.row(t)));
+        if (!std::isfinite(norms[t]) && rows.row(t).is_finite())
+            throw input_error("the norm of a row with entries up to {:.6g} is beyond double: scale the data",
+                              static_cast<double>(arma::abs(rows.row(t)).max()));
         if (!std::isfinite(norms[t]))
             throw input_error("a row holds NaN or infinity (it has no direction): clean the data first");
     }

@@ -97,8 +97,12 @@ UnitRows unit_rows(const arma::mat& rows, const RowRotation& rotation) {
     UnitRows unit{row_norms(rows), rows};
     std::vector<double> to_unit(unit.norms.size());
     for (std::size_t t = 0; t < to_unit.size(); ++t) {
+        if (unit.norms[t] == 0.0) continue;
         to_unit[t] = std::sqrt(static_cast<double>(rows.n_cols)) / unit.norms[t];
-        if (!std::isfinite(to_unit[t])) unit.norms[t] = to_unit[t] = 0.0;
+        if (std::isfinite(to_unit[t])) continue;
+        // The reciprocal of so small a norm overflows, the quotients do not.
+        unit.coordinates.row(t) /= unit.norms[t];
+        to_unit[t] = std::sqrt(static_cast<double>(rows.n_cols));
     }
     scale_rows(unit.coordinates, to_unit, 1.0);
     unit.coordinates = rotation.rotate(unit.coordinates);

@@ -16,6 +16,7 @@ namespace spiked::estimators {
 struct SpectralEstimator {
     std::string name;  ///< as typed
     std::function<Shrinkage(std::span<const double> singular_values, Shape shape)> estimate;
+    std::size_t least_side = 0;  ///< shorter side of the smallest block that has room for a rank told in the name
 };
 
 /// What is known of the noise law beforehand; only oracles ask. Entries of X have variance 1/d.

@@ -22,11 +22,13 @@ SpectralFamily truncated_svd_family() {
                 }
                 const std::size_t wanted = required_whole(parsed, "its rank", "svd:1");
                 const NameOptions options(parsed, {}, parsed.values);
-                return {parsed.text, [wanted](std::span<const double> singular_values, Shape shape) {
+                return {parsed.text,
+                        [wanted](std::span<const double> singular_values, Shape shape) {
                             const RelativeSpectrum spectrum(singular_values, shape);
                             if (spectrum.unit == 0.0) return nothing_found("the block is zero or empty");
                             return spectrum.truncated(wanted);
-                        }};
+                        },
+                        wanted};
             }};
 }
 

@@ -156,6 +156,7 @@ struct Experiment {
     std::vector<ExperimentCell> cells;
     std::vector<Check> checks;
     std::vector<Json> figures;
+    std::vector<std::string> remarks;  ///< what is left out, and what would change that; for people
 
     /// Makes the worker of some replicates of one cell; each thread gets its own. The worker turns a replicate into
     /// observations, the same whatever range it was made for; asked in order, it prepares several at once.

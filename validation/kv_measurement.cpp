@@ -338,16 +338,10 @@ std::string queries_lack(const sim::KvDump& dump, const Head& at) {
     return {};
 }
 
-/// Which keys the queries of a dump see; nothing where it does not say.
-std::optional<AttentionMode> stated_attention(const sim::KvDump& dump) {
-    const std::string word = dump.metadata("attention").value_or("");
-    if (word == "causal") return AttentionMode::causal;
-    if (word == "bidirectional") return AttentionMode::bidirectional;
-    return std::nullopt;
-}
-
-/// Decides where inner products with the dumped queries and attention are measured.
-void find_queries(DumpStudy& study) {
+/// Decides where inner products with the dumped queries and attention are measured. Returns what is left out only
+/// because nobody says which keys a query sees, a line for each dump.
+std::vector<std::string> find_queries(DumpStudy& study) {
+    std::vector<std::string> remarks;
     const auto& asked = study.plan.attention;
     const bool viewed = study.plan.view.shuffle || study.plan.view.undo_rotary;
     const bool wanted = asked && *asked != AttentionMode::none;
@@ -355,10 +349,10 @@ void find_queries(DumpStudy& study) {
         throw usage_error(
             "attention cannot be measured in another order of the tokens or without the rotary embedding: leave "
             "attention, or order and rotary, out");
-    if (viewed) return;
+    if (viewed) return remarks;
     for (Head& at : study.heads) {
         const sim::KvDump& dump = *study.open.dumps[at.dump];
-        const auto stated = stated_attention(dump);
+        const auto stated = stated_attention(dump.metadata());
         if (wanted && stated && *stated != *asked)
             throw usage_error("{}: its metadata say attention \"{}\" (another is asked for): leave --attention out",
                               dump.path(), *dump.metadata("attention"));
@@ -372,7 +366,16 @@ void find_queries(DumpStudy& study) {
                 "{}: attention cannot be measured ({}): dump keys, values and queries together, or leave "
                 "--attention out",
                 dump.path(), lack);
+        if (!lack.empty() || asked || stated) continue;
+        const auto word = dump.metadata("attention");
+        std::string remark = fmt::format(
+            "{}: attention is not measured (its metadata {}): say --attention causal, bidirectional or none",
+            dump.path(),
+            word ? fmt::format("say {}, which is neither causal nor bidirectional", sim::in_quotes(*word))
+                 : "do not say which keys a query sees");
+        if (remarks.empty() || remarks.back() != remark) remarks.push_back(std::move(remark));
     }
+    return remarks;
 }
 
 void add_method(Experiment& experiment, const std::string& label, double bits) {
@@ -452,6 +455,13 @@ AttentionMode attention_mode(std::string_view word) {
     return static_cast<AttentionMode>(estimators::position_of(word, "attention", {"causal", "bidirectional", "none"}));
 }
 
+std::optional<AttentionMode> stated_attention(const sim::Metadata& metadata) {
+    const std::string* word = sim::find_metadata(metadata, "attention");
+    if (word != nullptr && *word == "causal") return AttentionMode::causal;
+    if (word != nullptr && *word == "bidirectional") return AttentionMode::bidirectional;
+    return std::nullopt;
+}
+
 std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods, const std::vector<double>& bits) {
     std::vector<NamedCodec> codecs;
     for (const auto& method : methods) codecs.push_back({method, estimators::parse_method(method), bits});
@@ -496,7 +506,7 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
     for (const auto& place : study->open.heads) study->heads.push_back({place});
     add_caches(experiment, *study);
     find_rotaries(*study);
-    find_queries(*study);
+    experiment.remarks = find_queries(*study);
 
     const auto& options = plan.quantizer;
     experiment.science.set("seed_of_rotations", options.seed.text());

@@ -23,6 +23,8 @@ namespace spiked::validation {
 enum class AttentionMode { causal, bidirectional, none };
 /// Throws usage_error with the nearest.
 [[nodiscard]] AttentionMode attention_mode(std::string_view word);
+/// As the metadata of a dump say; nothing where they do not, or say a word that is neither causal nor bidirectional.
+[[nodiscard]] std::optional<AttentionMode> stated_attention(const sim::Metadata& metadata);
 
 /// A cache method at one bit width.
 struct NamedCache {

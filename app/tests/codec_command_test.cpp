@@ -512,18 +512,70 @@ TEST(DecodeCommand, RefusesForgedHeadersWithoutReachingForMemory) {
     EXPECT_EQ(decoded(long_header, limits).code, 4);
 }
 
+// What bounds the work of a decoder before it begins.
+TEST(DecodeCommand, SaysWhatNoCodedDumpCanHave) {
+    const Container good = small_container();
+    const auto twice = [&](const std::pair<const char*, const char*>& first,
+                           const std::pair<const char*, const char*>& second) {
+        Container once{forged(good, first.first, first.second), 0};
+        once.data = 24 + number_at(once.bytes, 16, 8);
+        return forged(once, second.first, second.second);
+    };
+    const auto expect = [](const std::string& bytes, const char* part) {
+        const Outcome found = decoded(bytes);
+        EXPECT_EQ(found.code, 4) << found.err;
+        EXPECT_NE(found.err.find(part), std::string::npos) << part << ": " << found.err;
+    };
+    // 50 blocks of 48 bytes; with rows of 1024 not even an eighth of a bit an entry.
+    const std::string dump = scratch("long.safetensors");
+    sim::write_safetensors(
+        dump, {{"layout", "head,token,dim"}},
+        {sim::tensor_of("layers.0.key", sim::DType::f32, {2, 200, 16}, std::vector<double>(6400, 1.0))});
+    (void)encoded(dump, scratch("long.spkv"), "--block 8 --bits 2 --method tq-mse");
+    Container all_blocks{contents(scratch("long.spkv")), 0};
+    all_blocks.data = 24 + number_at(all_blocks.bytes, 16, 8);
+    expect(forged(all_blocks, "[2,200,16]", "[2,200,1024]"), "the header is forged");
+    expect(forged(good, "[2,20,16]", "[2,20,1025]"), "at most 1024");
+    expect(twice({"\"block\":8", "\"block\":9000000000"}, {"[2,20,16]", "[2,2000000000,16]"}), "entries at once");
+    // A frame of 8 x 16 entries holds at most 32 bytes an entry and 64 KiB.
+    std::string long_frame = good.bytes + std::string(100000, '\0');
+    put_number(long_frame, good.data + 15 * 8 + 4, 32 * 128 + 65536 + 1, 4);
+    expect(long_frame, "at most 69632 are possible");
+}
+
+TEST(EncodeCommand, RefusesRowsThatNoDecoderTakes) {
+    sim::write_safetensors(
+        scratch("wide.safetensors"), {{"layout", "head,token,dim"}},
+        {sim::tensor_of("layers.0.key", sim::DType::f16, {1, 2, 1025}, std::vector<double>(2050, 1.0))});
+    const Outcome found =
+        spiked("kv encode " + scratch("wide.safetensors") + " -o " + scratch("wide.spkv") + " --block 2");
+    EXPECT_EQ(found.code, 2);
+    EXPECT_NE(found.err.find("at most 1024"), std::string::npos) << found.err;
+}
+
 TEST(DecodeCommand, LargeValuesStayInTheRangeOfTheDtype) {
-    const std::string dump = scratch("large-f16.safetensors");
-    std::vector<double> values(8 * 16, 1.0);
-    values[5] = 65504.0;
-    sim::write_safetensors(dump, {{"layout", "head,token,dim"}},
-                           {sim::tensor_of("layers.0.value", sim::DType::f16, {1, 8, 16}, values)});
-    const std::string file = scratch("large-f16.spkv");
-    const std::string back = scratch("large-f16-back.safetensors");
-    (void)encoded(dump, file, "--block 8 --bits 8 --norm fp32 --method tq-mse");
-    ASSERT_EQ(spiked("kv decode '" + file + "' -o '" + back + "'").code, 0);
-    for (const double value : values_of(sim::SafetensorsFile(back), "layers.0.value"))
-        EXPECT_TRUE(std::isfinite(value));
+    for (const auto& [dtype, largest] : {std::pair{sim::DType::f16, 65504.0},
+                                         {sim::DType::bf16, 0x1.FEp127},
+                                         {sim::DType::f32, 0x1.FFFFFEp127},
+                                         {sim::DType::f64, 0x1.FFFFFFFFFFFFFp1022}}) {
+        const std::string dump = scratch("large.safetensors");
+        std::vector<double> values(64 * 16, 1.0);
+        for (std::size_t token = 0; token < 64; ++token)
+            values[token * 16 + token % 16] = token % 2 ? -largest : largest;
+        sim::write_safetensors(dump, {{"layout", "head,token,dim"}},
+                               {sim::tensor_of("layers.0.value", dtype, {1, 64, 16}, values)});
+        const std::string file = scratch("large.spkv");
+        const std::string back = scratch("large-back.safetensors");
+        (void)encoded(dump, file, "--block 8 --bits 6 --norm fp64 --method tq-mse");
+        ASSERT_EQ(spiked("kv decode '" + file + "' -o '" + back + "'").code, 0);
+        std::size_t saturated = 0;
+        for (const double value : values_of(sim::SafetensorsFile(back), "layers.0.value")) {
+            EXPECT_TRUE(std::isfinite(value));
+            saturated += std::abs(value) == largest ? 1 : 0;
+        }
+        // About half of them come back beyond; half the largest double has room for that.
+        EXPECT_EQ(saturated > 8, dtype != sim::DType::f64) << largest;
+    }
 }
 
 TEST(CodecCommands, SayWhatIsWrong) {

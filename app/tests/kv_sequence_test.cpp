@@ -40,39 +40,67 @@ arma::mat causal_output(const arma::mat& queries, const Sequence& cache) {
     return output;
 }
 
-// All queries here, 32 of 128 tokens there, and means over two blocks there: equal within the spread of queries.
-// Reading the other key head's queries must not pass.
+// Blocks of 32 tokens, so that every token of a block asks; the last 6 tokens of the sequence fill none.
 TEST(KvRunAttention, IsThatOfTheDecodedFileForTheQueryHeadsOfTheGroup) {
+    constexpr std::size_t tokens = 70;
+    std::vector<sim::TensorSource> tensors;
+    for (const auto& [name, heads] : {std::pair{"layers.0.key", 2U}, {"layers.0.value", 2U}, {"layers.0.query", 4U}}) {
+        std::vector<double> entries(heads * tokens * 16);
+        stream::fill_normal(stream::Stream({}, name, stream::Role::noise, 7), entries);
+        tensors.push_back(sim::tensor_of(name, sim::DType::f32, {heads, tokens, 16}, entries));
+    }
+    const std::string original = scratch("sequence.safetensors");
+    sim::write_safetensors(original, {{"layout", "head,token,dim"}, {"attention", "causal"}}, tensors);
     const std::string coded = scratch("attention.spkv");
     const std::string back = scratch("attention.safetensors");
-    ASSERT_EQ(spiked("kv encode '" + sample_dump + "' -o '" + coded + "' --method tq-mse --bits 2").code, 0);
+    const std::string words = " --method tq-mse --bits 2 --block 32";
+    ASSERT_EQ(spiked("kv encode '" + original + "' -o '" + coded + "'" + words).code, 0);
     ASSERT_EQ(spiked("kv decode '" + coded + "' -o '" + back + "'").code, 0);
-    const Outcome run = spiked("kv run '" + sample_dump + "' --method tq-mse --bits 2 --layers 0 --heads 1 --json");
+    const Outcome run = spiked("kv run '" + original + "'" + words + " --heads 1 --json");
     ASSERT_EQ(run.code, 0) << run.err;
     const Json document = run.json();
-    const Sequence exact = sequence_of(sample_dump, 0, 1);
+    const Sequence exact = sequence_of(original, 0, 1);
     const Sequence decoded = sequence_of(back, 0, 1);
-    const sim::KvDump dump(sample_dump);
+    const sim::KvDump dump(original);
+    // Keys decoded, values decoded, both: means over two blocks.
     const auto errors_with = [&](std::initializer_list<std::size_t> heads) {
-        double energy = 0.0;
-        std::array<double, 3> squares{};  // keys decoded, values decoded, both
-        for (const std::size_t head : heads) {
-            const arma::mat queries = dump.read_block(*dump.find(0, sim::Side::query), head, 0, exact.keys.n_rows);
-            const arma::mat output = causal_output(queries, exact);
-            energy += arma::accu(arma::square(output));
-            const Sequence caches[] = {{decoded.keys, exact.values}, {exact.keys, decoded.values}, decoded};
-            for (std::size_t c = 0; c < 3; ++c)
-                squares[c] += arma::accu(arma::square(causal_output(queries, caches[c]) - output));
+        std::array<double, 3> errors{};
+        for (const std::size_t first : {0, 32}) {
+            double energy = 0.0;
+            std::array<double, 3> squares{};
+            for (const std::size_t head : heads) {
+                const arma::mat queries = dump.read_block(*dump.find(0, sim::Side::query), head, 0, tokens);
+                const auto of_block = [&](const Sequence& cache) -> arma::mat {
+                    return causal_output(queries, cache).rows(first, first + 31);
+                };
+                const arma::mat output = of_block(exact);
+                energy += arma::accu(arma::square(output));
+                const Sequence caches[] = {{decoded.keys, exact.values}, {exact.keys, decoded.values}, decoded};
+                for (std::size_t c = 0; c < 3; ++c)
+                    squares[c] += arma::accu(arma::square(of_block(caches[c]) - output));
+            }
+            for (std::size_t c = 0; c < 3; ++c) errors[c] += 0.5 * std::sqrt(squares[c] / energy);
         }
-        for (double& square : squares) square = std::sqrt(square / energy);
-        return squares;
+        return errors;
     };
     const auto expected = errors_with({2, 3});
-    EXPECT_NEAR(number(row_of(document, "key"), "attention_output") / expected[0], 1.0, 0.15);
-    EXPECT_NEAR(number(row_of(document, "value"), "attention_output") / expected[1], 1.0, 0.15);
-    EXPECT_NEAR(number(row_of(document, "key"), "attention_output_both") / expected[2], 1.0, 0.15);
-    const auto wrong = errors_with({0, 1});
-    EXPECT_GT(std::abs(number(row_of(document, "key"), "attention_output") / wrong[0] - 1.0), 0.15);
+    EXPECT_NEAR(number(row_of(document, "key"), "attention_output"), expected[0], 1e-6);
+    EXPECT_NEAR(number(row_of(document, "value"), "attention_output"), expected[1], 1e-6);
+    EXPECT_NEAR(number(row_of(document, "key"), "attention_output_both"), expected[2], 1e-6);
+    // Inner products with the queries of the block, of both heads that read the key head.
+    double bias = 0.0;
+    for (const std::size_t first : {0, 32})
+        for (const std::size_t head : {2, 3}) {
+            const arma::mat queries =
+                arma::normalise(dump.read_block(*dump.find(0, sim::Side::query), head, first, 32), 2, 1);
+            const arma::mat rows = exact.keys.rows(first, first + 31);
+            const arma::mat change = (decoded.keys.rows(first, first + 31) - rows).eval().each_col() /
+                                     arma::sqrt(arma::sum(arma::square(rows), 1));
+            bias += 0.25 * arma::mean(arma::vectorise(queries * change.t()));
+        }
+    EXPECT_NEAR(number(row_of(document, "key"), "ip_bias_plain_query"), bias, 1e-7);
+    // Reading the other key head's queries must not pass.
+    EXPECT_GT(std::abs(number(row_of(document, "key"), "attention_output") - errors_with({0, 1})[0]), 1e-3);
 }
 
 TEST(KvRunAttention, NumbersStandWhereTheyMeanSomething) {
@@ -127,9 +155,23 @@ TEST(KvRunAttention, WhatIsLackingIsSaidWhenItIsAskedFor) {
     fails(without, " --attention casual", 2, "causal");
     // Not asked for: not measured. Asked where the file says nothing: measured.
     const std::string silent = dump_with("silent.safetensors", plain, 4);
-    for (const auto& dump : {without, silent})
-        EXPECT_EQ(row_of(spiked("kv run '" + dump + "'" + words).json(), "key").find("attention_output")->real(),
-                  nullptr);
+    const std::string sliding =
+        dump_with("sliding.safetensors", {{"layout", "head,token,dim"}, {"attention", "sliding"}}, 4);
+    for (const auto& [dump, part] : {std::pair{without, ""},
+                                     {silent, "do not say which keys a query sees"},
+                                     {sliding, "say \"sliding\", which is neither"}}) {
+        const Outcome found = spiked("kv run '" + dump + "'" + words);
+        EXPECT_EQ(row_of(found.json(), "key").find("attention_output")->real(), nullptr);
+        EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), *part == '\0' ? 0 : 1) << found.err;
+        EXPECT_NE(found.err.find(part), std::string::npos) << found.err;
+        EXPECT_EQ(found.err.find("say --attention causal, bidirectional or none") == std::string::npos, *part == '\0');
+        EXPECT_EQ(spiked("kv run '" + dump + "'" + words + " --attention none").err, "");
+        const Json inspected = spiked("kv inspect '" + dump + "' --json").json();
+        const auto& missing = *inspected.find("missing")->items();
+        EXPECT_EQ(
+            std::any_of(missing.begin(), missing.end(), [](const Json& key) { return *key.string() == "attention"; }),
+            *part != '\0');
+    }
     const double seen = number(row_of(spiked("kv run '" + silent + "'" + words + " --attention causal").json(), "key"),
                                "attention_output");
     const double all =
@@ -137,6 +179,18 @@ TEST(KvRunAttention, WhatIsLackingIsSaidWhenItIsAskedFor) {
                "attention_output");
     EXPECT_GT(seen, 0.0);
     EXPECT_NE(seen, all);
+}
+
+TEST(KvRun, HeadsOfAnotherModelAreAnotherCluster) {
+    const auto dump = [](const char* name, const char* model, const char* prompt) {
+        return dump_with(name, {{"layout", "head,token,dim"}, {"model", model}, {"prompt_id", prompt}}, 0);
+    };
+    const std::string words = " --method tq-mse --bits 2 --block 8";
+    const std::string first = "kv run '" + dump("m1.safetensors", "one", "a") + "' '";
+    EXPECT_NE(spiked(first + dump("m2.safetensors", "one", "b") + "'" + words).out.find("(2 clusters)"),
+              std::string::npos);
+    EXPECT_NE(spiked(first + dump("m3.safetensors", "two", "b") + "'" + words).out.find("(4 clusters)"),
+              std::string::npos);
 }
 
 std::string dump_of(const std::string& name, const std::vector<std::pair<const char*, arma::mat>>& heads) {

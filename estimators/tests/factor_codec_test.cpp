@@ -116,9 +116,14 @@ TEST(FactorCodec, DamagedBytesAreRefused) {
         for (std::size_t length = 0; length < writer.bytes().size(); ++length)
             message_of([&] { (void)codec.read({writer.bytes().data(), length}, 20, 10); }, ExitCode::unusable_input);
         std::vector<std::uint8_t> bytes = writer.bytes();
-        bytes[0] = 200;
-        const std::string message = message_of([&] { (void)codec.read(bytes, 20, 10); }, ExitCode::unusable_input);
-        EXPECT_NE(message.find("rank 200"), std::string::npos) << message;
+        for (const unsigned rank : {11U, 200U}) {
+            bytes[0] = static_cast<std::uint8_t>(rank);
+            for (const auto& [rows, columns] : {std::pair{20, 10}, {10, 20}}) {
+                const std::string message =
+                    message_of([&] { (void)codec.read(bytes, rows, columns); }, ExitCode::unusable_input);
+                EXPECT_NE(message.find("rank " + std::to_string(rank)), std::string::npos) << message;
+            }
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 #include "estimators/hadamard.hpp"
 #include "estimators/tests/quantizer_samples.hpp"
 #include "theory/base/json.hpp"
+#include "theory/base/sha256.hpp"
 
 namespace spiked::estimators {
 namespace {
@@ -137,6 +138,40 @@ TEST(QuantizerStability, KiviKeys) {
     for (std::size_t t = 0; t < 8; ++t)
         EXPECT_LT(largest_difference(decoded.row(t), codes.row(t) % scales.row(t / 4) + zeros.row(t / 4)), 1e-12);
     EXPECT_NEAR(relative_error(decoded, rows), number(*expected.find("relL2")), 1e-12);
+}
+
+// Files hold these bytes: another rotation, sketch or order of fields would decode them to something else. Who means to
+// change one raises the version of the container with it.
+TEST(QuantizerStability, BytesStayWhatCodedFilesHold) {
+    struct Case {
+        const char* name;
+        std::size_t dimension;
+        RotationKind rotation;
+        const char* sum;
+    };
+    for (const auto& [name, dimension, rotation, sum] :
+         {Case{"tq-mse", 12, RotationKind::haar, "9f7f32eef38c68df"},
+          {"tq-mse", 16, RotationKind::rht1, "7e160674b74160ff"},
+          {"tq-mse", 16, RotationKind::rht2, "57e01e3edec8e2f1"},
+          {"tq-mse", 12, RotationKind::fht_kac, "2db84c78ef3a71e5"},
+          {"tq-prod", 12, RotationKind::haar, "fe42ac9b2d5548fb"},
+          {"tq-prod:projection=orthogonal", 12, RotationKind::haar, "502eeccce9879014"},
+          {"eden", 12, RotationKind::haar, "345a7f06b231fc11"},
+          {"qjl", 12, RotationKind::haar, "3e3510d8f046d98b"},
+          {"qjl:projection=orthogonal", 12, RotationKind::haar, "b4446fdcd7a7bf71"},
+          {"kivi:axis=key:group=4", 12, RotationKind::haar, "e4db1c2e9813d564"},
+          {"kivi:axis=value:group=5:residual=2", 12, RotationKind::haar, "83d3653a704ba59b"},
+          {"rht-uniform", 16, RotationKind::haar, "134f005bab545d28"},
+          {"rabitq", 12, RotationKind::haar, "051384cac9b56d15"},
+          {"tcq", 12, RotationKind::haar, "d605930f6fab3bdc"},
+          {"ecsq", 12, RotationKind::haar, "75a800a8d7571b44"},
+          {"polarquant", 16, RotationKind::haar, "bc36643bc700ea9a"}}) {
+        const RowQuantizer quantizer = row_quantizer(name, dimension, 2, {.rotation = rotation, .seed = test_seed});
+        const Encoded encoded = quantizer.encode(gaussian(5, dimension, 77));
+        EXPECT_EQ(
+            hex(sha256({reinterpret_cast<const char*>(encoded.bytes.data()), encoded.bytes.size()})).substr(0, 16), sum)
+            << name;
+    }
 }
 
 }  // namespace

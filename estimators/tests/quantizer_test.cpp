@@ -4,6 +4,7 @@
 
 #include "estimators/byte_stream.hpp"
 #include "estimators/compressor.hpp"
+#include "estimators/row_norms.hpp"
 #include "estimators/tests/quantizer_samples.hpp"
 
 namespace spiked::estimators {
@@ -71,6 +72,49 @@ TEST(BitStream, CellsAndListsAreTheFieldsOneByOne) {
             }
 }
 
+TEST(RowNorms, AreRightWhereSquaresLeaveTheRangeOfTheirType) {
+    const arma::rowvec row = gaussian(1, 40, 12);
+    const double norm = arma::norm(row);
+    for (const double size : {1.0, 1e-155, 1e-162, 1e-300, 1e154, 1e300})
+        EXPECT_NEAR(row_norms(arma::mat(row * size)).front() / (norm * size), 1.0, 1e-14) << size;
+    for (const float size : {1.0F, 1e-19F, 1e-21F, 1e-30F, 1e19F, 1e37F}) {
+        const arma::fmat small = arma::conv_to<arma::fmat>::from(row) * size;
+        const double exact = arma::norm(arma::conv_to<arma::rowvec>::from(small));
+        EXPECT_NEAR(row_norms(small).front() / exact, 1.0, 4e-6) << size;
+    }
+}
+
+TEST(RowNorms, WhatIsBeyondThemIsSaid) {
+    const std::string overflow = message_of(
+        [] {
+            (void)row_norms(arma::mat{{1.5e308, 1.5e308}});
+        },
+        ExitCode::unusable_input);
+    EXPECT_NE(overflow.find("1.5e+308"), std::string::npos) << overflow;
+    EXPECT_EQ(overflow.find("NaN"), std::string::npos) << overflow;
+    for (const double bad : {std::nan(""), HUGE_VAL})
+        EXPECT_NE(message_of(
+                      [&] {
+                          (void)row_norms(arma::mat{{1.0, bad}});
+                      },
+                      ExitCode::unusable_input)
+                      .find("NaN"),
+                  std::string::npos);
+}
+
+TEST(TurboQuant, RowsOfTheSmallestDoublesAreKeptOrRefusedNeverLost) {
+    const arma::mat rows = arma::round(gaussian(3, 16, 13) * 1e4) * 5e-324;
+    for (const char* name : {"tq-mse", "tq-prod", "eden", "rabitq", "tcq", "ecsq", "pq", "polarquant"}) {
+        message_of([&] { (void)row_quantizer(name, 16, 4, {.seed = seed}).encode(rows); }, ExitCode::unusable_input);
+        EXPECT_LT(arma::norm(
+                      through(row_quantizer(name, 16, 4, {.norm = NumberFormat::fp64, .seed = seed}), rows) * 0x1p1000 -
+                          rows * 0x1p1000,
+                      "fro"),
+                  0.25 * arma::norm(rows * 0x1p1000, "fro"))
+            << name;
+    }
+}
+
 TEST(TurboQuant, BitsAreTheBytesAndAddUpByHand) {
     // 128 x 128 at 2 bits: 128 norms of 16 bits and 16384 indices of 2; 5 x 3 at 3 bits: 80 + 45 = 125, padded to 128.
     const Encoded square = row_quantizer("tq-mse", 128, 2, {.seed = seed}).encode(gaussian(128, 128, 1));
@@ -130,6 +174,28 @@ TEST(TurboQuant, BitsOutsideOneToEightAndUnknownNamesAreRefused) {
         message_of([&] { (void)parse_method(name); }, ExitCode::usage);
 }
 
+TEST(TurboQuant, WhatProdSketchesIsLeftOverByTheNormThatIsStored) {
+    // Norms in log8 are off by more than 8-bit indices are: the norm of what is left tells from which it was formed.
+    constexpr std::size_t n = 40;
+    constexpr std::size_t d = 64;
+    const arma::mat rows = gaussian(n, d, 11);
+    const QuantizerOptions options{.norm = NumberFormat::log8, .seed = seed};
+    const RowQuantizer prod = row_quantizer("tq-prod", d, 8, options);
+    const arma::vec left =
+        arma::sqrt(arma::sum(arma::square(rows - through(row_quantizer("tq-mse", d, 8, options), rows)), 1));
+    const arma::vec indices_alone = arma::sqrt(arma::sum(
+        arma::square(rows - through(row_quantizer("tq-mse", d, 8, {.norm = NumberFormat::fp64, .seed = seed}), rows)),
+        1));
+    EXPECT_GT(arma::mean(left), 1.3 * arma::mean(indices_alone));  // the control
+    for (const Encoded& encoded : {prod.encode(rows), prod.encode_float(arma::conv_to<arma::fmat>::from(rows))}) {
+        BitReader reader(encoded.bytes);
+        for (std::size_t bit = 0; bit < 32 + 8 * n + 8 * n * d; ++bit) (void)reader.read(1);
+        arma::vec stored(n);
+        read_numbers(reader, {stored.memptr(), n}, NumberFormat::log8);
+        EXPECT_LT(arma::max(arma::abs(stored / left - 1.0)), 0.02);
+    }
+}
+
 TEST(TurboQuant, SeedAndIndexChooseTheRotation) {
     const arma::mat rows = gaussian(1, 64, 4);
     const auto bytes = [&](const QuantizerOptions& options) {
@@ -152,6 +218,8 @@ TEST(Compressor, BitsOfACompositionAddUpByHand) {
     EXPECT_EQ(encoded.ledger.total(), 8 * encoded.bytes.size());
     EXPECT_EQ(encoded.bytes.size(), (16U + 16 + 1024 + 128 * 16 + 128 * 128 * 2) / 8);
     EXPECT_DOUBLE_EQ(compressor.paper_bits(1, 128), 2.0625);
+    // Rank 3 of 64 x 128: 3 (64 + 128) 4 / 8192.
+    EXPECT_DOUBLE_EQ(compressor.paper_bits(3, 64), 2.28125);
 }
 
 TEST(Compressor, TheResidualIsFormedAfterTheFactorsAreDecoded) {
@@ -181,6 +249,29 @@ TEST(Compressor, ZeroRowsColumnsAndBlocksAreHandled) {
             EXPECT_TRUE(decoded.is_finite());
             EXPECT_LT(arma::norm(decoded - data, "fro"), 0.02 * arma::norm(data, "fro") + 1e-300) << method;
         }
+}
+
+TEST(Compressor, ARankThatABlockHasNoRoomForIsRefused) {
+    for (const auto& [name, most] : {std::pair{"svd:7+tq-mse", 7U},
+                                     {"optshrink:6+tq-mse", 7U},
+                                     {"eoptshrink:rank=6+kivi", 7U},
+                                     {"whiten+svd:7+eden", 7U}})
+        for (const bool tall : {true, false}) {
+            const auto encode = [&](std::size_t side) {
+                const std::size_t columns = tall ? side : 12;
+                AnalysedBlock block(gaussian(tall ? 12 : side, columns, 1));
+                (void)Compressor(parse_method(name), columns, 2, {.seed = test_seed}).encode(block);
+            };
+            EXPECT_NO_THROW(encode(most)) << name;
+            const std::string message = message_of([&] { encode(most - 1); }, ExitCode::usage);
+            EXPECT_NE(message.find(tall ? "12 x 6" : "6 x 12"), std::string::npos) << message;
+            EXPECT_NE(message.find("needs 7"), std::string::npos) << message;
+        }
+    // Rows of zeros are stripped before a rank is sought; they make no block smaller.
+    arma::mat rows = gaussian(12, 12, 2);
+    rows.tail_rows(9).zeros();
+    AnalysedBlock block(rows);
+    EXPECT_NO_THROW((void)Compressor(parse_method("svd:7+tq-mse"), 12, 2, {.seed = test_seed}).encode(block));
 }
 
 TEST(Compressor, AliasesMeanWhatTheySay) {

@@ -267,7 +267,7 @@ TEST(RowQuantizerReference, TheFloatPathCodesLikeTheDoubleOneButForValuesNextToT
 TEST(RowQuantizerReference, TheFloatPathOnOddShapesAndSizes) {
     for (const auto& name : every_method())
         for (const auto& [n, d] : {std::pair{1, 2}, {3, 7}, {9, 33}, {16, 16}, {17, 24}, {0, 4}})
-            for (const double size : {1.0, 1e-20, 1e20, 1e36})
+            for (const double size : {1.0, 1e-20, 1e-39, 1e20, 1e36})
                 for (const auto kind : {RotationKind::haar, RotationKind::fht_kac}) {
                     // Norms in fp64; squares of entries of these sizes leave the range of float.
                     const RowQuantizer quantizer =
@@ -354,6 +354,34 @@ TEST(NumberFormat, Log8KeepsItsPromise) {
     EXPECT_GT(std::sqrt(squares / static_cast<double>(counted)), 0.005);
 }
 
+TEST(NumberFormat, WhatAFormatDoesNotHoldIsRefusedAtItsEnds) {
+    for (const auto& [format, largest] : {std::pair{NumberFormat::fp16, 65504.0},
+                                          {NumberFormat::bf16, 0x1.FEp127},
+                                          {NumberFormat::fp32, 0x1.FFFFFEp127},
+                                          {NumberFormat::fp64, 0x1.FFFFFFFFFFFFFp1023}}) {
+        EXPECT_EQ(decode_number(encode_number(largest, format, "it"), format), largest);
+        const double beyond = largest * 1.01;
+        const std::string message =
+            message_of([&] { (void)encode_number(beyond, format, "it"); }, ExitCode::unusable_input);
+        EXPECT_NE(message.find(name_of(format)), std::string::npos) << message;
+    }
+    // Below 2^-14 an fp16 has steps of 2^-24: of 16.5 of them .5 are lost, 8 bits are not left; of 200.4 they are.
+    EXPECT_NO_THROW(refuse_underflow(200.4 * 0x1p-24, NumberFormat::fp16, "it"));
+    message_of([] { refuse_underflow(16.5 * 0x1p-24, NumberFormat::fp16, "it"); }, ExitCode::unusable_input);
+    // Of a list the largest in size decides, whatever its sign.
+    BitWriter writer;
+    message_of(
+        [&] {
+            write_numbers(writer, Item::zeros, std::vector<double>{0.0, -1e-9}, NumberFormat::fp16, "it");
+        },
+        ExitCode::unusable_input);
+    // Two entries a group, at 1 bit: their distance is the scale, and moves as much.
+    const RowQuantizer kivi = row_quantizer("kivi", 2, 1, {});
+    const auto group = [](double steps) { return arma::mat{{0.0, steps * 0x1p-24}}; };
+    EXPECT_NO_THROW((void)kivi.encode(group(200.4)));
+    message_of([&] { (void)kivi.encode(group(16.5)); }, ExitCode::unusable_input);
+}
+
 TEST(NumberFormat, NormsOfEveryFormatCostTheErrorTheyMay) {
     const arma::mat rows = gaussian(500, 64, 4);
     const auto squared = [&](NumberFormat format) {
@@ -403,6 +431,10 @@ TEST(Compressor, WhatALowRankPartLeavesOverMayBeTooSmallTheBlockMayNot) {
         EXPECT_LT(relative_error(decoded, low_rank), 2e-3) << name;
         AnalysedBlock tiny(low_rank * 1e-9);
         message_of([&] { (void)compressor.encode(tiny); }, ExitCode::unusable_input);
+        // Also where no component is stored that could be too small.
+        AnalysedBlock noise(gaussian(30, 20, 10) * 1e-9);
+        message_of([&] { (void)Compressor(parse_method("svd:0+" + name), 20, 8, {.seed = test_seed}).encode(noise); },
+                   ExitCode::unusable_input);
     }
 }
 

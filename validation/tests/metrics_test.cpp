@@ -136,6 +136,33 @@ TEST(BlockMetricsLaw, TurboQuantsBiasGrowsWithWhatTheQueryShares) {
     }
 }
 
+TEST(BlockMetrics, GainAndDistortionOfAHalvedBlockAreAHalfAndAQuarter) {
+    const arma::mat block = gaussian(9, 6, 21);
+    std::vector<Observation> found;
+    observe_errors(block, 0.5 * block, {}, 3, found);
+    const auto value = [&](const char* metric) {
+        for (const Observation& one : found)
+            if (one.metric == metric_index(metric)) return one.value;
+        return std::nan("");
+    };
+    EXPECT_NEAR(value("linear_gain"), 0.5, 1e-15);
+    EXPECT_NEAR(value("relative_l2"), 0.5, 1e-15);
+    EXPECT_NEAR(value("distortion"), 0.25, 1e-15);
+}
+
+TEST(BlockMetrics, PapersBitsAreThoseOfTheShapeOfTheBlock) {
+    estimators::AnalysedBlock block(gaussian(40, 24, 22));
+    const estimators::Compressor codec(estimators::parse_method("svd:3+tq-mse"), 24, 2, {});
+    std::vector<Observation> found;
+    observe_codec(codec, block, {}, 1, found);
+    for (const Observation& one : found)
+        if (one.metric == metric_index("paper_bits")) {
+            EXPECT_NEAR(one.value, 2.0 + 3.0 * (40 + 24) * 4 / (40.0 * 24.0), 1e-12);
+        }
+    EXPECT_TRUE(std::any_of(found.begin(), found.end(),
+                            [](const Observation& one) { return one.metric == metric_index("paper_bits"); }));
+}
+
 TEST(BlockMetrics, AUniformShrinkageIsSeenOnlyByThePlainBias) {
     const arma::mat block = gaussian(20, 8, 2) + 1.0;
     const BlockMetrics found = measure_block(block, 0.8 * block);

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "sim/safetensors.hpp"
 #include "sim/stream/normal.hpp"
 #include "theory/base/error.hpp"
 #include "validation/claims.hpp"
@@ -478,6 +479,47 @@ TEST(EqualBits, MethodsWithoutACommonRangeAreNotCompared) {
     const auto found = compared({"tq-mse", "svd:1+tq-mse"}, {2, 4});
     ASSERT_EQ(found.size(), 2U * 4 * 2);
     EXPECT_EQ(found.front().bits_per_entry, 2.5);
+}
+
+TEST(EqualBits, AMethodThatLosesNothingHasNoLogarithmToCompare) {
+    const std::string dump = scratch("constant.safetensors");
+    sim::write_safetensors(
+        dump, {{"layout", "head,token,dim"}},
+        {sim::tensor_of("layers.0.key", sim::DType::f32, {2, 64, 8}, std::vector<double>(1024, 2.0))});
+    Experiment experiment;
+    experiment.science = Json::object();
+    KvPlan plan;
+    plan.dumps = {dump};
+    plan.block_tokens = 32;
+    make_dump_experiment(experiment, plan, named_codecs({"tq-mse", "kivi", "eden"}, {2, 3}));
+    Store store(":memory:", experiment, "test", 1, Json::object());
+    run_experiment(experiment, store, {.threads = 1});
+    EXPECT_EQ(kv_table(store.database()).rows[2].of("relative_l2").mean, 0.0);
+    const auto found = equal_bits(store.database());
+    EXPECT_FALSE(found.empty());
+    for (const auto& at : found) EXPECT_NE(at.method, "kivi");
+    std::filesystem::remove(dump);
+}
+
+TEST(ConvexHull, HasNoPointThatTakesMoreBitsForNoLess) {
+    KvTable table;
+    const auto add = [&](const char* side, double bits, double error) {
+        KvRow& row = table.rows.emplace_back();
+        row.side = side;
+        row.means["bits_per_entry"] = {bits, 0.0};
+        row.means["relative_l2"] = {error, 0.0};
+    };
+    add("key", 4.0, 0.12);  // no better than the next
+    add("key", 3.0, 0.10);
+    add("key", 2.0, 0.40);
+    add("key", 2.5, 0.30);  // above the line between its neighbours: .20
+    add("key", 5.0, 0.0999);
+    add("key", 6.0, 0.2);    // the last, and worse
+    add("key", 2.0, 0.41);   // as many bits for more
+    add("key", 3.0, 0.10);   // twice the same
+    add("value", 9.0, 0.9);  // the other side has a hull of its own
+    add("value", 9.5, 0.0);  // nothing lost: not on a line of logarithms
+    EXPECT_EQ(convex_hull(table), (std::vector<bool>{false, true, true, false, true, false, false, true, true, false}));
 }
 
 TEST(Moments, MergingIsAddingInAnyOrder) {
