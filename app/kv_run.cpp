@@ -118,6 +118,8 @@ int frontier(const Arguments& arguments) {
     const std::string metric = metrics[estimators::position_of(arguments.text("--metric"), "metric", metrics)];
     if (metric != metrics.front() && arguments.text("--attention") == "none")
         throw usage_error("--metric {} is not measured with --attention none: leave one of them out", metric);
+    if (metric == "attention_logits" && arguments.text("--side") == "value")
+        throw usage_error("--metric {} is of keys and --side value leaves them out: leave one of them out", metric);
     std::optional<double> at;
     if (arguments.has("--at")) {
         at = arguments.number("--at");

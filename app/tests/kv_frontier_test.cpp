@@ -180,6 +180,7 @@ TEST(KvFrontierCommand, ShowsWhatCodingDoesToAttention) {
         EXPECT_NE(found.err.find(says), std::string::npos) << found.err;
     };
     refused("--metric attention", 2, "attention_output");
+    refused("--metric attention_logits --side value", 2, "of keys");
     refused("--metric attention_output --attention none", 2, "--attention");
 }
 
