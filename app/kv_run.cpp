@@ -9,6 +9,7 @@
 #include "app/dump_options.hpp"
 #include "app/method_options.hpp"
 #include "app/study_run.hpp"
+#include "estimators/name_options.hpp"
 #include "reports/figures.hpp"
 #include "reports/gnuplot.hpp"
 #include "reports/kv_report.hpp"
@@ -19,9 +20,16 @@
 namespace spiked::app {
 namespace {
 
+/// What of a command differs from `kv run`.
+struct Measuring {
+    std::vector<std::string> of_rotated;  ///< default methods where every dump says how its keys were rotated
+    bool needs_attention = false;
+};
+
 /// What is asked for; by default those of the table, calibrated caches where there is a dump to calibrate on, and
 /// behind `unrope` where every dump says how to undo its keys' rotary embedding.
-std::vector<std::string> methods_of(const Arguments& arguments, const validation::KvPlan& plan) {
+std::vector<std::string> methods_of(const Arguments& arguments, const Measuring& measuring,
+                                    const validation::KvPlan& plan) {
     std::vector<std::string> methods = arguments.list("--method");
     const auto rotated = [&](const std::string& dump) {
         try {
@@ -32,13 +40,25 @@ std::vector<std::string> methods_of(const Arguments& arguments, const validation
     };
     if (arguments.has("--method")) return methods;
     if (arguments.has("--calibrate")) methods.insert(methods.end(), {"palu", "cskv", "ojakv", "kvtc"});
-    if (plan.side != sim::Side::value && std::all_of(plan.dumps.begin(), plan.dumps.end(), rotated))
-        methods.emplace_back("unrope+eoptshrink+tq-mse");
+    if (plan.side != sim::Side::value && std::all_of(plan.dumps.begin(), plan.dumps.end(), rotated)) {
+        methods.insert(methods.end(), measuring.of_rotated.begin(), measuring.of_rotated.end());
+        if (arguments.has("--calibrate")) methods.emplace_back("unrope+kvtc");
+    }
     return methods;
 }
 
+/// Known before anything runs: an error of attention is asked for and no head has one.
+void refuse_without_attention(const validation::Experiment& experiment) {
+    const auto& modes = *experiment.science.find("attention")->items();
+    if (std::all_of(modes.begin(), modes.end(), [](const Json& mode) { return mode.is_null(); }))
+        throw input_error(
+            "attention is not measured (the dumps lack queries, keys, values or the word causal or bidirectional): "
+            "give --attention, or leave --metric out");
+}
+
 /// Measures the dumps into a store; `print` says what it holds.
-int measured(const Arguments& arguments, const std::function<void(validation::Database& store)>& print) {
+int measured(const Arguments& arguments, const Measuring& measuring,
+             const std::function<void(validation::Database& store)>& print) {
     validation::KvPlan plan = read_dump_plan(arguments);
     plan.quantizer = read_quantizer_options(arguments);
     plan.quantizer.residual = arguments.count("--residual");
@@ -52,7 +72,7 @@ int measured(const Arguments& arguments, const std::function<void(validation::Da
     experiment.config_source = command_line();
     experiment.science = Json::object({{"spiked", 1}, {"kind", "kv_dump"}});
     Json names = Json::array();
-    const std::vector<std::string> methods = methods_of(arguments, plan);
+    const std::vector<std::string> methods = methods_of(arguments, measuring, plan);
     std::vector<std::string> codecs, caches;
     for (const auto& method : methods) {
         names.push(method);
@@ -65,6 +85,7 @@ int measured(const Arguments& arguments, const std::function<void(validation::Da
     experiment.raw_per_cell = 0;
     plan.caches = validation::named_caches(caches, read_bits(arguments));
     make_dump_experiment(experiment, plan, validation::named_codecs(codecs, read_bits(arguments)));
+    if (measuring.needs_attention) refuse_without_attention(experiment);
 
     const bool keeps = arguments.has("--output") || arguments.has("--report");
     StudyRun study{.store_path = ":memory:", .threads = arguments.count("--threads"), .label = "blocks"};
@@ -81,7 +102,8 @@ int measured(const Arguments& arguments, const std::function<void(validation::Da
 }
 
 int run(const Arguments& arguments) {
-    return measured(arguments, [&](validation::Database& store) {
+    const Measuring measuring{{"unrope+eoptshrink+tq-mse"}, false};
+    return measured(arguments, measuring, [&](validation::Database& store) {
         const validation::KvTable table = kv_table(store);
         const auto equal = equal_bits(store);
         if (arguments.json())
@@ -92,6 +114,12 @@ int run(const Arguments& arguments) {
 }
 
 int frontier(const Arguments& arguments) {
+    const auto& metrics = reports::frontier_metrics();
+    const std::string metric = metrics[estimators::position_of(arguments.text("--metric"), "metric", metrics)];
+    if (metric != metrics.front() && arguments.text("--attention") == "none")
+        throw usage_error("--metric {} is not measured with --attention none: leave one of them out", metric);
+    if (metric == "attention_logits" && arguments.text("--side") == "value")
+        throw usage_error("--metric {} is of keys and --side value leaves them out: leave one of them out", metric);
     std::optional<double> at;
     if (arguments.has("--at")) {
         at = arguments.number("--at");
@@ -104,24 +132,26 @@ int frontier(const Arguments& arguments) {
         (void)reports::picture_format(picture);  // before anything runs
         for (const auto& dump : arguments.positionals) keep_apart(picture, dump);
     }
-    return measured(arguments, [&](validation::Database& store) {
+    const Measuring measuring{{"unrope+eoptshrink+tq-mse", "unrope+svd:rd+tcq"}, metric != metrics.front()};
+    return measured(arguments, measuring, [&](validation::Database& store) {
         const validation::KvTable table = kv_table(store);
-        const auto methods = at ? methods_at(store, *at) : std::vector<validation::EqualBits>();
+        const auto methods = at ? methods_at(store, *at, metric) : std::vector<validation::EqualBits>();
         if (at && methods.empty())
             throw usage_error("no method is measured around {} bits: give --bits on both sides of it", *at);
         if (arguments.has("--plot"))
-            reports::write_picture(reports::frontier(store, Json::object()).front(), arguments.text("--plot"));
+            reports::write_picture(reports::frontier(store, Json::object({{"y", metric}})).front(),
+                                   arguments.text("--plot"));
         if (arguments.json())
-            print_json(reports::frontier_json(table, methods));
+            print_json(reports::frontier_json(table, metric, methods));
         else
-            print_text(reports::frontier_text(table, methods));
+            print_text(reports::frontier_text(table, metric, methods));
     });
 }
 
 /// The options of both commands behind --method.
-std::vector<Option> measuring_options() {
+std::vector<Option> measuring_options(const std::string& bits) {
     std::vector<Option> options = {
-        {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", "2,3,4", true},
+        {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", bits, true},
         {"--calibrate", "DUMP[,DUMP...]", "other sequences of the same model, for palu, cskv, ojakv, kvtc", "", true},
         residual_option(),
         {"--attention", "causal|bidirectional|none",
@@ -143,7 +173,7 @@ Command kv_run_command() {
          "what to compare; spiked list shows all. Behind the default ones comes unrope+eoptshrink+tq-mse where dumps "
          "allow it",
          "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse", true}};
-    const std::vector<Option> more = measuring_options();
+    const std::vector<Option> more = measuring_options("2,3,4");
     options.insert(options.end(), more.begin(), more.end());
     return {"kv run",
             "compress every block of KV dumps and print the paper's table with error bars",
@@ -160,16 +190,22 @@ Command kv_run_command() {
 Command kv_frontier_command() {
     std::vector<Option> options = {
         {"--method", "NAME[,NAME...]",
-         "what to compare; behind the default ones comes unrope+eoptshrink+tq-mse where dumps allow it",
-         "tq-mse,eden-mmse,kivi,ecsq,tcq,svd:1+tq-mse,eoptshrink+tq-mse,eoptshrink+tcq,xkv", true},
-        {"--plot", "FILE", "relative L2 against stored bits with the convex hull: .svg, .png or .pdf", "", false},
+         "what to compare; behind the default ones come unrope+eoptshrink+tq-mse and unrope+svd:rd+tcq where dumps "
+         "allow it",
+         "tq-mse,tq-prod,eden-mmse,qjl,kivi,rabitq,polarquant,kvquant,pq,rht-uniform,gear,ecsq,tcq,svd:1+tq-mse,"
+         "eoptshrink+tq-mse,eoptshrink+tcq,svd:rd+tcq,xkv",
+         true},
+        {"--metric", fmt::format("{}", fmt::join(reports::frontier_metrics(), "|")),
+         "the error of the hull, of --at and of --plot; the table shows all that are measured", "relative_l2", false},
+        {"--plot", "FILE", "the error against stored bits with the convex hull: .svg, .png or .pdf", "", false},
         {"--at", "BITS", "also every method at this many stored bits an entry, the best first", "", false}};
-    const std::vector<Option> more = measuring_options();
+    const std::vector<Option> more = measuring_options("1,2,3,4");
     options.insert(options.end(), more.begin(), more.end());
     return {"kv frontier",
             "which method loses least at how many stored bits: all of them in order, the convex hull marked",
             {"spiked kv frontier dump.safetensors --at 2.5",
              "spiked kv frontier dump.safetensors --calibrate other.safetensors --plot frontier.svg",
+             "spiked kv frontier dump.safetensors --at 3 --metric attention_output -o dump.spiked",
              "spiked kv frontier dump.safetensors --method tq-mse,tcq,unrope+eoptshrink+tcq --bits 2,3 --json"},
             "DUMP...",
             1,

@@ -25,6 +25,8 @@ Method parse_method(std::string_view text) {
     const std::string resolved = alias == method_aliases().end() ? typed : alias->second;
     const std::size_t plus = resolved.rfind('+');
     method.quantizer = plus == std::string::npos ? resolved : resolved.substr(plus + 1);
+    if (method.quantizer.empty())
+        throw usage_error("\"{0}\" names no quantizer (a method ends in one): write {0}tq-mse", text);
     if (plus != std::string::npos) method.spectral = spectral_method(resolved.substr(0, plus));
 
     if (is_cache_method(text))

@@ -91,7 +91,7 @@ std::string equal_bits_table(const std::vector<validation::EqualBits>& equal, co
         if (first) heads.insert(heads.end(), {fmt::format("{:.4g} bits", at.bits_per_entry), "ratio"});
         auto line = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.front() == at.method; });
         if (line == lines.end()) line = lines.insert(lines.end(), {at.method});
-        line->insert(line->end(), {percent(at.relative_l2), first ? "1" : plain(at.ratio)});
+        line->insert(line->end(), {percent(at.error), first ? "1" : plain(at.ratio)});
     }
     if (lines.empty()) return {};
     TextTable table(heads);
@@ -104,89 +104,151 @@ double shared_bits(const validation::KvRow& row) { return row.of("shared_bits").
 /// What the best code of normal entries loses at as many bits (Shannon): the bound where rows are coded alone.
 double normal_bound(double bits) { return std::sqrt(theory::shannon_distortion(bits)); }
 
+/// What a frontier shows of a metric.
+struct FrontierColumn {
+    std::string metric;
+    const char* head;
+    const char* words;
+    bool share = false;
+};
+
+const std::vector<FrontierColumn>& frontier_columns() {
+    static const std::vector<FrontierColumn> columns = {{"relative_l2", "rel. L2 %", "relative L2", true},
+                                                        {"attention_logits", "logits", "attention logits", false},
+                                                        {"attention_output", "attention %", "attention output", true}};
+    return columns;
+}
+
+std::string shown(const FrontierColumn& column, const ClusteredValue& value) {
+    if (std::isnan(value.mean)) return "";
+    return column.share ? percent(value) : plain(value);
+}
+
 }  // namespace
 
-std::string frontier_text(const validation::KvTable& table, const std::vector<validation::EqualBits>& at) {
-    const auto hull = validation::convex_hull(table);
+const std::vector<std::string>& frontier_metrics() {
+    static const std::vector<std::string> names = [] {
+        std::vector<std::string> all;
+        for (const auto& column : frontier_columns()) all.push_back(column.metric);
+        return all;
+    }();
+    return names;
+}
+
+std::string frontier_text(const validation::KvTable& table, const std::string& metric,
+                          const std::vector<validation::EqualBits>& at) {
+    const auto hull = validation::convex_hull(table, metric);
+    const auto& all = frontier_columns();
+    const auto& chosen = *std::find_if(all.begin(), all.end(), [&](const auto& c) { return c.metric == metric; });
     std::string text;
+    bool attends = false;
     for (const char* side : {"key", "value"}) {
         std::vector<std::size_t> order;
         for (std::size_t i = 0; i < table.rows.size(); ++i)
-            if (table.rows[i].side == side) order.push_back(i);
+            if (table.rows[i].side == side && !repeats_without_unrope(table, table.rows[i])) order.push_back(i);
         if (order.empty()) continue;
         std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
             return table.rows[a].of("bits_per_entry").mean < table.rows[b].of("bits_per_entry").mean;
         });
+        const auto measured = [&](const FrontierColumn& column) {
+            return std::any_of(order.begin(), order.end(),
+                               [&](std::size_t i) { return !std::isnan(table.rows[i].of(column.metric).mean); });
+        };
         const bool calibrated =
             std::any_of(order.begin(), order.end(), [&](std::size_t i) { return shared_bits(table.rows[i]) > 0.0; });
-        std::vector<std::string> heads = {"", "method", "B", "bits", "rel. L2 %", "normal entries %"};
+        std::vector<const FrontierColumn*> columns;
+        for (const auto& column : all)
+            if (measured(column)) columns.push_back(&column);
+        attends = attends || columns.size() > 1;
+        std::vector<std::string> heads = {"", "method", "B", "bits"};
+        for (const auto* column : columns) {
+            heads.emplace_back(column->head);
+            if (column == &all.front()) heads.emplace_back("normal entries %");
+        }
         if (calibrated) heads.emplace_back("shared bits");
         TextTable lines(heads);
         for (const std::size_t i : order) {
             const auto& row = table.rows[i];
             const auto bits = row.of("bits_per_entry");
-            std::vector<std::string> cells = {hull[i] ? "*" : "",
-                                              row.method,
-                                              fmt::format("{}", row.bits),
-                                              plain(bits),
-                                              percent(row.of("relative_l2")),
-                                              fmt::format("{:.2f}", 100.0 * normal_bound(bits.mean))};
+            std::vector<std::string> cells = {hull[i] ? "*" : "", row.method, fmt::format("{}", row.bits), plain(bits)};
+            for (const auto* column : columns) {
+                cells.push_back(shown(*column, row.of(column->metric)));
+                if (column == &all.front()) cells.push_back(fmt::format("{:.2f}", 100.0 * normal_bound(bits.mean)));
+            }
             if (calibrated) cells.push_back(shared_bits(row) > 0.0 ? fmt::format("{:.3g}", shared_bits(row)) : "");
             lines.add(cells);
         }
         text += fmt::format("{}s, {} blocks\n{}\n", side, table.rows[order.front()].blocks, lines.text());
-        TextTable best({fmt::format("{}s", side), "rel. L2 %", "ratio to the best"});
+        TextTable best({fmt::format("{}s", side), chosen.head, "ratio to the best"});
         std::vector<const validation::EqualBits*> methods;
         for (const auto& one : at)
             if (one.side == side) {
                 methods.push_back(&one);
-                best.add({one.method, percent(one.relative_l2), methods.size() == 1 ? "1" : plain(one.ratio)});
+                best.add({one.method, shown(chosen, one.error), methods.size() == 1 ? "1" : plain(one.ratio)});
             }
         if (!methods.empty())
             text += fmt::format("at {:.4g} bits, the best first\n{}", methods.front()->bits_per_entry, best.text());
         if (methods.size() > 1 && methods[1]->ratio.mcse > 0.0)
             text += fmt::format("{} is ahead of {} by {:.1f} standard errors\n", methods[0]->method, methods[1]->method,
                                 (methods[1]->ratio.mean - 1.0) / methods[1]->ratio.mcse);
+        std::vector<std::string> elsewhere;
+        for (const std::size_t i : order) {
+            const auto& name = table.rows[i].method;
+            const auto placed = [&](const auto* one) { return one->method == name; };
+            if (!std::isnan(table.rows[i].of(metric).mean) &&
+                std::find(elsewhere.begin(), elsewhere.end(), name) == elsewhere.end() &&
+                std::none_of(methods.begin(), methods.end(), placed))
+                elsewhere.push_back(name);
+        }
+        if (!methods.empty() && !elsewhere.empty())
+            text += fmt::format("not measured on both sides of {:.4g} bits: {}\n", methods.front()->bits_per_entry,
+                                fmt::join(elsewhere, ", "));
         if (!methods.empty()) text += '\n';
     }
-    return text + fmt::format(
-                      "* on the convex hull of the logarithm of the error over stored bits. normal entries: the least "
-                      "any code of them loses (Shannon).\nErrors clustered by {} ({} clusters); at equal bits "
-                      "interpolated between bit widths, ratios with paired clusters.\nshared bits: of a calibrated "
-                      "basis, an entry of these sequences; it serves all sequences and is not among the bits.\n",
-                      table.cluster == "head" ? "layer and head" : table.cluster, table.clusters);
+    text += fmt::format(
+        "* on the convex hull of the logarithm of the error ({}) over stored bits. normal entries: the least any code "
+        "of them loses (Shannon).\nErrors clustered by {} ({} clusters); at equal bits interpolated between bit "
+        "widths, ratios with paired clusters.\nshared bits: of a calibrated basis, an entry of these sequences; it "
+        "serves all sequences and is not among the bits.\n",
+        chosen.words, table.cluster == "head" ? "layer and head" : table.cluster, table.clusters);
+    if (attends)
+        text +=
+            "logits: root mean square error of an attention logit; attention: relative error of the output with this "
+            "side coded.\n";
+    return text;
 }
 
-Json frontier_json(const validation::KvTable& table, const std::vector<validation::EqualBits>& at) {
-    const auto hull = validation::convex_hull(table);
+Json frontier_json(const validation::KvTable& table, const std::string& metric,
+                   const std::vector<validation::EqualBits>& at) {
+    const auto hull = validation::convex_hull(table, metric);
     Json rows = Json::array();
     for (std::size_t i = 0; i < table.rows.size(); ++i) {
         const auto& row = table.rows[i];
         const auto bits = row.of("bits_per_entry");
-        const auto error = row.of("relative_l2");
-        rows.push(Json::object({{"side", row.side},
-                                {"method", row.method},
-                                {"bits", validation::bits_json(row.bits)},
-                                {"bits_per_entry", bits.mean},
-                                {"mcse_bits_per_entry", bits.mcse},
-                                {"relative_l2", error.mean},
-                                {"mcse_relative_l2", error.mcse},
-                                {"shared_bits", row.of("shared_bits").mean},
-                                {"shannon_normal", normal_bound(bits.mean)},
-                                {"on_hull", static_cast<bool>(hull[i])}}));
+        Json line = Json::object({{"side", row.side},
+                                  {"method", row.method},
+                                  {"bits", validation::bits_json(row.bits)},
+                                  {"bits_per_entry", bits.mean},
+                                  {"mcse_bits_per_entry", bits.mcse}});
+        for (const auto& name : frontier_metrics())
+            line.set(name, row.of(name).mean).set("mcse_" + name, row.of(name).mcse);
+        line.set("shared_bits", row.of("shared_bits").mean).set("shannon_normal", normal_bound(bits.mean));
+        line.set("on_hull", static_cast<bool>(hull[i]));
+        rows.push(std::move(line));
     }
     Json best = Json::array();
     for (const auto& one : at)
         best.push(Json::object({{"side", one.side},
                                 {"method", one.method},
                                 {"bits_per_entry", one.bits_per_entry},
-                                {"relative_l2", one.relative_l2.mean},
-                                {"mcse_relative_l2", one.relative_l2.mcse},
+                                {metric, one.error.mean},
+                                {"mcse_" + metric, one.error.mcse},
                                 {"ratio", one.ratio.mean},
                                 {"mcse_ratio", one.ratio.mcse}}));
     return Json::object({{"schema", "spiked.frontier/1"},
                          {"cluster", table.cluster},
                          {"clusters", table.clusters},
+                         {"metric", metric},
                          {"rows", std::move(rows)},
                          {"at", std::move(best)}});
 }
@@ -262,8 +324,8 @@ Json kv_json(const validation::KvTable& table, const std::vector<validation::Equ
         at_equal_bits.push(Json::object({{"side", at.side},
                                          {"method", at.method},
                                          {"bits_per_entry", at.bits_per_entry},
-                                         {"relative_l2", at.relative_l2.mean},
-                                         {"mcse_relative_l2", at.relative_l2.mcse},
+                                         {"relative_l2", at.error.mean},
+                                         {"mcse_relative_l2", at.error.mcse},
                                          {"ratio_to_first", at.ratio.mean},
                                          {"mcse_ratio_to_first", at.ratio.mcse}}));
     return Json::object({{"schema", "spiked.kv/1"},

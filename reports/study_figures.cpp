@@ -405,22 +405,23 @@ Figure codec_figure(const std::string& title, const std::vector<CodecPoint>& cod
     return figure;
 }
 
-/// The convex hull of a dump's methods, and what normal entries lose at least (Shannon): a straight line where errors
-/// are logarithmic.
-std::vector<Backdrop> hull_and_bound(Database& store) {
+/// The convex hull of a dump's methods and, for relative L2, what normal entries lose at least (Shannon): a straight
+/// line where errors are logarithmic.
+std::vector<Backdrop> hull_and_bound(Database& store, const std::string& metric) {
     Backdrop hull{{"convex hull", "linespoints pt 7 ps 2 lw 6 lc rgb '#d0d0d0'"}, {}};
     Backdrop bound{{"normal entries at least", "lines lw 1.5 dt 3 lc black"}, {}};
     const auto table = validation::kv_table(store);
-    const auto on_hull = validation::convex_hull(table);
+    const auto on_hull = validation::convex_hull(table, metric);
     std::map<std::string, Range> ranges;
     for (std::size_t i = 0; i < table.rows.size(); ++i) {
         const auto& row = table.rows[i];
         const double bits = row.of("bits_per_entry").mean;
         ranges[row.side + "s"].take(bits);
-        if (on_hull[i]) hull.lines[row.side + "s"].push_back({bits, row.of("relative_l2").mean, nan, nan});
+        if (on_hull[i]) hull.lines[row.side + "s"].push_back({bits, row.of(metric).mean, nan, nan});
     }
     const auto by_bits = [](const Point& a, const Point& b) { return a.x < b.x; };
     for (auto& [panel, points] : hull.lines) std::sort(points.begin(), points.end(), by_bits);
+    if (metric != "relative_l2") return {hull};
     for (const auto& [panel, range] : ranges)
         for (const double bits : {range.low, range.high})
             bound.lines[panel].push_back({bits, std::sqrt(theory::shannon_distortion(bits)), nan, nan});
@@ -488,6 +489,8 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
         dump ? "SELECT e.side || 's', e.method, e.bits, b.mean, e.mean, e.mcse, e.blocks FROM v_cluster e JOIN "
                "v_cluster b ON "
                "b.side = e.side AND b.method_id = e.method_id AND b.metric = 'bits_per_entry' WHERE e.metric = ?1 "
+               // Values have no rotary embedding: unrope does nothing to them.
+               "AND NOT (e.side = 'value' AND EXISTS(SELECT 1 FROM method o WHERE 'unrope+' || o.base = e.method)) "
                "ORDER BY e.side, e.method_id"
              : fmt::format(
                    "SELECT '', m.base, m.bits, (SELECT SUM(b.n * b.mean) / SUM(b.n) FROM v_summary b WHERE b.method_id "
@@ -509,7 +512,7 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
         if (std::isfinite(codec.point.x) && codec.point.y > 0.0) codecs.push_back(std::move(codec));
     }
     if (codecs.empty()) return {without_data(title, fmt::format("the store holds no {} with bits_per_entry", metric))};
-    const auto backdrops = dump && metric == "relative_l2" ? hull_and_bound(store) : std::vector<Backdrop>();
+    const auto backdrops = dump ? hull_and_bound(store, metric) : std::vector<Backdrop>();
     Figure figure = codec_figure(title, codecs, "stored bits an entry", metric, "", backdrops);
     std::map<std::string, const CodecPoint*> best;
     for (const auto& codec : codecs) {
@@ -521,9 +524,10 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
         figure.description += fmt::format("Smallest{}: {} at {:.4f} bits, {}. ", panel.empty() ? "" : " for " + panel,
                                           codec->base, codec->point.x, with_error(codec->point.y, codec->point.error));
     figure.description += "Lower and further left is better; bars are one standard error.";
-    if (!backdrops.empty())
+    if (!backdrops.empty()) figure.description += " The grey line is the convex hull.";
+    if (backdrops.size() > 1)
         figure.description +=
-            " The grey line is the convex hull; the dotted one what any code of normal entries loses (Shannon), below "
+            " The dotted line is what any code of normal entries loses (Shannon), below "
             "which only rows that share something can come.";
     return {figure};
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/sha256.hpp"
 
@@ -41,15 +42,22 @@ std::vector<const sim::DumpTensor*> layers_of(const sim::KvDump& dump, sim::Side
 }  // namespace
 
 Calibration::Calibration(const std::vector<std::string>& paths, const sim::DumpOptions& options,
+                         const std::vector<std::unique_ptr<sim::KvDump>>& tested,
                          const std::vector<std::string>& tested_sums) {
     for (const auto& path : paths) {
-        dumps_.push_back(std::make_unique<sim::KvDump>(path, options));
+        const auto& dump = *dumps_.emplace_back(std::make_unique<sim::KvDump>(path, options));
         sums_.push_back(hex(sha256_of_file(path)));
         if (std::find(tested_sums.begin(), tested_sums.end(), sums_.back()) != tested_sums.end())
             throw usage_error(
                 "{}: calibrated and tested on the same content (a basis fits the tokens it comes from): give another "
                 "dump to --calibrate",
                 path);
+        for (const auto& other : tested)
+            if (dump.prompt_id() && dump.prompt_id() == other->prompt_id() && dump.model() == other->model())
+                throw usage_error(
+                    "{}: calibrated and tested on prompt {} of the same model (a basis fits the tokens it comes from): "
+                    "give another dump to --calibrate, or --prompt-id with the key that tells them apart",
+                    path, sim::in_quotes(*dump.prompt_id()));
     }
 }
 

@@ -28,9 +28,10 @@ struct CachedHead {
 class Calibration {
 public:
     Calibration() = default;
-    /// Throws usage_error for a file with the content (SHA-256) of a dump that is tested.
+    /// Throws usage_error for a file with the content (SHA-256) of a dump that is tested, or of the same prompt and
+    /// model where both say so: the same tokens in another dtype or cut elsewhere.
     Calibration(const std::vector<std::string>& paths, const sim::DumpOptions& options,
-                const std::vector<std::string>& tested_sums);
+                const std::vector<std::unique_ptr<sim::KvDump>>& tested, const std::vector<std::string>& tested_sums);
 
     [[nodiscard]] bool empty() const { return dumps_.empty(); }
     [[nodiscard]] const std::vector<std::string>& sums() const { return sums_; }

@@ -78,22 +78,23 @@ struct Frontier {
 using PointTotals = std::map<std::int64_t, std::pair<ClusterTotals, ClusterTotals>>;  // bits and errors, by method_id
 
 /// Frontiers in the order the methods were asked for.
-std::map<std::string, std::vector<Frontier>> frontiers(Database& store) {
+std::map<std::string, std::vector<Frontier>> frontiers(Database& store, std::string_view metric) {
     std::map<std::string, std::vector<std::pair<std::string, PointTotals>>> sides;
     Statement rows(store,
                    "SELECT side.txt, me.base, m.method_id, mt.name, cl.txt, SUM(m.n), SUM(m.n * m.mean) FROM moment m"
                    " JOIN factor side ON side.cell_id = m.cell_id AND side.name = 'side'"
                    " JOIN factor cl ON cl.cell_id = m.cell_id AND cl.name = 'cluster'"
                    " JOIN method me USING(method_id) JOIN metric mt USING(metric_id)"
-                   " WHERE m.n > 0 AND mt.name IN ('bits_per_entry', 'relative_l2')"
+                   " WHERE m.n > 0 AND mt.name IN ('bits_per_entry', ?1)"
                    " GROUP BY 1, 3, 4, 5 ORDER BY 1, 3");
+    rows.bind(1, std::string(metric));
     while (rows.step()) {
         auto& methods = sides[rows.text(0)];
         auto method =
             std::find_if(methods.begin(), methods.end(), [&](const auto& m) { return m.first == rows.text(1); });
         if (method == methods.end()) method = methods.insert(methods.end(), {rows.text(1), {}});
         auto& [bits, errors] = method->second[rows.integer(2)];
-        (rows.text(3) == "relative_l2" ? errors : bits).sums[rows.text(4)] = {rows.real(5), rows.real(6)};
+        (rows.text(3) == metric ? errors : bits).sums[rows.text(4)] = {rows.real(5), rows.real(6)};
     }
     std::map<std::string, std::vector<Frontier>> found;
     for (const auto& [side, methods] : sides)
@@ -118,6 +119,12 @@ std::map<std::string, std::vector<Frontier>> frontiers(Database& store) {
     return found;
 }
 
+/// Empty for a method that is not behind `unrope`.
+std::string_view without_unrope(std::string_view method) {
+    constexpr std::string_view unrope = "unrope+";
+    return method.starts_with(unrope) ? method.substr(unrope.size()) : std::string_view();
+}
+
 std::vector<double> levels(double least, double most) {
     std::vector<double> levels;
     for (double level = std::ceil(2.0 * least) / 2.0; level <= most; level += 0.5) levels.push_back(level);
@@ -129,7 +136,7 @@ std::vector<double> levels(double least, double most) {
 
 std::vector<EqualBits> equal_bits(Database& store) {
     std::vector<EqualBits> found;
-    for (const auto& [side, methods] : frontiers(store)) {
+    for (const auto& [side, methods] : frontiers(store, "relative_l2")) {
         if (methods.size() < 2) continue;
         double least = 0.0;
         double most = std::numeric_limits<double>::infinity();
@@ -149,12 +156,17 @@ std::vector<EqualBits> equal_bits(Database& store) {
     return found;
 }
 
-std::vector<EqualBits> methods_at(Database& store, double bits) {
+std::vector<EqualBits> methods_at(Database& store, double bits, std::string_view metric) {
     std::vector<EqualBits> found;
-    for (const auto& [side, methods] : frontiers(store)) {
+    for (const auto& [side, methods] : frontiers(store, metric)) {
+        const auto stands = [&methods = methods](std::string_view name) {
+            return std::any_of(methods.begin(), methods.end(), [&](const auto& m) { return m.method == name; });
+        };
         std::vector<std::pair<std::string, Estimate>> around;
         for (const auto& method : methods)
-            if (method.least() <= bits && bits <= method.most()) around.emplace_back(method.method, method.at(bits));
+            if (method.least() <= bits && bits <= method.most() &&
+                !(side == "value" && stands(without_unrope(method.method))))
+                around.emplace_back(method.method, method.at(bits));
         std::stable_sort(around.begin(), around.end(),
                          [](const auto& a, const auto& b) { return a.second.value < b.second.value; });
         for (const auto& [method, own] : around)
@@ -164,7 +176,13 @@ std::vector<EqualBits> methods_at(Database& store, double bits) {
     return found;
 }
 
-std::vector<bool> convex_hull(const KvTable& table) {
+bool repeats_without_unrope(const KvTable& table, const KvRow& row) {
+    return row.side == "value" && std::any_of(table.rows.begin(), table.rows.end(), [&](const KvRow& other) {
+               return other.side == row.side && other.method == without_unrope(row.method);
+           });
+}
+
+std::vector<bool> convex_hull(const KvTable& table, std::string_view metric) {
     struct Corner {
         std::size_t row;
         double bits;
@@ -173,7 +191,7 @@ std::vector<bool> convex_hull(const KvTable& table) {
     std::vector<bool> on_hull(table.rows.size(), false);
     std::map<std::string, std::vector<Corner>> sides;
     for (std::size_t i = 0; i < table.rows.size(); ++i) {
-        const double error = table.rows[i].of("relative_l2").mean;
+        const double error = table.rows[i].of(metric).mean;
         if (error > 0.0)
             sides[table.rows[i].side].push_back({i, table.rows[i].of("bits_per_entry").mean, std::log(error)});
     }

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "validation/kv_measurement.hpp"
@@ -12,7 +13,7 @@ struct EqualBits {
     std::string side;
     std::string method;
     double bits_per_entry = 0.0;
-    ClusteredValue relative_l2;
+    ClusteredValue error;  ///< of the metric asked for
     ClusteredValue ratio;  ///< to the first method at the same bits; clusters are paired
 };
 
@@ -25,11 +26,14 @@ struct EqualBits {
 /// Errors are those of v_cluster carried through the interpolation to first order: of errors and of bits, which vary
 /// where ranks do. NaN with one cluster.
 [[nodiscard]] std::vector<EqualBits> equal_bits(Database& store);
-/// The same at one number of bits: by side, the methods whose bit widths reach around it, the least error first; ratios
-/// are to that one.
-[[nodiscard]] std::vector<EqualBits> methods_at(Database& store, double bits);
+/// The same for any metric that is positive, at one number of bits: by side, the methods whose bit widths reach around
+/// it, the least error first; ratios are to that one. Values have no rotary embedding: a method is left out there
+/// behind `unrope` when it also stands without.
+[[nodiscard]] std::vector<EqualBits> methods_at(Database& store, double bits, std::string_view metric);
 
-/// Which rows of a table lie on the lower convex hull of their side: the logarithm of relative_l2 over bits_per_entry.
-[[nodiscard]] std::vector<bool> convex_hull(const KvTable& table);
+/// Which rows of a table lie on the lower convex hull of their side: the logarithm of the metric over bits_per_entry.
+[[nodiscard]] std::vector<bool> convex_hull(const KvTable& table, std::string_view metric);
+/// Whether the method of a row of values is there a second time, without the `unrope` that does nothing to values.
+[[nodiscard]] bool repeats_without_unrope(const KvTable& table, const KvRow& row);
 
 }  // namespace spiked::validation

@@ -391,7 +391,7 @@ void add_caches(Experiment& experiment, DumpStudy& study) {
     if (!study.plan.calibration.empty() && std::none_of(caches.begin(), caches.end(), calibrated))
         throw usage_error(
             "--calibrate is given and no method is calibrated: add palu, cskv, ojakv or kvtc to --method");
-    study.calibration = Calibration(study.plan.calibration, study.plan.dump, study.open.sha256);
+    study.calibration = Calibration(study.plan.calibration, study.plan.dump, study.open.dumps, study.open.sha256);
     for (const auto& cache : caches)
         study.caches.push_back(
             std::make_unique<CacheRows>(cache.method, cache.bits, study.plan.quantizer, study.calibration));

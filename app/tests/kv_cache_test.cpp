@@ -94,6 +94,9 @@ TEST(KvCaches, RefuseToCalibrateOnWhatTheyAreTestedOn) {
     const std::string copy = scratch("copy.safetensors");
     std::filesystem::copy_file(prompt(0), copy, std::filesystem::copy_options::overwrite_existing);
     refused(command + "--method kvtc --calibrate '" + prompt(1) + "','" + copy + "'", 2, "same content");
+    const std::string wider = scratch("wider.safetensors");
+    ASSERT_EQ(spiked("kv generate -o '" + wider + "' --prompt 0 --dtype f32").code, 0);
+    refused(command + "--method palu --calibrate '" + wider + "'", 2, "of the same model");
     refused(command + "--method cskv", 2, "--calibrate");
     refused(command + "--method xkv --calibrate '" + prompt(1) + "'", 2, "--calibrate");
     refused(command + "--method palu --calibrate '" + sample_dump + "'", 4, "layer 1");

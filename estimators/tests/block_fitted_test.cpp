@@ -98,6 +98,37 @@ TEST(Kvquant, OutliersOfChannelsAndTokensComeBackInFp16AndHelp) {
     }
 }
 
+TEST(KvquantReference, EveryLevelIsTheMeanOfTheValuesThatItStandsFor) {
+    constexpr std::size_t entries = 400;
+    const arma::mat row = gaussian(1, entries, 11);
+    const Encoded encoded = row_quantizer("kvquant:outliers=0", entries, 2, {.norm = NumberFormat::fp64}).encode(row);
+    BitReader reader(encoded.bytes);
+    const double centre = decode_number(reader.read(64), NumberFormat::fp64);
+    const double half = decode_number(reader.read(64), NumberFormat::fp64);
+    std::array<double, 4> levels{}, sums{}, counts{};
+    for (double& level : levels) level = decode_number(reader.read(16), NumberFormat::fp16);
+    for (std::size_t i = 0; i < entries; ++i) {
+        const std::uint64_t code = reader.read(2);
+        sums[code] += (row(0, i) - centre) / half;
+        counts[code] += 1.0;
+    }
+    for (std::size_t c = 0; c < 4; ++c) EXPECT_NEAR(levels[c], sums[c] / counts[c], 2e-3) << c;
+}
+
+TEST(Outliers, AreAsManyAsTheShareSaysHalfOfThemAtEitherEnd) {
+    // 5 at either end of 100 entries, a place in 7 bits and a value in 16; of 128 by default one (kvquant: 1 %, gear: 2
+    // %).
+    for (const char* name : {"kvquant", "gear"}) {
+        const auto stored = [&](const std::string& end, std::size_t entries) {
+            return row_quantizer(name + end, entries, 4, {})
+                .encode(gaussian(1, entries, 12))
+                .ledger.bits(Item::outliers);
+        };
+        EXPECT_EQ(stored(":outliers=0.1", 100), 2U * 5 * (7 + 16)) << name;
+        EXPECT_EQ(stored("", 128), 2U * 1 * (7 + 16)) << name;
+    }
+}
+
 TEST(KvquantLaw, FittedLevelsAreNoWorseThanEqualOnes) {
     const arma::mat rows = gaussian(128, 128, 5);
     for (const unsigned bits : {2U, 3U, 4U}) {
@@ -136,6 +167,14 @@ TEST(Gear, OutliersAreKeptOutOfTheGroups) {
     EXPECT_LT(with, 0.5 * without);
 }
 
+TEST(Gear, AnOutliersPlaceInItsGroupHoldsTheMeanOfTheOthers) {
+    // 0 to 3 are exact in 2 bits unless what stands at the outliers' places leaves their range.
+    const arma::mat row = {{0.0, 1.0, 2.0, 3.0, 900.0, 3.0, 2.0, 1.0, 0.0, -100.0}};
+    const arma::mat decoded =
+        through(row_quantizer("gear:rank=0:outliers=0.2", 10, 2, {.norm = NumberFormat::fp64, .group = 10}), row);
+    EXPECT_LT(arma::abs(decoded - row).max(), 1e-12);
+}
+
 TEST(SvdqReference, IsWhatItsDefinitionSays) {
     // Latent channels by a decomposition of the test's own; groups of 8 channels of 64, B = 2: 8, 4, 4 bits.
     const arma::mat rows = gaussian(80, 64, 8) * arma::diagmat(arma::linspace(3.0, 0.1, 64)) + 2.0;
@@ -160,7 +199,6 @@ TEST(SvdqReference, IsWhatItsDefinitionSays) {
 }
 
 TEST(RhtUniformLaw, ErrorIsThatOfMinMaxGroupsWhateverTheRow) {
-    // Rows of one direction each, far from normal, come out normal enough; a row of one entry does not.
     const double expected = theory::min_max_relative_mse(64, 2);
     const arma::mat rows = gaussian(2000, 128, 9);
     const arma::vec errors = arma::mean(
@@ -169,6 +207,15 @@ TEST(RhtUniformLaw, ErrorIsThatOfMinMaxGroupsWhateverTheRow) {
     EXPECT_TRUE(found.agrees()) << found;
     EXPECT_NEAR(std::sqrt(found.mean), 0.45, 0.006);
     EXPECT_FALSE(MeanTest(errors, theory::min_max_relative_mse(32, 2), 1).agrees());
+    // Rows of 16 entries of one size, far from normal, come out normal enough; without the rotation half of their
+    // energy would be lost to the levels of what is zero.
+    arma::mat sparse(400, 128);
+    for (std::size_t t = 0; t < 400; ++t)
+        for (std::size_t i = 0; i < 16; ++i)
+            sparse(t, (7 * i + 13 * t + i * i * t) % 128) = rows(t, i) > 0.0 ? 1.0 : -1.0;
+    const double spread = std::pow(
+        relative_error(through(row_quantizer("rht-uniform", 128, 2, {.norm = NumberFormat::fp64}), sparse), sparse), 2);
+    EXPECT_NEAR(spread / expected, 1.0, 0.1);
     // A row of a single entry is spread: entries of one size, one of two codes, exact.
     arma::mat one_hot(2, 128);
     one_hot(0, 7) = 3.0;

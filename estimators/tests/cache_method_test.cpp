@@ -47,6 +47,13 @@ TEST(CacheMethod, BitsByHand) {
            {Item::codebooks, 16 * 4 * channels},
            {Item::norms, 16 * (tokens - 3)},
            {Item::indices, 2 * 4 * (tokens - 3)}});
+    // Defaults of the table: half the channels, 4 first and 32 last tokens.
+    check("ojakv:latents=fp16", 2,
+          {{Item::residual_window, 16 * 36 * channels},
+           {Item::codebooks, 16 * 8 * channels},
+           {Item::indices, 16 * 8 * (tokens - 36)}});
+    check("cskv:latents=fp16", 2,
+          {{Item::residual_window, 16 * 32 * channels}, {Item::indices, 16 * 8 * (tokens - 32)}});
     check("xkv:rank=3", 2,
           {{Item::ranks, 16}, {Item::singular_values, 3 * 16}, {Item::factor_indices, 2 * 3 * (tokens + channels)}});
     check("xkv:rank=3:factors=fp16", 2,
@@ -62,6 +69,16 @@ TEST(CacheMethod, BitsByHand) {
 
     EXPECT_EQ(coder_of("palu:rank=5", 2, channels, other).shared_bits, 16U * 5 * channels);
     EXPECT_EQ(coder_of("xkv:rank=5", 2, channels, {}).shared_bits, 0U);
+
+    // What is joined by default: heads of a layer, layers; 0: all.
+    for (const auto& [name, heads, layers] : {std::tuple<const char*, std::size_t, std::size_t>{"palu", 4, 1},
+                                              {"cskv", 0, 1},
+                                              {"ojakv", 0, 1},
+                                              {"xkv", 0, 4},
+                                              {"kvtc", 0, 1}}) {
+        EXPECT_EQ(cache_method(name, 2).heads, heads) << name;
+        EXPECT_EQ(cache_method(name, 2).layers, layers) << name;
+    }
 }
 
 TEST(CacheMethod, FullRankIsExactAndLessLosesTheTail) {

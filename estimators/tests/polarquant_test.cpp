@@ -9,9 +9,14 @@ namespace {
 
 constexpr double pi = 3.14159265358979323846;
 
-/// E cos(angle - level) for the best `cells` levels of the density sin(2 a)^power on [0, pi/2]: thresholds moved one at
-/// a time to the middle of the means of their neighbours' cells, all by sums over a fine grid.
-double kept_by_later_level(int cells, int power) {
+struct LaterLevel {
+    double kept;  ///< E cos(angle - level)
+    std::vector<double> levels;
+};
+
+/// The best `cells` levels of the density sin(2 a)^power on [0, pi/2]: thresholds moved to the middle of the means of
+/// their neighbours' cells, all by sums over a fine grid.
+LaterLevel later_level(int cells, int power) {
     constexpr int points = 20000;
     std::vector<double> angles(points);
     std::vector<double> weights(points);
@@ -39,7 +44,7 @@ double kept_by_later_level(int cells, int power) {
         kept /= all;
         for (int c = 0; c < cells; ++c) levels[c] = sum[c] / mass[c];
     }
-    return kept;
+    return {kept, levels};
 }
 
 double kept_by_first_level(unsigned bits) {
@@ -53,7 +58,7 @@ TEST(PolarquantLaw, SquaredErrorIsTheClosedForm) {
     for (const unsigned bits : {2U, 3U, 4U}) {
         const int later = 1 << std::max(1, static_cast<int>(bits) - 2);
         double kept = kept_by_first_level(bits);
-        for (const int power : {1, 3, 7}) kept *= kept_by_later_level(later, power);
+        for (const int power : {1, 3, 7}) kept *= later_level(later, power).kept;
         const arma::mat decoded = through(
             row_quantizer("polarquant", 16, bits, {.rotation = RotationKind::identity, .norm = NumberFormat::fp64}),
             rows);
@@ -63,9 +68,37 @@ TEST(PolarquantLaw, SquaredErrorIsTheClosedForm) {
         EXPECT_TRUE(found.agrees()) << bits << ": " << found;
         std::cout << bits << " bits: " << found << "\n";
         // The control: one level left out of the product.
-        EXPECT_FALSE(MeanTest(errors, 2.0 - 2.0 * kept / kept_by_later_level(later, 7), 3).agrees());
+        EXPECT_FALSE(MeanTest(errors, 2.0 - 2.0 * kept / later_level(later, 7).kept, 3).agrees());
         for (std::size_t t = 0; t < 10; ++t)
             EXPECT_NEAR(arma::norm(decoded.row(t)), arma::norm(rows.row(t)), 1e-12 * arma::norm(rows.row(t)));
+    }
+}
+
+TEST(PolarquantReference, DecodedAnglesAreTheLloydMaxLevelsOfTheirLaw) {
+    for (const unsigned bits : {3U, 4U}) {
+        arma::mat radii = through(
+            row_quantizer("polarquant", 16, bits, {.rotation = RotationKind::identity, .norm = NumberFormat::fp64}),
+            gaussian(300, 16, 4));
+        for (const int power : {0, 1, 3, 7}) {
+            arma::mat sizes(radii.n_rows, radii.n_cols / 2);
+            std::vector<bool> met(std::size_t{1} << (bits - 2), false);
+            const auto levels = power > 0 ? later_level(1 << (bits - 2), power).levels : std::vector<double>();
+            for (arma::uword t = 0; t < sizes.n_rows; ++t)
+                for (arma::uword i = 0; i < sizes.n_cols; ++i) {
+                    sizes(t, i) = std::hypot(radii(t, 2 * i), radii(t, 2 * i + 1));
+                    if (power == 0) continue;  // angles of coordinates lie in equal cells
+                    const double angle = std::atan2(radii(t, 2 * i + 1), radii(t, 2 * i));
+                    std::size_t nearest = 0;
+                    for (std::size_t c = 1; c < levels.size(); ++c)
+                        if (std::abs(angle - levels[c]) < std::abs(angle - levels[nearest])) nearest = c;
+                    met[nearest] = true;
+                    EXPECT_NEAR(angle, levels[nearest], 1e-3) << bits << " bits, sin^" << power;
+                }
+            if (power > 0) {
+                EXPECT_EQ(std::count(met.begin(), met.end(), false), 0) << power;
+            }
+            radii = sizes;
+        }
     }
 }
 

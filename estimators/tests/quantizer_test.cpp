@@ -170,6 +170,10 @@ TEST(TurboQuant, BitsOutsideOneToEightAndUnknownNamesAreRefused) {
         message_of([&] { (void)row_quantizer("tq-mse", 8, bits, {}); }, ExitCode::usage);
     const std::string message = message_of([&] { (void)parse_method("tq-mes"); }, ExitCode::usage);
     EXPECT_NE(message.find("did you mean \"tq-mse\""), std::string::npos) << message;
+    for (const char* name : {"svd:1+", "unrope+", ""}) {
+        const std::string nothing = message_of([&] { (void)parse_method(name); }, ExitCode::usage);
+        EXPECT_NE(nothing.find(std::string("write ") + name + "tq-mse"), std::string::npos) << nothing;
+    }
     for (const char* name : {"eoptshrink", "svd:1+", "+tq-mse", "svd+tq-mse", "tq-mse:3+tq-mse", ""})
         message_of([&] { (void)parse_method(name); }, ExitCode::usage);
 }

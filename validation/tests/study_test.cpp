@@ -449,8 +449,8 @@ TEST(EqualBitsReference, ValuesAndErrorsAreThoseOfTheWeighedClusters) {
         const auto ratio = [&](const std::string& heavier, double by) {
             return own(heavier, by) - interpolated(at.side, methods.front(), at.bits_per_entry, heavier, by);
         };
-        EXPECT_NEAR(at.relative_l2.mean, std::exp(own("", 0.0)), 1e-13);
-        EXPECT_NEAR(at.relative_l2.mcse, error_of(own), 1e-7 * at.relative_l2.mean);
+        EXPECT_NEAR(at.error.mean, std::exp(own("", 0.0)), 1e-13);
+        EXPECT_NEAR(at.error.mcse, error_of(own), 1e-7 * at.error.mean);
         EXPECT_NEAR(at.ratio.mean, std::exp(ratio("", 0.0)), 1e-12);
         EXPECT_NEAR(at.ratio.mcse, error_of(ratio), 1e-7);
         if (at.method == methods.front()) {
