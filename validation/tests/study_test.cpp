@@ -519,7 +519,8 @@ TEST(ConvexHull, HasNoPointThatTakesMoreBitsForNoLess) {
     add("key", 3.0, 0.10);   // twice the same
     add("value", 9.0, 0.9);  // the other side has a hull of its own
     add("value", 9.5, 0.0);  // nothing lost: not on a line of logarithms
-    EXPECT_EQ(convex_hull(table), (std::vector<bool>{false, true, true, false, true, false, false, true, true, false}));
+    EXPECT_EQ(convex_hull(table, "relative_l2"),
+              (std::vector<bool>{false, true, true, false, true, false, false, true, true, false}));
 }
 
 TEST(Moments, MergingIsAddingInAnyOrder) {
