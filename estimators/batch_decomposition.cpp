@@ -128,13 +128,13 @@ public:
             right = &scores;
         }
         if (right != nullptr)
-            transform_back(bidiagonal_.right(), wanted, right_.data() + place * right_size_,
+            transform_back(&BidiagonalSvd<Real>::right, wanted, right_.data() + place * right_size_,
                            right_scale_.data() + place * short_side_, short_side_ - 1, short_side_, *right);
         if (left == nullptr) return;
         if constexpr (std::is_same_v<Real, double>)
             if (by_gram)
                 return gram_->left_vectors(kept_.data() + block * stride_ * short_side_, stride_, *right, *left);
-        transform_back(bidiagonal_.left(), wanted, left_.data() + (gram_ ? 0 : block) * left_size_,
+        transform_back(&BidiagonalSvd<Real>::left, wanted, left_.data() + (gram_ ? 0 : block) * left_size_,
                        left_scale_.data() + place * short_side_, short_side_, long_side_, *left);
     }
 
@@ -208,16 +208,16 @@ private:
     }
 
     /// Vectors of the bidiagonal matrix to those of the block.
-    void transform_back(const double* vectors, std::size_t wanted, const Real* reflectors, const Real* scales,
-                        std::size_t count, std::size_t length, arma::Mat<Real>& to) {
+    void transform_back(void (BidiagonalSvd<Real>::*side)(std::size_t, std::size_t, Real*) const, std::size_t wanted,
+                        const Real* reflectors, const Real* scales, std::size_t count, std::size_t length,
+                        arma::Mat<Real>& to) {
         constexpr std::size_t lanes = kernels::applied_lanes;
         if (vectors_.size() == 0) vectors_ = AlignedArray<Real>(lanes * long_side_);
         Real* const lane = vectors_.data();
         for (std::size_t first = 0; first < wanted; first += lanes) {
             const std::size_t some = std::min(lanes, wanted - first);
-            if (some < lanes || length > short_side_) std::fill_n(lane, length * lanes, Real(0));
-            copy_transposed(vectors + first * bidiagonal_.stride(), bidiagonal_.stride(), short_side_, some, lane,
-                            lanes);
+            (bidiagonal_.*side)(first, some, lane);
+            std::fill(lane + short_side_ * lanes, lane + length * lanes, Real(0));
             path_.kernels->apply_reflectors(reflectors, scales, count, length, lane, some);
             copy_transposed(lane, lanes, some, length, to.colptr(first), length);
         }

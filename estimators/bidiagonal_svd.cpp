@@ -145,27 +145,53 @@ void BidiagonalSvd<Real>::bisect(const Bidiagonal& matrix, double upper, std::sp
 template <class Real>
 void BidiagonalSvd<Real>::vectors(const Bidiagonal& matrix, std::span<const double> values, std::size_t wanted) {
     if (wanted == 0) return;
-    if (right_.size() < wanted * stride_) {
-        right_ = AlignedArray<double>(wanted * stride_);
-        left_ = AlignedArray<double>(wanted * stride_);
-    }
+    in_lanes_ = true;
+    for (std::size_t i = 1; i < wanted; ++i)
+        in_lanes_ = in_lanes_ && values[i - 1] - values[i] > close<Real> * values[0];
     if (wanted > most_for_twisted(size_) || !(values[wanted - 1] > smallest_for_twisted * values[0]) ||
         !twisted(matrix, values, wanted))
         lapack(matrix, wanted);
 }
 
+/// Room for vectors side by side or in columns.
+template <class Real>
+void BidiagonalSvd<Real>::make_room(std::size_t wanted) {
+    const std::size_t lanes = kernels::vector_lanes;
+    const std::size_t room = in_lanes_ ? (wanted + lanes - 1) / lanes * lanes * size_ : wanted * stride_;
+    if (in_lanes_ && right_lanes_.size() < room) {
+        right_lanes_ = AlignedArray<Real>(room);
+        left_lanes_ = AlignedArray<Real>(room);
+    }
+    if (!in_lanes_ && right_.size() < room) {
+        right_ = AlignedArray<double>(room);
+        left_ = AlignedArray<double>(room);
+    }
+}
+
+template <class Real>
+void BidiagonalSvd<Real>::copy(const AlignedArray<double>& columns, const AlignedArray<Real>& lanes, std::size_t first,
+                               std::size_t some, Real* to) const {
+    constexpr std::size_t together = kernels::applied_lanes;
+    if (in_lanes_) {
+        std::copy_n(lanes.data() + first * size_, together * size_, to);
+        return;
+    }
+    if (some < together) std::fill_n(to, together * size_, Real(0));
+    copy_transposed(columns.data() + first * stride_, stride_, size_, some, to, together);
+}
+
 template <class Real>
 bool BidiagonalSvd<Real>::twisted(const Bidiagonal& matrix, std::span<const double> values, std::size_t wanted) {
+    make_room(wanted);
     for (std::size_t i = 0; i < size_; ++i) {
         links_[2 * i] = matrix.diagonal[i];
         if (i + 1 < size_) links_[2 * i + 1] = matrix.off_diagonal[i];
     }
     for (std::size_t first = 0; first < wanted; first += kernels::vector_lanes) {
         const std::size_t some = std::min(kernels::vector_lanes, wanted - first);
-        if (!twisted_group(values.subspan(first, some), values[0], right_.data() + first * stride_,
-                           left_.data() + first * stride_))
-            return false;
+        if (!twisted_group(values.subspan(first, some), values[0], first)) return false;
     }
+    if (in_lanes_) return true;
     std::size_t first_close = 0;
     for (std::size_t i = 1; i < wanted; ++i) {
         while (values[first_close] - values[i] > close<Real> * values[0]) ++first_close;
@@ -179,7 +205,7 @@ bool BidiagonalSvd<Real>::twisted(const Bidiagonal& matrix, std::span<const doub
 }
 
 template <class Real>
-bool BidiagonalSvd<Real>::twisted_group(std::span<const double> values, double largest, double* right, double* left) {
+bool BidiagonalSvd<Real>::twisted_group(std::span<const double> values, double largest, std::size_t first) {
     constexpr std::size_t lanes = kernels::vector_lanes;
     alignas(64) double eigenvalues[lanes];
     alignas(64) double right_square[lanes];
@@ -200,16 +226,21 @@ bool BidiagonalSvd<Real>::twisted_group(std::span<const double> values, double l
         }
         if (!again || round == 3) break;
     }
-    alignas(64) double scales[2][lanes];
+    alignas(64) double scales[2][lanes] = {};
     for (std::size_t lane = 0; lane < values.size(); ++lane) {
         // They are equal unless the vectors of plus and minus the value are mixed.
         if (!(std::abs(right_square[lane] - left_square[lane]) < 1e-3 * right_square[lane])) return false;
         scales[0][lane] = 1.0 / std::sqrt(right_square[lane]);
         scales[1][lane] = 1.0 / std::sqrt(left_square[lane]);
     }
+    if (in_lanes_) {
+        kernels_.scale_vectors(matrix, scales[0], scales[1], smallest_entry, right_lanes_.data() + first * size_,
+                               left_lanes_.data() + first * size_);
+        return true;
+    }
     for (std::size_t side = 0; side < 2; ++side) {
         const double* const entries = vector_work_.data() + side * lanes;
-        double* const to = side == 0 ? right : left;
+        double* const to = (side == 0 ? right_ : left_).data() + first * stride_;
         copy_transposed(entries, 2 * lanes, values.size(), size_, to, stride_);
         for (std::size_t lane = 0; lane < values.size(); ++lane)
             for (double* entry = to + lane * stride_; entry < to + lane * stride_ + size_; ++entry)
@@ -220,6 +251,8 @@ bool BidiagonalSvd<Real>::twisted_group(std::span<const double> values, double l
 
 template <class Real>
 void BidiagonalSvd<Real>::lapack(const Bidiagonal& matrix, std::size_t wanted) {
+    in_lanes_ = false;
+    make_room(wanted);
     std::vector<double> diagonal(matrix.diagonal.begin(), matrix.diagonal.end());
     std::vector<double> off_diagonal(matrix.off_diagonal.begin(), matrix.off_diagonal.end());
     off_diagonal.resize(size_);

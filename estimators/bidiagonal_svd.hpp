@@ -26,16 +26,20 @@ public:
     /// a few units of the last place of the largest one; where not `exact_small`, small ones only within 1e-8 of it.
     void values(std::span<const Bidiagonal> matrices, bool exact_small, double* values);
 
-    /// Vectors of the largest values: column i is right() + i * stride(), left() + i * stride(), of length `size`.
+    /// Vectors of the largest values.
     void vectors(const Bidiagonal& matrix, std::span<const double> values, std::size_t wanted);
-    [[nodiscard]] const double* right() const { return right_.data(); }
-    [[nodiscard]] const double* left() const { return left_.data(); }
-    [[nodiscard]] std::size_t stride() const { return stride_; }
+    /// Of the last call: up to `kernels::applied_lanes` right or left vectors from `first`, a multiple of that, on;
+    /// entry i of vector `lane` at i * applied_lanes + lane of `to`.
+    void right(std::size_t first, std::size_t some, Real* to) const { copy(right_, right_lanes_, first, some, to); }
+    void left(std::size_t first, std::size_t some, Real* to) const { copy(left_, left_lanes_, first, some, to); }
 
 private:
     void bisect(const Bidiagonal& matrix, double upper, std::span<double> smallest);
     [[nodiscard]] bool twisted(const Bidiagonal& matrix, std::span<const double> values, std::size_t wanted);
-    [[nodiscard]] bool twisted_group(std::span<const double> values, double largest, double* right, double* left);
+    [[nodiscard]] bool twisted_group(std::span<const double> values, double largest, std::size_t first);
+    void copy(const AlignedArray<double>& columns, const AlignedArray<Real>& lanes, std::size_t first, std::size_t some,
+              Real* to) const;
+    void make_room(std::size_t wanted);
     void lapack(const Bidiagonal& matrix, std::size_t wanted);
 
     const kernels::Kernels<Real>& kernels_;
@@ -44,7 +48,9 @@ private:
     AlignedArray<double> diagonals_, off_diagonals_, eigenvalues_;
     AlignedArray<double> links_;  ///< off-diagonal of the Golub-Kahan matrix
     AlignedArray<double> vector_work_;
-    AlignedArray<double> right_, left_;
+    bool in_lanes_ = false;              ///< whether the last vectors are, as they are found
+    AlignedArray<double> right_, left_;  ///< else columns, for which one can be made orthogonal to others
+    AlignedArray<Real> right_lanes_, left_lanes_;
 };
 
 extern template class BidiagonalSvd<float>;

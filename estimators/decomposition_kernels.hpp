@@ -2,8 +2,8 @@
 #include <cstddef>
 
 /// The inner loops of batch_decomposition.hpp, once for each instruction set. Each set is compiled from the same
-/// templates (bidiagonalisation.hpp, reflectors.hpp, bidiagonal_values.hpp, twisted_vectors.hpp) with its own
-/// registers.
+/// templates (bidiagonalisation.hpp, reflectors.hpp, bidiagonal_values.hpp,
+/// twisted_vectors.hpp) with its own registers.
 namespace spiked::estimators::kernels {
 
 /// Columns start at multiples of this many bytes, so that every register load is aligned; what pads them is zero.
@@ -17,7 +17,7 @@ inline constexpr std::size_t reflector_group = 4;
 /// Columns that the reduction takes together: as many zero columns less one follow the block.
 inline constexpr std::size_t reduction_strip = 8;
 /// Vectors that reflectors are applied to together.
-inline constexpr std::size_t applied_lanes = 16;
+inline constexpr std::size_t applied_lanes = vector_lanes;
 
 /// Where reflectors of a side of `length` lie: a group of them from the line of its first entry on, nothing between.
 /// Entry i of reflector k is at column(k) + i.
@@ -118,6 +118,10 @@ struct Kernels {
     /// times vector misses (the residual is a multiple of one unit vector).
     void (*twisted_vectors)(const GolubKahan& matrix, const double* eigenvalues, std::size_t wanted, double* even_norm,
                             double* odd_norm, double* miss);
+    /// Vectors that the one before leaves, times a scale for each lane: right ones from the even entries, left ones
+    /// from the odd ones, entry i at i * vector_lanes + lane. Entries below `least` are 0.
+    void (*scale_vectors)(const GolubKahan& matrix, const double* right_scale, const double* left_scale, double least,
+                          Real* right, Real* left);
     /// Makes the last of `count` columns of norm 1 orthogonal to the others; returns the square of what was left of it.
     double (*orthogonalise)(double* columns, std::size_t stride, std::size_t length, std::size_t count);
 };

@@ -33,6 +33,7 @@ struct Avx2Double {
     }
     SPIKED_INLINE Vector abs(Vector x) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), x); }
     SPIKED_INLINE Vector max(Vector a, Vector b) { return _mm256_max_pd(a, b); }
+    SPIKED_INLINE Vector narrow(const Vector (&from)[1]) { return from[0]; }
     SPIKED_INLINE Real sum(Vector x) {
         const __m128d half = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
         return _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)));
@@ -68,6 +69,9 @@ struct Avx2Float {
     SPIKED_INLINE Vector fnma(Vector a, Vector b, Vector c) { return _mm256_fnmadd_ps(a, b, c); }
     SPIKED_INLINE Vector abs(Vector x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), x); }
     SPIKED_INLINE Vector max(Vector a, Vector b) { return _mm256_max_ps(a, b); }
+    SPIKED_INLINE Vector narrow(const Avx2Double::Vector (&from)[2]) {
+        return _mm256_set_m128(_mm256_cvtpd_ps(from[1]), _mm256_cvtpd_ps(from[0]));
+    }
     SPIKED_INLINE Real sum(Vector x) {
         __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
         half = _mm_add_ps(half, _mm_movehl_ps(half, half));

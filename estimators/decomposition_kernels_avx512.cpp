@@ -33,6 +33,7 @@ struct Avx512Double {
     }
     SPIKED_INLINE Vector abs(Vector x) { return _mm512_abs_pd(x); }
     SPIKED_INLINE Vector max(Vector a, Vector b) { return _mm512_maskz_max_pd(0xFF, a, b); }
+    SPIKED_INLINE Vector narrow(const Vector (&from)[1]) { return from[0]; }
     SPIKED_INLINE Real sum(Vector x) {
         const __m256d quarter =
             _mm256_add_pd(_mm512_maskz_extractf64x4_pd(0xF, x, 0), _mm512_maskz_extractf64x4_pd(0xF, x, 1));
@@ -86,6 +87,10 @@ struct Avx512Float {
     SPIKED_INLINE Vector fnma(Vector a, Vector b, Vector c) { return _mm512_fnmadd_ps(a, b, c); }
     SPIKED_INLINE Vector abs(Vector x) { return _mm512_abs_ps(x); }
     SPIKED_INLINE Vector max(Vector a, Vector b) { return _mm512_maskz_max_ps(0xFFFF, a, b); }
+    SPIKED_INLINE Vector narrow(const Avx512Double::Vector (&from)[2]) {
+        return __builtin_shufflevector(_mm512_maskz_cvtpd_ps(0xFF, from[0]), _mm512_maskz_cvtpd_ps(0xFF, from[1]), 0, 1,
+                                       2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    }
     SPIKED_INLINE Real sum(Vector x) {
         const __m256 quarter =
             _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xFF, x, 0), _mm512_maskz_extractf32x8_ps(0xFF, x, 1));

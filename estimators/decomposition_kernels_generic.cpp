@@ -47,6 +47,13 @@ struct Plain {
     SPIKED_INLINE void sums(const Vector (&of)[4], Real* to) {
         for (std::size_t i = 0; i < 4; ++i) to[i] = sum(of[i]);
     }
+    template <class Wide, std::size_t parts>
+    SPIKED_INLINE Vector narrow(const Wide (&from)[parts]) {
+        Vector x;
+        for (std::size_t i = 0; i < width; ++i)
+            x[i] = static_cast<Real>(from[i / (width / parts)][i % (width / parts)]);
+        return x;
+    }
     /// A sum of squares in double.
     using Squares = double;
     SPIKED_INLINE Squares no_squares() { return 0.0; }

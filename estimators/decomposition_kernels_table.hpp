@@ -69,6 +69,27 @@ SPIKED_KERNEL void twisted_vectors(const GolubKahan& matrix, const double* eigen
 }
 
 template <class Pack, class DoublePack>
+SPIKED_KERNEL void scale_vectors(const GolubKahan& matrix, const double* right_scale, const double* left_scale,
+                                 double least, typename Pack::Real* right, typename Pack::Real* left) {
+    constexpr std::size_t parts = Pack::width / DoublePack::width;
+    const auto zero = DoublePack::set(0.0);
+    const auto limit = DoublePack::set(least);
+    for (std::size_t i = 0; i < matrix.size; ++i) {
+        const double* const scale = i % 2 == 0 ? right_scale : left_scale;
+        typename Pack::Real* const to = (i % 2 == 0 ? right : left) + i / 2 * vector_lanes;
+        for (std::size_t lane = 0; lane < vector_lanes; lane += Pack::width) {
+            typename DoublePack::Vector entry[parts];
+            for (std::size_t g = 0; g < parts; ++g) {
+                const std::size_t at = lane + g * DoublePack::width;
+                entry[g] = DoublePack::load(scale + at) * DoublePack::load(matrix.work + i * vector_lanes + at);
+                entry[g] = DoublePack::where_less(DoublePack::abs(entry[g]), limit, zero, entry[g]);
+            }
+            Pack::store(to + lane, Pack::narrow(entry));
+        }
+    }
+}
+
+template <class Pack, class DoublePack>
 const Kernels<typename Pack::Real>& kernels_for() {
     static constexpr Kernels<typename Pack::Real> kernels{
         bidiagonalise<Pack>,
@@ -78,6 +99,7 @@ const Kernels<typename Pack::Real>& kernels_for() {
         RootFreeQl<DoublePack>::solve,
         SturmCounts<DoublePack>::count,
         twisted_vectors<DoublePack>,
+        scale_vectors<Pack, DoublePack>,
         TwistedVectors<DoublePack, 1>::orthogonalise,
     };
     return kernels;

@@ -398,6 +398,14 @@ TEST(BatchDecompositionIdentity, OneSideAloneIsTheSameAsBoth) {
     }
 }
 
+TEST(BatchDecomposition, TheBestInstructionsAreTheWidestThereAre) {
+    std::string widest;
+    for (const Instructions path : instruction_sets()) widest = BatchDecomposition<float>({2, 2}, path).instructions();
+    EXPECT_EQ(BatchDecomposition<float>({2, 2}).instructions(), widest);
+    EXPECT_EQ(BatchDecomposition<double>({2, 2}).instructions(), widest);
+    EXPECT_STREQ(BatchDecomposition<float>({2, 2}, Instructions::generic).instructions(), "generic");
+}
+
 template <class Real>
 void expect_refused(Real wrong, std::size_t rows, std::size_t columns) {
     for (const Instructions path : instruction_sets())
