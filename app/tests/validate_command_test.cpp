@@ -80,7 +80,8 @@ TEST(ValidateCommand, JudgesDumpsBesideWhatIsSimulated) {
     const std::string words = "validate --claim bits.formula,adaptive-rank --layers 0 --heads 0 --side value ";
     const Outcome found = spiked(words + "--json --progress none '" + sample_dump + "'");
     ASSERT_EQ(found.code, 0) << found.err;
-    const auto& claims = *found.json().find("claims")->items();
+    const Json document = found.json();
+    const auto& claims = *document.find("claims")->items();
     ASSERT_EQ(claims.size(), 3U);
     EXPECT_EQ(claims[1].find("on")->string(), nullptr);
     EXPECT_EQ(*claims[2].find("id")->string(), "adaptive-rank");

@@ -49,7 +49,7 @@ Criterion location_level(Noise noise, double aspect, std::vector<Fault> faults) 
                 },
             .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.03, 1.0)); },
             .quick = {{128, 1500}},
-            .full = {{128, 4000}, {256, 2000}, {512, 600}},
+            .full = {{128, 4000}, {256, 2000}},
             .faults = std::move(faults)};
 }
 
@@ -58,7 +58,7 @@ Criterion level_of_scale() {
     Criterion criterion = location_level(Noise::white, 1.0, {{"scale", "noise 2 % too large"}});
     criterion.name = "scale";
     criterion.quick = {{256, 3000}};
-    criterion.full = {{512, 800}};
+    criterion.full = {};
     return criterion;
 }
 
@@ -125,7 +125,7 @@ Criterion sticking(Noise noise) {
             // Colour takes larger blocks to show its rate.
             .quick = noise == Noise::white ? std::vector<SizePlan>{{32, 2500}, {64, 1500}, {128, 800}}
                                            : std::vector<SizePlan>{},
-            .full = {{128, 4000}, {256, 1500}, {512, 500}},
+            .full = {{128, 8000}, {256, 4000}, {512, 800}},
             .faults = {{"index", "each eigenvalue compared with the next one of the noise"}},
             .level = 0.5};
 }

@@ -89,7 +89,7 @@ double sum_of_spikes(const Bed& bed, Term term) {
 const Fault truncated{"truncated", "observed values kept as they are"};
 const Fault kept{"kept", "nothing removed: R = S~"};
 const std::vector<SizePlan> quick_sizes{{128, 600}};
-const std::vector<SizePlan> full_sizes{{128, 2000}, {256, 1000}, {512, 200}};
+const std::vector<SizePlan> full_sizes{{128, 2000}, {256, 1000}};
 
 // Part 1.
 
@@ -423,7 +423,7 @@ Criterion linear_bias(Query query) {
                     return around(-distortion, 0.02);
                 },
             .quick = {{64, 1000}},
-            .full = {{64, 4000}, {128, 1000}},
+            .full = {{64, 4000}, {128, 2000}},
             .faults = {{"unbiased", "a quantizer whose bias is 0"}}};
 }
 

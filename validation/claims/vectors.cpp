@@ -116,7 +116,7 @@ std::vector<Criterion> criteria_of(const UpperBound& bound) {
              .prepare = bound.prepare,
              .region = [](std::size_t) { return at_most(0.0, 0.25); },
              .quick = {},
-             .full = {{32, 8000}, {64, 6000}, {128, 4000}},
+             .full = {{32, 10000}, {64, 10000}, {128, 10000}},
              .faults = bound.faults,
              .level = 0.99},
             {.form = bound.form,
