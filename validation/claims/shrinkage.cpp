@@ -125,7 +125,7 @@ Criterion edge_rate(Noise noise) {
 Trial noise_law_trial(const TrialPlace& place, bool transform) {
     const Bed bed = make_bed({Noise::coloured, 1.0, {2.0}}, place.size);
     const bool spike_kept = place.planted("spike-kept");
-    const double scale = place.planted("scale") ? 1.1 : 1.0;
+    const double scale = place.planted("scale") ? 0.5 : 1.0;
     const double at = bed.spike(0).outlier.value;
     const double exact = bed.law->stieltjes_left({at});
     const auto bulk = std::make_shared<theory::BulkDistribution>(*bed.law);
@@ -186,7 +186,7 @@ std::vector<Claim> shrinkage_claims() {
                        .region = [](std::size_t) { return at_most(-0.5, 0.15); },
                        .quick = {{32, 4000}, {64, 3000}, {128, 1500}},
                        .full = {{64, 6000}, {128, 4000}, {256, 2000}, {512, 600}},
-                       .faults = {{"scale", "noise eigenvalues 10 % too large"}}}}},
+                       .faults = {{"scale", "noise eigenvalues half as large"}}}}},
     };
 }
 
