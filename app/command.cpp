@@ -111,7 +111,8 @@ const std::vector<Command>& commands() {
                                                validate_command(),
                                                selftest_command(),
                                                list_command(),
-                                               doctor_command()};
+                                               doctor_command(),
+                                               completion_command()};
     return table;
 }
 
@@ -196,10 +197,20 @@ std::string overview() {
         "spiked: simulate spiked random matrices, run the estimators and quantizers built on them,\n"
         "and say with an error bar which statements of the theory hold at your size.\n\nCommands\n";
     for (const auto& command : commands()) text += fmt::format("  {:<17}{}\n", command.name, command.summary);
-    return text +
-           "\nspiked COMMAND --help shows examples first. spiked --version [--json] says what this build is.\n"
-           "Exit codes: 0 fine, 1 a check failed, 2 usage, 4 unusable input, 6 cannot write, 7 out of memory, 70 "
-           "bug.\n";
+    text +=
+        "\nspiked COMMAND --help shows examples first. spiked --version [--json] says what this build is.\nExit "
+        "codes: ";
+    for (const auto& [code, meaning] : exit_codes())
+        text += fmt::format("{}{} {}", code == 0 ? "" : ", ", code, meaning);
+    return text + ".\n";
+}
+
+const std::vector<std::pair<int, std::string>>& exit_codes() {
+    static const std::vector<std::pair<int, std::string>> table = {
+        {0, "fine"},           {1, "a check failed"},    {2, "usage"},        {3, "inconclusive (--strict)"},
+        {4, "unusable input"}, {5, "too many failures"}, {6, "cannot write"}, {7, "out of memory"},
+        {70, "bug"},           {75, "stopped, goes on"}};
+    return table;
 }
 
 std::string without_control_characters(std::string_view text) {

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "theory/base/json.hpp"
@@ -62,6 +63,8 @@ struct Command {
 
 [[nodiscard]] std::string help(const Command& command);
 [[nodiscard]] std::string overview();
+/// What each exit code means.
+[[nodiscard]] const std::vector<std::pair<int, std::string>>& exit_codes();
 
 /// Text of a user or a file as a terminal may show it; lines stay lines.
 [[nodiscard]] std::string without_control_characters(std::string_view text);
@@ -108,6 +111,7 @@ void remark(const Arguments& arguments, std::string_view text);
 [[nodiscard]] Command bench_decompose_command();
 [[nodiscard]] Command bench_quantize_command();
 [[nodiscard]] Command bench_trial_command();
+[[nodiscard]] Command completion_command();
 [[nodiscard]] Command doctor_command();
 
 }  // namespace spiked::app

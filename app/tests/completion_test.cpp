@@ -1,0 +1,105 @@
+// What shells complete, asked as a shell asks; the manual page beside the command table.
+#include <gtest/gtest.h>
+
+#include "app/tests/process.hpp"
+
+namespace spiked::app {
+namespace {
+
+std::string output_of(const std::string& line) {
+    const std::string file = scratch("completion-out");
+    EXPECT_EQ(std::system((line + " >'" + file + "' 2>&1").c_str()), 0) << line << "\n" << contents(file);
+    return contents(file);
+}
+
+std::string script(const std::string& shell) {
+    const std::string path = scratch("completion." + shell);
+    std::ofstream(path) << spiked("completion " + shell).out;
+    return path;
+}
+
+/// Names of all commands, as the overview shows them.
+std::vector<std::string> command_names() {
+    std::istringstream lines(spiked("--help").out);
+    std::vector<std::string> names;
+    for (std::string line; std::getline(lines, line);)
+        if (line.starts_with("  ")) names.push_back(line.substr(2, line.find("  ", 2) - 2));
+    EXPECT_GT(names.size(), 25U);
+    return names;
+}
+
+bool there(const std::string& program) {
+    return std::system(("command -v " + program + " >/dev/null 2>&1").c_str()) == 0;
+}
+
+TEST(Completion, BashAnswersWhatTheTableSays) {
+    const std::string path = script("bash");
+    const auto answer = [&](const std::string& words) {
+        return output_of("bash -c 'source " + path + "; COMP_WORDS=(spiked " + words +
+                         "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _spiked; echo \"${COMPREPLY[*]}\"'");
+    };
+    EXPECT_EQ(answer("val"), "validate\n");
+    EXPECT_EQ(answer("kv fr"), "frontier\n");
+    EXPECT_EQ(answer("validate --tier \"\""), "quick full\n");
+    EXPECT_EQ(answer("validate dump.safetensors --clai"), "--claim\n");
+    EXPECT_EQ(answer("kv run --json --norm f"), "fp16 fp32 fp64\n");
+    EXPECT_EQ(answer("run --tier \"\""), "\n") << "an option of another command";
+    EXPECT_EQ(answer("kv run --layers \"\""), "\n") << "free text: left to file names";
+    EXPECT_EQ(answer("validate dump"), "\n") << "a file";
+    const std::string all = answer("\"\"");
+    for (const auto& name : command_names())
+        EXPECT_NE(all.find(name.substr(0, name.find(' '))), std::string::npos) << name;
+}
+
+TEST(Completion, ZshAndFishReadTheirScripts) {
+    if (!there("zsh") && !there("fish")) GTEST_SKIP() << "neither zsh nor fish is installed";
+    if (there("zsh")) output_of("zsh -n " + script("zsh"));
+    if (!there("fish")) return;
+    const std::string path = script("fish");
+    output_of("fish -n " + path);
+    EXPECT_NE(output_of("fish -c \"source " + path + "; complete -C 'spiked validate --tier '\"").find("quick"),
+              std::string::npos);
+}
+
+TEST(Completion, TheManualPageHasEveryCommandAndOption) {
+    const std::string page = spiked("completion man").out;
+    EXPECT_EQ(page.rfind(".TH SPIKED 1", 0), 0U);
+    const auto plain = [&] {
+        std::string text = page;
+        for (std::size_t at; (at = text.find("\\-")) != std::string::npos;) text.erase(at, 1);
+        return text;
+    }();
+    for (const auto& name : command_names()) {
+        EXPECT_NE(plain.find(".SS " + name + "\n"), std::string::npos) << name;
+        std::istringstream lines(spiked(name + " --help").out);
+        for (std::string line; std::getline(lines, line);) {
+            const std::size_t option = line.find("--");
+            if (!line.starts_with("  -") || option == std::string::npos) continue;
+            const std::string word = line.substr(option, line.find(' ', option) - option);
+            EXPECT_NE(plain.find(word), std::string::npos) << name << " " << word;
+        }
+    }
+    // A line that begins with a dot is a request: only those that are meant.
+    std::istringstream lines(page);
+    for (std::string line; std::getline(lines, line);)
+        if (line.starts_with(".")) {
+            EXPECT_TRUE(line.starts_with(".TH ") || line.starts_with(".S") || line.starts_with(".B ") ||
+                        line.starts_with(".I") || line == ".TP" || line == ".PP" || line == ".nf" || line == ".fi")
+                << line;
+        }
+    if (there("groff")) {
+        std::ofstream(scratch("spiked.1")) << page;
+        EXPECT_NE(output_of("groff -man -Tascii -P-c -P-b -P-u " + scratch("spiked.1")).find("EXIT STATUS"),
+                  std::string::npos);
+    }
+}
+
+TEST(Completion, AnotherShellIsAMistake) {
+    const Outcome found = spiked("completion fihs");
+    EXPECT_EQ(found.code, 2);
+    EXPECT_NE(found.err.find("did you mean \"fish\""), std::string::npos) << found.err;
+    EXPECT_EQ(*spiked("completion bash --json").json().find("for")->string(), "bash");
+}
+
+}  // namespace
+}  // namespace spiked::app
