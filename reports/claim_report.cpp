@@ -15,6 +15,7 @@ namespace {
 using validation::ClaimOutcome;
 using validation::ControlOutcome;
 using validation::CriterionOutcome;
+using validation::Fault;
 using validation::Finding;
 using validation::Region;
 using validation::Validation;
@@ -80,8 +81,8 @@ Json control_json(const ControlOutcome& control) {
 /// For each finding of a criterion, and each control, a line.
 template <class Line>
 void each_line(const CriterionOutcome& one, const Line& line) {
-    for (const auto& finding : one.outcome.findings) line("", finding);
-    for (const auto& control : one.controls) line(control.fault.name, control.outcome.deciding());
+    for (const auto& finding : one.outcome.findings) line(nullptr, finding);
+    for (const auto& control : one.controls) line(&control.fault, control.outcome.deciding());
 }
 
 }  // namespace
@@ -111,11 +112,12 @@ std::string claims_text(const Validation& validation, bool details) {
             for (const auto& one : claim.criteria) {
                 text += fmt::format("  {} {}: {}{}\n", name_of(one.criterion->form), one.criterion->name,
                                     one.criterion->measures, one.extended ? " (drawn on)" : "");
-                each_line(one, [&](const std::string& fault, const Finding& finding) {
-                    text += fmt::format(
-                        "    {:<9} {:<13} {:>14}  {}  detectable {:.2g}{}\n", verdict_word(finding.verdict),
-                        at_size(finding), with_error(finding.interval.estimate, finding.interval.error),
-                        region_text(finding.region), finding.detectable, fault.empty() ? "" : "  with " + fault);
+                each_line(one, [&](const Fault* fault, const Finding& finding) {
+                    text +=
+                        fmt::format("    {:<9} {:<13} {:>14}  {}  detectable {:.2g}{}\n", verdict_word(finding.verdict),
+                                    at_size(finding), with_error(finding.interval.estimate, finding.interval.error),
+                                    region_text(finding.region), finding.detectable,
+                                    fault == nullptr ? "" : fmt::format("  with {}: {}", fault->name, fault->words));
                 });
             }
         }
@@ -224,11 +226,11 @@ template <class Row>
 void each_row(const ClaimOutcome& claim, const Row& row) {
     for (const auto& one : claim.criteria) {
         bool first = true;
-        each_line(one, [&](const std::string& fault, const Finding& finding) {
+        each_line(one, [&](const Fault* fault, const Finding& finding) {
             row(std::vector<std::string>{first ? std::string(name_of(one.criterion->form)) : "",
-                                         !fault.empty() ? "control: " + fault
-                                         : first        ? one.criterion->measures
-                                                        : "",
+                                         fault != nullptr ? fmt::format("control {}: {}", fault->name, fault->words)
+                                         : first          ? one.criterion->measures
+                                                          : "",
                                          at_size(finding),
                                          with_error(finding.interval.estimate, finding.interval.error),
                                          region_text(finding.region), fmt::format("{:.2g}", finding.detectable),

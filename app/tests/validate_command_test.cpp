@@ -63,7 +63,7 @@ TEST(ValidateCommand, ChosenClaimsAsTextPageAndJunit) {
     ASSERT_EQ(spiked("validate --claim qjl.mean --progress none -o " + folder + "/claims.html").code, 0);
     const std::string html = text_of(folder + "/claims.html");
     EXPECT_NE(html.find("<a href=\"#claim-1\">qjl.mean</a>"), std::string::npos);
-    EXPECT_NE(html.find("<td>control: "), std::string::npos);
+    EXPECT_NE(html.find("<td>control constant: "), std::string::npos);
     const std::string junit = text_of(folder + "/claims.xml");
     EXPECT_NE(junit.find("tests=\"2\" failures=\"0\" skipped=\"0\""), std::string::npos) << junit;
     // The same seed, the same numbers; another one, others.
