@@ -29,7 +29,7 @@ std::string plain(const ClusteredValue& value) { return with_error(value.mean, v
 
 std::string spectrum_sentence(const AdequacyRow& row, double level) {
     const Interval& shape = row.rejected.front();
-    const char* verdict = !(shape.low > level) ? "nothing speaks against a square-root edge"
+    const char* verdict = !(shape.low > level) ? "not more than chance allows"
                           : shape.estimate >= 0.5 && row.power_law.mean > 0.5
                               ? "they look like a power law, without a square-root edge"
                               : "more of them lack a square-root edge than chance allows";

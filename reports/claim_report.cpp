@@ -240,6 +240,16 @@ void each_row(const ClaimOutcome& claim, const Row& row) {
     }
 }
 
+/// Text inside a cell of a Markdown table, where a bar would end it: norms have bars.
+std::string in_cell(std::string_view text) {
+    std::string escaped;
+    for (const char c : text) {
+        if (c == '|') escaped += '\\';
+        escaped += c;
+    }
+    return escaped;
+}
+
 }  // namespace
 
 std::string claims_markdown(const Validation& validation, std::string_view origin) {
@@ -257,7 +267,8 @@ std::string claims_markdown(const Validation& validation, std::string_view origi
         text +=
             "\n| form | measured | where | value | allowed | detectable | verdict |\n|---|---|---|---|---|---|---|\n";
         each_row(claim, [&](const std::vector<std::string>& cells) {
-            text += fmt::format("| {} |\n", fmt::join(cells, " | "));
+            for (const auto& cell : cells) text += fmt::format("| {} ", in_cell(cell));
+            text += "|\n";
         });
     }
     return text;

@@ -25,7 +25,9 @@ std::string TextTable::text() const {
 
 std::string with_error(double value, double standard_error, int digits) {
     if (std::isnan(value)) return "-";
-    if (!(standard_error > 0.0) || !std::isfinite(standard_error)) return fmt::format("{:.{}g}", value, digits);
+    constexpr double rounding = 1e-13;
+    if (!(standard_error > rounding * std::abs(value)) || !std::isfinite(standard_error))
+        return fmt::format("{:.{}g}", value, digits);
     int exponent = static_cast<int>(std::floor(std::log10(standard_error)));
     // 0.0996 rounds to 0.10: one place fewer, so that two digits remain.
     if (std::round(standard_error * std::pow(10.0, 1 - exponent)) >= 100.0) ++exponent;

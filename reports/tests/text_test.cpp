@@ -20,6 +20,8 @@ TEST(WithError, ShowsTwoDigitsOfTheErrorInTheLastPlaces) {
 TEST(WithError, WithoutAnErrorTheValueStandsAlone) {
     EXPECT_EQ(with_error(0.123456, 0.0), "0.1235");
     EXPECT_EQ(with_error(0.123456, std::nan("")), "0.1235");
+    // What rounding leaves of a number that is the same in every trial.
+    EXPECT_EQ(with_error(1.0, 3.1e-19), "1");
     EXPECT_EQ(with_error(std::nan(""), 0.1), "-");
 }
 

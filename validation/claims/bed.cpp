@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
+#include <list>
 
 #include "estimators/eoptshrink.hpp"
 
@@ -60,12 +60,16 @@ estimators::AnalysedBlock& analysed(const arma::mat& block, EmptyLines empty_lin
         estimators::AnalysedBlock block;
     };
     constexpr std::size_t most = 4;
-    thread_local std::deque<Known> latest;
-    for (auto& known : latest) {
+    thread_local std::list<Known> latest;
+    const auto same = std::find_if(latest.begin(), latest.end(), [&](const Known& known) {
         const arma::mat& other = known.block.block();
-        if (known.empty_lines == empty_lines && arma::size(other) == arma::size(block) &&
-            std::equal(block.begin(), block.end(), other.begin()))
-            return known.block;
+        return known.empty_lines == empty_lines && arma::size(other) == arma::size(block) &&
+               std::equal(block.begin(), block.end(), other.begin());
+    });
+    if (same != latest.end()) {
+        // To the front: what was asked last is forgotten last.
+        latest.splice(latest.begin(), latest, same);
+        return same->block;
     }
     if (latest.size() == most) latest.pop_back();
     latest.push_front({empty_lines, estimators::AnalysedBlock(block, empty_lines)});

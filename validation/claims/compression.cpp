@@ -320,7 +320,8 @@ Criterion simulated_rope(Against against) {
 constexpr std::size_t most_blocks = 256;  // of a side
 constexpr std::size_t dump_trials = 12;
 
-/// Blocks of one side of a dump, evenly spread where there are too many.
+/// Blocks of one side of a dump, evenly spread where there are too many. Those that are zero, as padding is, are left
+/// out of every mean.
 struct DumpSide {
     struct Place {
         const DumpHeadPlace* head = nullptr;
@@ -367,7 +368,10 @@ Blocks blocks_of(const DumpSide& side) {
             .prepare = [=](const TrialPlace& place) -> BlockVisit {
                 const stream::Stream order(place.seed, place.cell, stream::Role::token_order, 0);
                 return [=](std::uint64_t, const auto& visit) {
-                    for (const auto& at : side.places) visit(side.read(at, {}, order));
+                    for (const auto& at : side.places) {
+                        const arma::mat block = side.read(at, {}, order);
+                        if (!block.is_zero()) visit(block);
+                    }
                 };
             },
             // The fixed codebook of the factors is for Gaussian vectors, which those of real keys are not.
@@ -383,8 +387,14 @@ Trial rope_trial_on(const DumpSide& keys, const TrialPlace& anywhere, Against ag
             const stream::Stream order(place.seed, fmt::format("{} order {}", place.cell, which),
                                        stream::Role::token_order, replicate);
             double sum = 0.0;
-            for (const auto& at : keys.places) sum += tail_energy(keys.read(at, view, order));
-            return sum;
+            double count = 0.0;
+            for (const auto& at : keys.places) {
+                const arma::mat block = keys.read(at, view, order);
+                if (block.is_zero()) continue;
+                sum += tail_energy(block);
+                count += 1.0;
+            }
+            return sum / count;
         };
         const sim::DumpView shuffled{.shuffle = true};
         const sim::DumpView undone{.undo_rotary = true};

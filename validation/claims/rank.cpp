@@ -139,7 +139,8 @@ double whitened_overlap(std::size_t size) {
 std::vector<Claim> rank_claims() {
     return {
         {.id = "rank.consistency",
-         .place = "paper, Assumption (iv) and appendix, optimal shrinker convergence",
+         .place = "paper, Assumption (iv) and the proofs that condition on it; the convergence of the shrinker in the "
+                  "appendix assumes d - alpha > d^(-1/6)",
          .statement = "the estimated rank is the number of spikes with d - alpha > phi_d + d^(-1/3)",
          .corrected = "a spike is counted once its outlier clears the rule's own relative margin p^(-1/3), which takes "
                       "d - alpha of order d^(-1/6); no more than k spikes are",

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "sim/rope.hpp"
 #include "theory/base/error.hpp"
+#include "validation/claims/bed.hpp"
 #include "validation/kv_measurement.hpp"
 #include "validation/selftest.hpp"
 
@@ -98,6 +100,29 @@ TEST(ClaimVerdicts, WhatIsOpenIsDrawnOnOnce) {
     EXPECT_EQ(control.criteria[0].controls[0].outcome.findings[0].interval.count, 400U);
 }
 
+// A look has its part of what is declared for all comparisons, the first one and the second one the same.
+TEST(ClaimVerdicts, LooksAndComparisonsShareTheFalseAlarm) {
+    const auto claim = [](std::string id, double spread) -> Claim {
+        return {.id = std::move(id),
+                .place = "",
+                .statement = "",
+                .corrected = "",
+                .criteria = {made_up(Form::printed, "a", 0.0, spread)}};
+    };
+    const std::vector<Claim> two = {claim("decided", 0.1), claim("extended", 2.5)};
+    const auto found = validate_claims({.false_alarm = 1e-4, .threads = 1}, two);
+    EXPECT_EQ(found.comparisons, 2U);
+    for (const auto& [at, spread, trials] : {std::tuple{0, 0.1, 100}, std::tuple{1, 2.5, 400}}) {
+        std::vector<double> values;
+        for (int i = 0; i < trials; ++i) values.push_back(i % 2 == 0 ? spread : -spread);
+        const Interval expected = mean_interval(values, 1e-4 / 2.0 / 2.0);
+        const Interval& interval = found.claims[at].criteria[0].outcome.findings[0].interval;
+        ASSERT_EQ(interval.count, expected.count);
+        EXPECT_NEAR(interval.high, expected.high, 1e-12 * spread);
+        EXPECT_NEAR(interval.low, expected.low, 1e-12 * spread);
+    }
+}
+
 TEST(ClaimVerdicts, DoNotDependOnThreadsOrOnWhatElseIsAsked) {
     const std::vector<std::string> some = {"qjl.mean", "thin-shell"};
     ValidationPlan plan{.seed = stream::StudySeed::parse("0x77"), .claims = some, .threads = 1};
@@ -127,6 +152,19 @@ TEST(ClaimVerdicts, UnknownIdsAreNamed) {
         EXPECT_EQ(error.code(), ExitCode::usage);
         EXPECT_STREQ(error.what(), "unknown claim \"prop.nrm\"; did you mean \"prop.norm\"?");
     }
+}
+
+// A reference that was asked for again must outlive blocks that are asked for afterwards.
+TEST(Claims, TheBlockAskedLastIsForgottenLast) {
+    const auto block = [](double value) { return arma::mat(3, 3, arma::fill::value(value)); };
+    const auto* first = &analysed(block(1.0));
+    for (const double value : {2.0, 3.0, 4.0}) EXPECT_NE(&analysed(block(value)), first);
+    EXPECT_EQ(&analysed(block(1.0)), first);
+    for (const double value : {5.0, 6.0, 7.0}) EXPECT_NE(&analysed(block(value)), first);
+    EXPECT_EQ(&analysed(block(1.0)), first);
+    EXPECT_EQ(first->block()(0, 0), 1.0);
+    // Another way to take zeros is another decomposition.
+    EXPECT_NE(&analysed(block(1.0), EmptyLines::keep), first);
 }
 
 TEST(Claims, AllStatementsThatOthersNameAreThere) {
