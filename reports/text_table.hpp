@@ -18,7 +18,8 @@ private:
 };
 
 /// `0.7525(22)`: the value with its standard error in units of the last digits shown, the error rounded to two digits.
-/// Without a usable error (NaN, zero, within the rounding of the value) the value alone with `digits` significant digits; NaN is shown as `-`.
+/// Without a usable error (NaN, zero, within the rounding of the value) the value alone with `digits` significant
+/// digits; NaN is shown as `-`.
 [[nodiscard]] std::string with_error(double value, double standard_error, int digits = 4);
 
 }  // namespace spiked::reports
