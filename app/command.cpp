@@ -12,12 +12,6 @@
 namespace spiked::app {
 namespace {
 
-std::vector<Option> all_options(const Command& command) {
-    std::vector<Option> options = command.options;
-    options.insert(options.end(), common_options().begin(), common_options().end());
-    return options;
-}
-
 /// The long form is the one arguments are kept under; `-h,--help` is how the table writes both.
 std::string long_name(const Option& option) {
     const std::size_t comma = option.name.find(',');
@@ -39,6 +33,12 @@ std::string option_lines(const std::vector<Option>& options) {
 }
 
 }  // namespace
+
+std::vector<Option> all_options(const Command& command) {
+    std::vector<Option> options = command.options;
+    options.insert(options.end(), common_options().begin(), common_options().end());
+    return options;
+}
 
 std::string Arguments::text(std::string_view option) const {
     const std::string key(option);

@@ -58,6 +58,9 @@ struct Command {
 /// Options every command takes.
 [[nodiscard]] const std::vector<Option>& common_options();
 
+/// Those of a command: its own, then the common ones.
+[[nodiscard]] std::vector<Option> all_options(const Command& command);
+
 /// Parses the words after the command's name. Throws usage_error with the nearest legal option.
 [[nodiscard]] Arguments parse(const Command& command, const std::vector<std::string>& words);
 

@@ -27,12 +27,6 @@ std::vector<std::string> choices(const Option& option) {
 
 std::vector<std::string> option_names(const Option& option) { return split(option.name, ','); }
 
-std::vector<Option> options_of(const Command& command) {
-    std::vector<Option> options = command.options;
-    options.insert(options.end(), common_options().begin(), common_options().end());
-    return options;
-}
-
 /// First words, `kv` and `bench` once.
 std::vector<std::string> first_words() {
     std::vector<std::string> words;
@@ -62,7 +56,7 @@ std::string bash_script() {
     std::string options;
     for (const auto& command : commands()) {
         std::vector<std::string> all;
-        for (const auto& option : options_of(command)) {
+        for (const auto& option : all_options(command)) {
             std::string patterns;
             for (const auto& name : option_names(option)) {
                 all.push_back(name);
@@ -142,7 +136,7 @@ std::string fish_script() {
         } else {
             where += fmt::format("; and not __fish_seen_subcommand_from {}", fmt::join(groups, " "));
         }
-        for (const auto& option : options_of(command)) {
+        for (const auto& option : all_options(command)) {
             lines += fmt::format("complete -c spiked -n '{}'", where);
             for (const auto& name : option_names(option))
                 lines += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);

@@ -348,6 +348,20 @@ estimators::RowQuantizer rotated_quantizer(std::string_view name, const TrialPla
 
 constexpr unsigned bits = 2;
 
+/// A number of a denoised block, one query a row, and what coding rows at 2 bits adds to them.
+template <class Number>
+std::function<Trial(const TrialPlace&)> of_coding_errors(Query query, Number number) {
+    return [=](const TrialPlace& place) -> Trial {
+        return [=, bed = make_bed({Noise::white, 1.0, two_spikes}, place.size)](std::uint64_t replicate) {
+            const auto denoised = denoise(bed, place, replicate);
+            const auto quantizer =
+                rotated_quantizer(place.planted("unbiased") ? "eden" : "tq-mse", place, replicate, bits);
+            const auto error = [&](const arma::mat& rows) -> arma::mat { return coded(quantizer, rows) - rows; };
+            return number(denoised, queries(query, denoised, place, replicate), error);
+        };
+    };
+}
+
 /// The bias of <q_t, r~_t> over that of <q_t, x~_t>, averaged over rows before dividing, minus ||R||^2 / ||S~||^2.
 Criterion bias_bound(Query query) {
     return {.form = Form::printed,
@@ -355,18 +369,13 @@ Criterion bias_bound(Query query) {
             .measures = fmt::format("bias of <q, r~> over bias of <q, x~>, minus ||R||^2 / ||S~||^2, 2 bits, q the {}",
                                     name_of(query)),
             .summary = Summary::mean,
-            .prepare = [=](const TrialPlace& place) -> Trial {
-                return [=, bed = make_bed({Noise::white, 1.0, two_spikes}, place.size)](std::uint64_t replicate) {
-                    const auto denoised = denoise(bed, place, replicate);
-                    const auto quantizer = rotated_quantizer("tq-mse", place, replicate, bits);
-                    const arma::mat& x = denoised.sample.observed;
-                    const arma::mat& r = denoised.residual;
-                    const arma::mat q = queries(query, denoised, place, replicate);
-                    const double of_residual = arma::accu(q % (coded(quantizer, r) - r));
-                    const double of_rows = arma::accu(q % (coded(quantizer, x) - x));
-                    return of_residual / of_rows - energy(r) / energy(x);
-                };
-            },
+            .prepare = of_coding_errors(query,
+                                        [](const Denoised& denoised, const arma::mat& q, const auto& error) {
+                                            const arma::mat& x = denoised.sample.observed;
+                                            const arma::mat& r = denoised.residual;
+                                            return arma::accu(q % error(r)) / arma::accu(q % error(x)) -
+                                                   energy(r) / energy(x);
+                                        }),
             .region = [](std::size_t) { return at_most(0.0); },
             .quick = {{64, 1000}},
             .full = {{64, 4000}, {128, 1000}}};
@@ -381,20 +390,17 @@ Criterion bias_of_nothing() {
                 "bias of <q, r~> less ||R||^2 / ||S~||^2 times that of <q, x~>, both along the sign of <q, r>, "
                 "over the mean |<q, r>|, 2 bits, q orthogonal to x",
             .summary = Summary::mean,
-            .prepare = [=](const TrialPlace& place) -> Trial {
-                return [=, bed = make_bed({Noise::white, 1.0, two_spikes}, place.size)](std::uint64_t replicate) {
-                    const auto denoised = denoise(bed, place, replicate);
-                    const auto quantizer = rotated_quantizer("tq-mse", place, replicate, bits);
-                    const arma::mat& x = denoised.sample.observed;
-                    const arma::mat& r = denoised.residual;
-                    const arma::mat q = queries(Query::orthogonal, denoised, place, replicate);
-                    const arma::vec inner = arma::sum(q % r, 1);
-                    const auto bias = [&](const arma::mat& rows) {
-                        return -arma::dot(arma::sign(inner), arma::sum(q % (coded(quantizer, rows) - rows), 1));
-                    };
-                    return (bias(r) - energy(r) / energy(x) * bias(x)) / arma::accu(arma::abs(inner));
-                };
-            },
+            .prepare = of_coding_errors(Query::orthogonal,
+                                        [](const Denoised& denoised, const arma::mat& q, const auto& error) {
+                                            const arma::mat& x = denoised.sample.observed;
+                                            const arma::mat& r = denoised.residual;
+                                            const arma::vec inner = arma::sum(q % r, 1);
+                                            const auto bias = [&](const arma::mat& rows) {
+                                                return -arma::dot(arma::sign(inner), arma::sum(q % error(rows), 1));
+                                            };
+                                            return (bias(r) - energy(r) / energy(x) * bias(x)) /
+                                                   arma::accu(arma::abs(inner));
+                                        }),
             .region = [](std::size_t) { return at_most(0.0); },
             .quick = {{64, 1000}},
             .full = {{64, 4000}, {128, 1000}}};
@@ -407,18 +413,13 @@ Criterion linear_bias(Query query) {
             .measures =
                 fmt::format("bias of <q, r~> over <q, r>, 2 bits, q the {}, a new rotation each trial", name_of(query)),
             .summary = Summary::mean,
-            .prepare = [=](const TrialPlace& place) -> Trial {
-                return [=, bed = make_bed({Noise::white, 1.0, two_spikes}, place.size)](std::uint64_t replicate) {
-                    const auto denoised = denoise(bed, place, replicate);
-                    const auto quantizer =
-                        rotated_quantizer(place.planted("unbiased") ? "eden" : "tq-mse", place, replicate, bits);
-                    const arma::mat& r = denoised.residual;
-                    const arma::mat q = queries(query, denoised, place, replicate);
-                    const arma::vec bias = arma::sum(q % (coded(quantizer, r) - r), 1);
-                    const arma::vec inner = arma::sum(q % r, 1);
-                    return arma::dot(bias, inner) / arma::dot(inner, inner);
-                };
-            },
+            .prepare = of_coding_errors(query,
+                                        [](const Denoised& denoised, const arma::mat& q, const auto& error) {
+                                            const arma::mat& r = denoised.residual;
+                                            const arma::vec bias = arma::sum(q % error(r), 1);
+                                            const arma::vec inner = arma::sum(q % r, 1);
+                                            return arma::dot(bias, inner) / arma::dot(inner, inner);
+                                        }),
             .region =
                 [](std::size_t size) {
                     const double distortion = theory::lloyd_max_sphere(static_cast<int>(size), bits).distortion;
