@@ -48,7 +48,15 @@ void finish(const Output& output, const Text& text) {
     output->commit();
 }
 
+/// Whether the page is to be HTML; what its name ends in says so.
+bool as_html(const std::string& path) {
+    if (path.ends_with(".html")) return true;
+    if (path.ends_with(".md")) return false;
+    throw usage_error("-o {}: what kind of page is unclear: let the name end in .md or .html", path);
+}
+
 int validate(const Arguments& arguments) {
+    const bool html = arguments.has("--output") && as_html(arguments.text("--output"));
     // Opened first: what takes minutes is not lost to a folder that does not exist.
     const auto page = output_of(arguments, "--output");
     const auto junit = output_of(arguments, "--junit");
@@ -79,8 +87,7 @@ int validate(const Arguments& arguments) {
     }
     finish(junit, [&] { return reports::claims_junit(found); });
     finish(page, [&] {
-        return arguments.text("--output").ends_with(".html") ? reports::claims_html(found, origin(found))
-                                                             : reports::claims_markdown(found, origin(found));
+        return html ? reports::claims_html(found, origin(found)) : reports::claims_markdown(found, origin(found));
     });
     if (arguments.json())
         print_json(reports::claims_json(found));

@@ -105,11 +105,15 @@ TEST(ValidateCommand, UnusableWords) {
     EXPECT_EQ(spiked("validate --claim rope.cost no-such.safetensors").code, 4);
     // Said before any work: not even a seed was drawn.
     for (const char* option : {"-o", "--junit"}) {
-        const Outcome lost = spiked("validate --seed fresh --claim qjl.mean " + std::string(option) + " no/such/file");
+        const Outcome lost =
+            spiked("validate --seed fresh --claim qjl.mean " + std::string(option) + " no/such/file.md");
         EXPECT_EQ(lost.code, 6) << lost.err;
-        EXPECT_NE(lost.err.find("no/such/file: cannot be written"), std::string::npos) << lost.err;
+        EXPECT_NE(lost.err.find("no/such/file.md: cannot be written"), std::string::npos) << lost.err;
         EXPECT_EQ(lost.err.find("seed 0x"), std::string::npos) << lost.err;
     }
+    const Outcome kind = spiked("validate --claim qjl.mean -o claims.txt");
+    EXPECT_EQ(kind.code, 2);
+    EXPECT_NE(kind.err.find("-o claims.txt: what kind of page is unclear"), std::string::npos) << kind.err;
     EXPECT_EQ(spiked("selftest --seed hello").code, 2);
 }
 

@@ -274,6 +274,7 @@ Trial rope_trial(const TrialPlace& place, Against against) {
     options.queries.heads = 0;
     options.sink.reset();
     options.fresh_projections = true;
+    const sim::Rope rope = options.rotary->rope;
     if (place.planted("no-rotation")) options.rotary.reset();
     auto head = std::make_shared<sim::KvLikeHead>(options, place.seed, place.cell);
     return [=](std::uint64_t replicate) {
@@ -284,7 +285,7 @@ Trial rope_trial(const TrialPlace& place, Against against) {
         if (place.planted("no-order")) keys = shuffled(1);
         const arma::mat first = keys.head_rows(place.size);
         if (against == Against::undone) {
-            const arma::mat undone = options.rotary ? sim::undo_rope(first, options.rotary->rope, 0.0) : first;
+            const arma::mat undone = sim::undo_rope(first, rope, 0.0);
             return tail_energy(first) / tail_energy(undone);
         }
         return tail_energy(first) / tail_energy(shuffled(0).head_rows(place.size));
@@ -344,6 +345,11 @@ struct DumpSide {
         const sim::DumpHead head(*open->dumps[at.head->dump], *at.head->tensor, at.head->head, view, order);
         return head.read_block(at.first_token, tokens);
     }
+    /// The rotary embedding undone in a block, whether it was applied or not.
+    [[nodiscard]] arma::mat undone(const Place& at, const arma::mat& block) const {
+        const sim::DumpRotary rotary = sim::dump_rotary(*open->dumps[at.head->dump]);
+        return sim::undo_rope(block, rotary.rope, rotary.position_start + static_cast<double>(at.first_token));
+    }
 };
 
 DumpSide side_of(const std::shared_ptr<const OpenDumps>& open, std::size_t dump, Side side, std::size_t tokens) {
@@ -383,14 +389,15 @@ Blocks blocks_of(const DumpSide& side) {
 Trial rope_trial_on(const DumpSide& keys, const TrialPlace& anywhere, Against against) {
     return [=, place = keys.addressed(anywhere)](std::uint64_t replicate) {
         // `which` random order of the whole sequence of a head; the same for all its blocks.
-        const auto tails = [&](const sim::DumpView& view, std::size_t which) {
+        const auto tails = [&](const sim::DumpView& view, std::size_t which, bool undone_again = false) {
             const stream::Stream order(place.seed, fmt::format("{} order {}", place.cell, which),
                                        stream::Role::token_order, replicate);
             double sum = 0.0;
             double count = 0.0;
             for (const auto& at : keys.places) {
-                const arma::mat block = keys.read(at, view, order);
+                arma::mat block = keys.read(at, view, order);
                 if (block.is_zero()) continue;
+                if (undone_again) block = keys.undone(at, block);
                 sum += tail_energy(block);
                 count += 1.0;
             }
@@ -398,9 +405,8 @@ Trial rope_trial_on(const DumpSide& keys, const TrialPlace& anywhere, Against ag
         };
         const sim::DumpView shuffled{.shuffle = true};
         const sim::DumpView undone{.undo_rotary = true};
-        const double stored = place.planted("no-order")      ? tails(shuffled, 1)
-                              : place.planted("no-rotation") ? tails(undone, 0)
-                                                             : tails({}, 0);
+        if (place.planted("no-rotation")) return tails(undone, 0) / tails(undone, 0, true);
+        const double stored = tails(place.planted("no-order") ? shuffled : sim::DumpView{}, 1);
         return stored / tails(against == Against::undone ? undone : shuffled, 0);
     };
 }

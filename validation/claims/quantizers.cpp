@@ -112,8 +112,11 @@ Criterion distortion(Form form, Rows kind, unsigned bits, std::function<Region(s
             .measures = fmt::format("relative squared error of tq-mse at {} bits, {} rows", bits, rows),
             .summary = Summary::mean,
             .prepare = [=](const TrialPlace& place) -> Trial {
+                // Against the bound as some ports have it, which is smaller.
+                const double unit =
+                    place.planted("copied-bound") ? theory::panter_dite_constant / (std::sqrt(3.0 * pi) / 2.0) : 1.0;
                 return [=](std::uint64_t replicate) {
-                    return relative_error(through_tq_mse(place, replicate, kind, bits));
+                    return unit * relative_error(through_tq_mse(place, replicate, kind, bits));
                 };
             },
             .region = std::move(region),
@@ -279,7 +282,7 @@ std::vector<Claim> quantizer_claims() {
          .corrected = "it is D_b(d), the Lloyd-Max distortion of a coordinate of the sphere, whatever the row",
          .criteria = {distortion(Form::printed, Rows::gaussian, 4,
                                  [](std::size_t) { return at_most(theory::panter_dite_constant * std::pow(4.0, -4)); },
-                                 {half_variance}),
+                                 {half_variance, {"copied-bound", "sqrt(3 pi) / 2 in the bound"}}),
                       exact_distortion(Rows::gaussian, 1, {half_variance}),
                       exact_distortion(Rows::gaussian, 2,
                                        {half_variance,

@@ -128,6 +128,25 @@ Criterion outlier_left(Form form, std::string name, OutlierQuestion question, st
             .faults = std::move(faults)};
 }
 
+/// Values of R under the bulk, which only blocks with unequal sides have room for.
+Criterion value_below() {
+    const BedShape shape{Noise::white, 0.25, {8.0}};
+    return {.form = Form::printed,
+            .name = "below",
+            .measures =
+                "share of residuals with a singular value below .8 of the lower edge, one spike at 8 "
+                "thresholds, rank told, white noise, n/d = 1/4",
+            .summary = Summary::share,
+            .prepare = of_denoised(shape,
+                                   [](const Bed& bed, const Denoised& denoised) {
+                                       const double edge = 1.0 - std::sqrt(bed.law->aspect().value());
+                                       return arma::svd(denoised.residual).min() < 0.8 * edge ? 1.0 : 0.0;
+                                   }),
+            .region = [](std::size_t) { return at_most(0.0, 0.1); },
+            .quick = {{128, 200}},
+            .full = {{128, 600}, {256, 300}}};
+}
+
 Claim esd() {
     return {.id = "prop.esd",
             .place = "paper, Proposition on the residual, part 1",
@@ -452,11 +471,12 @@ std::vector<Claim> residual_claims() {
              .place = "paper, Proposition on the residual, part 1",
              .statement = "R has no outlier singular values",
              .corrected = "none above the bulk for the Frobenius shrinker when every spike above the threshold is "
-                          "counted; a spike between the threshold and the rule's margin stays, and the nuclear "
-                          "shrinker leaves one",
+                          "counted; a spike between the threshold and the rule's margin stays, the nuclear "
+                          "shrinker leaves one, and where n != d a strong spike leaves one below the bulk",
              .settled = PrintedVerdict::refuted,
              .criteria = {outlier_left(Form::printed, "gap", {{1.35}, std::nullopt, 0.99, 0.1}, {}),
                           outlier_left(Form::printed, "nuclear", {{1.5}, theory::Loss::nuclear, 0.99, 0.1}, {}),
+                          value_below(),
                           outlier_left(Form::corrected, "counted", {two_spikes, theory::Loss::frobenius, 0.9999, 0.04},
                                        {kept, {"rank-1", "rank told one too small"}})}},
             bias_ratio(),

@@ -11,14 +11,18 @@
 namespace spiked::validation {
 namespace {
 
-/// Largest over all rows of max |r_j| / ||r||.
-double peak(const arma::mat& rows) {
+enum class Over { all_rows, one_row };
+
+/// max |r_j| / ||r||: the largest over all rows, or the root mean square over them, for a row by itself.
+double peak(const arma::mat& rows, Over over) {
     const arma::vec norms = arma::sqrt(arma::sum(arma::square(rows), 1));
-    return arma::max(arma::max(arma::abs(rows), 1) / norms);
+    const arma::vec peaks = arma::max(arma::abs(rows), 1) / norms;
+    return over == Over::all_rows ? peaks.max() : std::sqrt(arma::mean(arma::square(peaks)));
 }
 
 /// The residual of two strong components on one channel each, rank told, entries of some law.
-Trial peak_trial(const TrialPlace& place, Noise noise, const std::string& entries, bool against_constant) {
+Trial peak_trial(const TrialPlace& place, Noise noise, const std::string& entries, bool against_constant,
+                 Over over = Over::all_rows) {
     Bed bed = make_bed({noise, 1.0, {}}, place.size);
     const double root = std::sqrt(static_cast<double>(place.size));
     bed.model.strengths = {{5.0 * root}, {4.0 * root}};
@@ -34,26 +38,26 @@ Trial peak_trial(const TrialPlace& place, Noise noise, const std::string& entrie
     return [=, bed = std::move(bed)](std::uint64_t replicate) {
         estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
         const auto found = shrink_at_rank(block.singular_values(), block.shape(), removed);
-        return peak(block.residual(found)) / unit;
+        return peak(block.residual(found), over) / unit;
     };
 }
 
 const Fault heavy{"heavy", "Student entries with 5 degrees of freedom"};
 const Fault kept{"kept", "nothing removed"};
 
-Criterion peak_growth(Form form, std::string name, std::string entries, std::vector<Fault> faults) {
-    return {
-        .form = form,
-        .name = std::move(name),
-        .measures = fmt::format("largest |r_tj| / ||r_t|| over sqrt(log d / d) against d, residual of two components "
-                                "on one channel each, {} entries, white noise",
-                                entries),
-        .summary = Summary::rate,
-        .prepare = [=](const TrialPlace& place) { return peak_trial(place, Noise::white, entries, false); },
-        .region = [](std::size_t) { return at_most(0.0, 0.12); },
-        .quick = {{32, 1500}, {64, 1000}, {128, 500}},
-        .full = {{64, 3000}, {128, 2000}, {256, 800}, {512, 200}},
-        .faults = std::move(faults)};
+Criterion peak_growth(Form form, std::string name, std::string entries, Over over, std::vector<Fault> faults) {
+    return {.form = form,
+            .name = std::move(name),
+            .measures = fmt::format("largest |r_tj| / ||r_t|| {} over sqrt(log d / d) against d, residual of two "
+                                    "components on one channel each, {} entries, white noise",
+                                    over == Over::all_rows ? "of all rows" : "of a row", entries),
+            .summary = Summary::rate,
+            .prepare = [=](const TrialPlace& place) { return peak_trial(place, Noise::white, entries, false, over); },
+            // By which Gaussian entries still climb at these sizes: .02 for all rows, .002 for one.
+            .region = [=](std::size_t) { return at_most(0.0, over == Over::all_rows ? 0.12 : 0.06); },
+            .quick = {{32, 1500}, {64, 1000}, {128, 500}},
+            .full = {{64, 3000}, {128, 2000}, {256, 800}, {512, 200}},
+            .faults = std::move(faults)};
 }
 
 Criterion peak_level(Noise noise, std::vector<Fault> faults) {
@@ -151,8 +155,10 @@ std::vector<Claim> row_claims() {
          .corrected = "so for sub-Gaussian entries, with a constant sqrt(2 kappa_B) set by the channels, over all rows "
                       "with log(nd); entries of 5 moments, which the assumption allows, grow faster",
          .settled = PrintedVerdict::refuted,
-         .criteria = {peak_growth(Form::printed, "five-moments", "student:5", {}),
-                      peak_growth(Form::corrected, "gaussian", "gaussian", {heavy, kept}),
+         .criteria = {peak_growth(Form::printed, "five-moments", "student:5", Over::all_rows, {}),
+                      peak_growth(Form::printed, "five-moments-row", "student:5", Over::one_row, {}),
+                      peak_growth(Form::corrected, "gaussian", "gaussian", Over::all_rows, {heavy, kept}),
+                      peak_growth(Form::corrected, "gaussian-row", "gaussian", Over::one_row, {heavy, kept}),
                       peak_level(Noise::white, {heavy, kept}), peak_level(Noise::coloured, {kept})}},
         {.id = "thin-shell",
          .place = "paper, introduction, from denoising to compression",

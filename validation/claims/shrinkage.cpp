@@ -26,6 +26,8 @@ Trial shrinker_trial(const TrialPlace& place, const BedShape& shape, theory::Los
     const bool truncated = place.planted("truncated");
     const bool square_only = place.planted("square-only");
     const bool unclipped = place.planted("unclipped");
+    const bool one_transform = place.planted("one-transform");
+    const bool power = place.planted("power");
     return [=](std::uint64_t replicate) {
         estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
         const auto& values = block.singular_values();
@@ -36,6 +38,16 @@ Trial shrinker_trial(const TrialPlace& place, const BedShape& shape, theory::Los
         const double b = found.overlap_right[0];
         if (square_only) value = found.strengths[0];
         if (unclipped) value = found.strengths[0] * (std::sqrt(a * b) - std::sqrt((1.0 - a) * (1.0 - b)));
+        if (one_transform) {
+            estimators::EmpiricalLaw law(found.noise_eigenvalues, block.shape());
+            law.aspect = 1.0;
+            const auto mistaken = estimate_outlier(law, block.shape(), {values[0] * values[0]});
+            value = mistaken.strength * std::sqrt(mistaken.overlap_left * mistaken.overlap_right);
+        }
+        if (power) {
+            const double x = found.strengths[0];
+            value = (std::pow(values[0], 4) - 1.0 - x * values[0]) / (x * x * values[0]);
+        }
         return relative ? value / optimal - 1.0 : value - optimal;
     };
 }
@@ -85,14 +97,21 @@ Claim shrinker(theory::Loss loss) {
                                       : Fault{"white-law", "optimal value of white noise"}),
                              level("level-coloured", {Noise::coloured, 0.5, {2.0}}, true,
                                    "one spike at 2 thresholds, coloured noise, n/d = 0.5", 0.06, {truncated})}};
-    if (loss == theory::Loss::operator_norm)
-        claim.criteria.push_back(level("level-wide", {Noise::white, 0.25, {1.8}}, true,
-                                       "one spike at 1.8 thresholds, white noise, n/d = 1/4", 0.06,
-                                       {{"square-only", "the formula of square blocks, the strength itself"}}));
-    if (loss == theory::Loss::nuclear)
+    if (loss != theory::Loss::nuclear)
+        claim.criteria.push_back(
+            level("level-wide", {Noise::white, 0.25, {1.8}}, true,
+                  "one spike at 1.8 thresholds, white noise, n/d = 1/4", 0.06,
+                  {loss == theory::Loss::operator_norm
+                       ? Fault{"square-only", "the formula of square blocks, the strength itself"}
+                       : Fault{"one-transform", "m2 = m1: the zero eigenvalues of the long side forgotten"}}));
+    if (loss == theory::Loss::nuclear) {
         claim.criteria.push_back(level("level-weak", {Noise::white, 1.0, {1.1}}, false,
                                        "one spike at 1.1 thresholds, where the optimal one is 0, white noise", 0.1,
                                        {{"unclipped", "the formula below 0 not cut off"}}));
+        claim.criteria.push_back(
+            level("level-white", {Noise::white, 1.0, {2.0}}, true, "one spike at 2 thresholds, white noise", 0.06,
+                  {{"power", "the fourth power of the observed value in place of the strength's"}}));
+    }
     return claim;
 }
 
