@@ -1,0 +1,4 @@
+# Writes what `spiked completion KIND` prints to FILE.
+get_filename_component(FOLDER ${FILE} DIRECTORY)
+file(MAKE_DIRECTORY ${FOLDER})
+execute_process(COMMAND ${COMMAND} completion ${KIND} OUTPUT_FILE ${FILE} COMMAND_ERROR_IS_FATAL ANY)

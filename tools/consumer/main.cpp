@@ -1,0 +1,22 @@
+// A program of somebody else's: a block with one spike, what eOptShrink finds in it, and what theory says it should.
+#include <cstdio>
+
+#include "estimators/analysed_block.hpp"
+#include "estimators/eoptshrink.hpp"
+#include "sim/spiked_sampler.hpp"
+#include "theory/separable_law.hpp"
+
+using namespace spiked;
+
+int main() {
+    const sim::SpikedModel model{
+        .row = sim::Covariance::identity(128), .column = sim::Covariance::identity(128), .strengths = {{3.0}}};
+    const auto sample = sim::sample(model, stream::StudySeed::parse("0x1"), "consumer", 0);
+    estimators::AnalysedBlock block(sample.observed);
+    const auto found = estimators::eoptshrink(block.singular_values(), block.shape());
+    const theory::SeparableLaw law(theory::identity_spectrum(), theory::identity_spectrum(), AspectRatio(1.0));
+    const double optimal = law.spike({3.0}).shrunk(theory::Loss::frobenius).value;
+    std::printf("rank %zu, shrunk value %.3f, optimal %.3f\n", found.rank, found.shrunk.at(0), optimal);
+    const double error = found.shrunk[0] - optimal;
+    return found.rank == 1 && error * error < 0.1 ? 0 : 1;
+}
