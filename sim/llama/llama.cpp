@@ -1,0 +1,238 @@
+#include "sim/llama/llama.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+
+#include "sim/byte_file.hpp"
+#include "sim/safetensors.hpp"
+#include "theory/base/error.hpp"
+#include "theory/base/json.hpp"
+
+namespace spiked::sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The tensors of a model, in one file or in several named by an index.
+class Weights {
+public:
+    explicit Weights(const std::string& folder) : folder_(folder) {
+        const std::string single = folder + "/model.safetensors";
+        const std::string index = single + ".index.json";
+        std::vector<std::string> names;
+        if (fs::exists(single) || !fs::exists(index)) {
+            names.push_back(single);
+        } else {
+            const ByteFile file(index);
+            std::string text(file.size(), '\0');
+            file.read(0, std::as_writable_bytes(std::span(text)));
+            const Json json = Json::parse(text, index);
+            const Json* map = json.find("weight_map");
+            if (map == nullptr || map->members() == nullptr)
+                throw input_error("{}: weight_map is missing: is this an index of safetensors files?", index);
+            for (const auto& [tensor, at] : *map->members()) {
+                if (at.string() == nullptr || at.string()->find('/') != std::string::npos)
+                    throw input_error("{}: weight_map of {} is {} (expected a file of the same folder)", index, tensor,
+                                      at.text());
+                const std::string path = folder + "/" + *at.string();
+                if (std::find(names.begin(), names.end(), path) == names.end()) names.push_back(path);
+            }
+        }
+        for (const auto& name : names) files_.push_back(std::make_unique<SafetensorsFile>(name));
+    }
+
+    /// A vector, or a matrix stored as output x input: columns x rows of what is given back.
+    [[nodiscard]] arma::fmat matrix(const std::string& name, std::size_t rows, std::size_t columns = 0) const {
+        const std::vector<std::size_t> shape =
+            columns == 0 ? std::vector<std::size_t>{rows} : std::vector<std::size_t>{columns, rows};
+        for (const auto& file : files_)
+            for (const auto& tensor : file->tensors()) {
+                if (tensor.name != name) continue;
+                if (tensor.shape != shape)
+                    throw input_error("{}: {} is {} (expected {} from config.json): do the two files belong together?",
+                                      file->path(), name, text_of(tensor.shape), text_of(shape));
+                arma::fmat result(rows, std::max<std::size_t>(columns, 1));
+                std::vector<double> part(std::min<std::size_t>(result.n_elem, 1 << 16));
+                for (std::size_t first = 0; first < result.n_elem; first += part.size()) {
+                    const std::size_t count = std::min<std::size_t>(part.size(), result.n_elem - first);
+                    file->read(tensor, first, std::span(part).first(count));
+                    std::transform(part.begin(), part.begin() + static_cast<std::ptrdiff_t>(count),
+                                   result.memptr() + first, [](double value) { return static_cast<float>(value); });
+                }
+                if (!result.is_finite())
+                    throw input_error("{}: {} holds NaN or infinity: the file is damaged", file->path(), name);
+                return result;
+            }
+        throw input_error("{}: tensor {} is missing: is this a Llama-shaped model in Hugging Face's names?", folder_,
+                          name);
+    }
+
+private:
+    static std::string text_of(const std::vector<std::size_t>& shape) {
+        std::string text = "[";
+        for (const std::size_t side : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(side);
+        return text + "]";
+    }
+
+    std::string folder_;
+    std::vector<std::unique_ptr<SafetensorsFile>> files_;
+};
+
+arma::fmat rms_norm(const arma::fmat& rows, const arma::fvec& weight, double epsilon) {
+    arma::fmat result = rows;
+    for (arma::uword t = 0; t < rows.n_rows; ++t) {
+        double sum = 0.0;
+        for (arma::uword j = 0; j < rows.n_cols; ++j) sum += static_cast<double>(rows(t, j)) * rows(t, j);
+        const auto scale = static_cast<float>(1.0 / std::sqrt(sum / static_cast<double>(rows.n_cols) + epsilon));
+        for (arma::uword j = 0; j < rows.n_cols; ++j) result(t, j) = rows(t, j) * scale * weight(j);
+    }
+    return result;
+}
+
+/// Turns every head of a block of tokens to its positions.
+void turn(arma::fmat& rows, const arma::fmat& cosines, const arma::fmat& sines, std::size_t first) {
+    const arma::uword half = cosines.n_cols;
+    for (arma::uword head = 0; head < rows.n_cols; head += 2 * half)
+        for (arma::uword i = 0; i < half; ++i)
+            for (arma::uword t = 0; t < rows.n_rows; ++t) {
+                const float c = cosines(first + t, i);
+                const float s = sines(first + t, i);
+                const float a = rows(t, head + i);
+                const float b = rows(t, head + half + i);
+                rows(t, head + i) = a * c - b * s;
+                rows(t, head + half + i) = b * c + a * s;
+            }
+}
+
+/// Each row to logarithms of a distribution.
+void to_log_probabilities(arma::fmat& rows) {
+    for (arma::uword t = 0; t < rows.n_rows; ++t) {
+        float largest = rows(t, 0);
+        for (arma::uword j = 1; j < rows.n_cols; ++j) largest = std::max(largest, rows(t, j));
+        double sum = 0.0;
+        for (arma::uword j = 0; j < rows.n_cols; ++j) sum += std::exp(static_cast<double>(rows(t, j) - largest));
+        const auto shift = static_cast<float>(static_cast<double>(largest) + std::log(sum));
+        for (arma::uword j = 0; j < rows.n_cols; ++j) rows(t, j) -= shift;
+    }
+}
+
+/// One head: scores over the cache so far, whose last tokens are the block's own, causal inside it.
+arma::fmat attend(const arma::fmat& queries, const arma::fmat& keys, const arma::fmat& values) {
+    arma::fmat weights = queries * keys.t() / std::sqrt(static_cast<float>(keys.n_cols));
+    const arma::uword before = keys.n_rows - queries.n_rows;
+    for (arma::uword t = 0; t < weights.n_rows; ++t) {
+        const arma::uword seen = before + t + 1;
+        float largest = weights(t, 0);
+        for (arma::uword j = 1; j < seen; ++j) largest = std::max(largest, weights(t, j));
+        double sum = 0.0;
+        for (arma::uword j = 0; j < seen; ++j) {
+            weights(t, j) = std::exp(weights(t, j) - largest);
+            sum += static_cast<double>(weights(t, j));
+        }
+        const auto scale = static_cast<float>(1.0 / sum);
+        for (arma::uword j = 0; j < seen; ++j) weights(t, j) *= scale;
+        for (arma::uword j = seen; j < weights.n_cols; ++j) weights(t, j) = 0.0F;
+    }
+    return weights * values;
+}
+
+}  // namespace
+
+Llama::Llama(const std::string& folder) : config_(read_llama_config(folder)) {
+    const Weights weights(folder);
+    const auto& c = config_;
+    embedding_ = weights.matrix("model.embed_tokens.weight", c.hidden, c.vocabulary);
+    for (std::size_t l = 0; l < c.layers; ++l) {
+        const std::string at = "model.layers." + std::to_string(l) + ".";
+        layers_.push_back({weights.matrix(at + "input_layernorm.weight", c.hidden),
+                           weights.matrix(at + "post_attention_layernorm.weight", c.hidden),
+                           weights.matrix(at + "self_attn.q_proj.weight", c.hidden, c.heads * c.head_dim),
+                           weights.matrix(at + "self_attn.k_proj.weight", c.hidden, c.kv_heads * c.head_dim),
+                           weights.matrix(at + "self_attn.v_proj.weight", c.hidden, c.kv_heads * c.head_dim),
+                           weights.matrix(at + "self_attn.o_proj.weight", c.heads * c.head_dim, c.hidden),
+                           weights.matrix(at + "mlp.gate_proj.weight", c.hidden, c.intermediate),
+                           weights.matrix(at + "mlp.up_proj.weight", c.hidden, c.intermediate),
+                           weights.matrix(at + "mlp.down_proj.weight", c.intermediate, c.hidden)});
+    }
+    norm_ = weights.matrix("model.norm.weight", c.hidden);
+    if (!c.tied) head_ = weights.matrix("lm_head.weight", c.hidden, c.vocabulary);
+
+    // (1, 0) in every pair becomes (cos, sin): the angles are those of rope.hpp.
+    arma::mat pairs(c.context, c.head_dim, arma::fill::zeros);
+    pairs.head_cols(c.head_dim / 2).ones();
+    const arma::mat turned = apply_rope(pairs, c.rope, 0.0);
+    cosines_ = arma::conv_to<arma::fmat>::from(turned.head_cols(c.head_dim / 2));
+    sines_ = arma::conv_to<arma::fmat>::from(turned.tail_cols(c.head_dim / 2));
+}
+
+void Llama::read(std::span<const std::int32_t> tokens, const LlamaReading& reading) const {
+    const auto& c = config_;
+    if (tokens.empty() || tokens.size() > c.context)
+        throw input_error("a sequence of {} tokens (expected 1 to {}, the model's context): cut it", tokens.size(),
+                          c.context);
+    for (std::size_t t = 0; t < tokens.size(); ++t)
+        if (tokens[t] < 0 || static_cast<std::size_t>(tokens[t]) >= c.vocabulary)
+            throw input_error("token {} of a sequence is {} (expected 0 to {}): is it of another vocabulary?", t,
+                              tokens[t], c.vocabulary - 1);
+    if (reading.block_tokens == 0) throw usage_error("blocks of 0 tokens: give 1 or more");
+
+    struct Cache {
+        std::vector<arma::fmat> keys, values;  ///< by kv head, room for the whole sequence
+    };
+    const arma::fmat room(tokens.size(), c.head_dim);
+    std::vector<Cache> caches(c.layers, {std::vector(c.kv_heads, room), std::vector(c.kv_heads, room)});
+
+    for (std::size_t first = 0; first < tokens.size(); first += reading.block_tokens) {
+        const std::size_t count = std::min(reading.block_tokens, tokens.size() - first);
+        const std::size_t end = first + count;
+        arma::fmat state(count, c.hidden);
+        for (std::size_t t = 0; t < count; ++t)
+            state.row(t) = embedding_.col(static_cast<arma::uword>(tokens[first + t])).t();
+        for (std::size_t l = 0; l < c.layers; ++l) {
+            const Layer& layer = layers_[l];
+            const arma::fmat seen = rms_norm(state, layer.attention_norm, c.norm_epsilon);
+            arma::fmat queries = seen * layer.query;
+            arma::fmat keys = seen * layer.key;
+            const arma::fmat values = seen * layer.value;
+            turn(queries, cosines_, sines_, first);
+            turn(keys, cosines_, sines_, first);
+            if (reading.layer) reading.layer({l, first, queries, keys, values});
+
+            Cache& cache = caches[l];
+            const auto of_head = [&](const arma::fmat& rows, std::size_t h) {
+                return rows.cols(h * c.head_dim, (h + 1) * c.head_dim - 1);
+            };
+            for (std::size_t h = 0; h < c.kv_heads; ++h) {
+                cache.keys[h].rows(first, end - 1) = of_head(keys, h);
+                cache.values[h].rows(first, end - 1) = of_head(values, h);
+            }
+            arma::fmat read(count, c.heads * c.head_dim);
+            for (std::size_t h = 0; h < c.heads; ++h) {
+                const std::size_t from = h / (c.heads / c.kv_heads);
+                read.cols(h * c.head_dim, (h + 1) * c.head_dim - 1) =
+                    attend(of_head(queries, h), cache.keys[from].head_rows(end), cache.values[from].head_rows(end));
+            }
+            state += read * layer.output;
+            // Nobody reads the last block again.
+            if (reading.keep && count == reading.block_tokens && end < tokens.size())
+                for (std::size_t h = 0; h < c.kv_heads; ++h)
+                    for (const Side side : {Side::key, Side::value}) {
+                        arma::fmat& kept = (side == Side::key ? cache.keys : cache.values)[h];
+                        kept.rows(first, end - 1) =
+                            reading.keep({l, side, h, first}, arma::fmat(kept.rows(first, end - 1)));
+                    }
+            const arma::fmat inner = rms_norm(state, layer.mlp_norm, c.norm_epsilon);
+            arma::fmat gate = inner * layer.gate;
+            gate.transform([](float x) { return x / (1.0F + std::exp(-x)); });
+            state += (gate % (inner * layer.up)) * layer.down;
+        }
+        if (!reading.predicted) continue;
+        arma::fmat logits = rms_norm(state, norm_, c.norm_epsilon) * (c.tied ? embedding_ : head_);
+        to_log_probabilities(logits);
+        reading.predicted(first, logits);
+    }
+}
+
+}  // namespace spiked::sim

@@ -1,0 +1,74 @@
+#pragma once
+#include <armadillo>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/kv_dump.hpp"
+#include "sim/llama/llama_config.hpp"
+
+namespace spiked::sim {
+
+/// One side of one kv head of a block of tokens.
+struct CachePlace {
+    std::size_t layer = 0;
+    Side side = Side::key;
+    std::size_t head = 0;
+    std::size_t first_token = 0;
+};
+
+/// What later tokens are to read in place of a full block; `exact`: tokens x head_dim, keys after the rotary embedding.
+using CacheKeeper = std::function<arma::fmat(const CachePlace& place, const arma::fmat& exact)>;
+
+/// Queries (tokens x heads * head_dim), keys and values (tokens x kv_heads * head_dim) of a block of tokens in one
+/// layer; queries and keys after the rotary embedding.
+struct LayerBlock {
+    std::size_t layer = 0;
+    std::size_t first_token = 0;
+    const arma::fmat& queries;
+    const arma::fmat& keys;
+    const arma::fmat& values;
+};
+
+/// How a sequence is read. A block of tokens is read at once; it sees itself exactly, and full blocks before it as
+/// `keep` gave them back. Every layer sees what the layers below make of that.
+struct LlamaReading {
+    std::size_t block_tokens = 128;
+    CacheKeeper keep = {};  ///< empty: everything stays exact
+    std::function<void(const LayerBlock&)> layer = {};
+    /// Natural logarithms of probabilities of the next token: tokens x vocabulary.
+    std::function<void(std::size_t first_token, const arma::fmat& log_probabilities)> predicted = {};
+};
+
+/// A Llama-shaped model: RMSNorm, rotary embedding (rotate-half), grouped attention of scale head_dim^-1/2, SwiGLU, no
+/// biases. Products in float, sums of norms and of the soft maximum in double. Immutable: safe from several threads.
+/// Source: Touvron et al. 2023 (LLaMA), Ainslie et al. 2023 (grouped attention); tensor names of Hugging Face.
+class Llama {
+public:
+    /// FOLDER/config.json and FOLDER/model.safetensors, or the files of FOLDER/model.safetensors.index.json; F16, BF16,
+    /// F32 or F64. Throws input_error for a model of another shape, and for a tensor that is missing or of another
+    /// shape.
+    explicit Llama(const std::string& folder);
+
+    [[nodiscard]] const LlamaConfig& config() const { return config_; }
+
+    /// Throws input_error for a token outside the vocabulary, no tokens, and more than the context.
+    void read(std::span<const std::int32_t> tokens, const LlamaReading& reading) const;
+
+private:
+    /// Linear maps as input x output: activations are rows.
+    struct Layer {
+        arma::fvec attention_norm, mlp_norm;
+        arma::fmat query, key, value, output;
+        arma::fmat gate, up, down;
+    };
+    LlamaConfig config_;
+    arma::fmat embedding_;  ///< hidden x vocabulary
+    std::vector<Layer> layers_;
+    arma::fvec norm_;
+    arma::fmat head_;             ///< hidden x vocabulary; empty when tied
+    arma::fmat cosines_, sines_;  ///< context x head_dim / 2
+};
+
+}  // namespace spiked::sim

@@ -1,0 +1,117 @@
+#include "sim/llama/llama_config.hpp"
+
+#include <cmath>
+
+#include "sim/byte_file.hpp"
+#include "theory/base/error.hpp"
+#include "theory/base/json.hpp"
+
+namespace spiked::sim {
+namespace {
+
+constexpr std::uint64_t most_bytes = 1 << 20;
+constexpr std::int64_t most = 1 << 24;  // of any size in a model of this shape
+
+/// One config.json, whose keys are asked for with what they must be.
+class Keys {
+public:
+    explicit Keys(std::string path) : path_(std::move(path)) {
+        const ByteFile file(path_);
+        if (file.size() > most_bytes)
+            throw input_error("{}: {} bytes (a configuration has a few hundred): is this another file?", path_,
+                              file.size());
+        std::string text(file.size(), '\0');
+        file.read(0, std::as_writable_bytes(std::span(text)));
+        json_ = Json::parse(text, path_);
+    }
+
+    /// Null for absent and for null: both mean "not used" in these files.
+    [[nodiscard]] const Json* find(const char* key) const {
+        const Json* value = json_.find(key);
+        return value == nullptr || value->is_null() ? nullptr : value;
+    }
+    [[nodiscard]] std::size_t size(const char* key) const {
+        const Json* value = find(key);
+        const std::int64_t* number = value == nullptr ? nullptr : value->integer();
+        if (number == nullptr || *number < 1 || *number > most)
+            throw input_error("{}: {} is {} (expected a whole number from 1 to {}): is this a Llama-shaped model?",
+                              path_, key, value == nullptr ? "missing" : value->text(), most);
+        return static_cast<std::size_t>(*number);
+    }
+    [[nodiscard]] std::size_t size(const char* key, std::size_t otherwise) const {
+        return find(key) == nullptr ? otherwise : size(key);
+    }
+    [[nodiscard]] double positive(const char* key, double otherwise) const {
+        const Json* value = find(key);
+        if (value == nullptr) return otherwise;
+        const double number = value->real() != nullptr      ? *value->real()
+                              : value->integer() != nullptr ? static_cast<double>(*value->integer())
+                                                            : std::nan("");
+        if (!(number > 0.0) || !std::isfinite(number)) throw wrong(key, "a positive number");
+        return number;
+    }
+    [[nodiscard]] bool flag(const char* key) const {
+        const Json* value = find(key);
+        if (value == nullptr) return false;
+        if (value->boolean() == nullptr) throw wrong(key, "true or false");
+        return *value->boolean();
+    }
+    [[nodiscard]] Error wrong(const char* key, const std::string& expected) const {
+        const Json* value = find(key);
+        return input_error("{}: {} is {} (expected {}): only plain Llama-shaped models are run", path_, key,
+                           value == nullptr ? "missing" : value->text(), expected);
+    }
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+private:
+    std::string path_;
+    Json json_;
+};
+
+/// Rotary scalings are written as an object, empty or of type "default" where there is none.
+bool is_scaled(const Json& scaling) {
+    if (scaling.members() == nullptr) return true;
+    for (const char* key : {"rope_type", "type"})
+        if (const Json* kind = scaling.find(key); kind != nullptr)
+            return kind->string() == nullptr || *kind->string() != "default";
+    return !scaling.members()->empty();
+}
+
+}  // namespace
+
+LlamaConfig read_llama_config(const std::string& folder) {
+    const Keys keys(folder + "/config.json");
+    const Json* type = keys.find("model_type");
+    if (type == nullptr || type->string() == nullptr || (*type->string() != "llama" && *type->string() != "mistral"))
+        throw keys.wrong("model_type", "\"llama\" or \"mistral\"");
+    if (const Json* activation = keys.find("hidden_act");
+        activation != nullptr && (activation->string() == nullptr || *activation->string() != "silu"))
+        throw keys.wrong("hidden_act", "\"silu\"");
+    for (const char* key : {"attention_bias", "mlp_bias"})
+        if (keys.flag(key)) throw keys.wrong(key, "false");
+    if (const Json* scaling = keys.find("rope_scaling"); scaling != nullptr && is_scaled(*scaling))
+        throw keys.wrong("rope_scaling", "none");
+    if (keys.find("sliding_window") != nullptr) throw keys.wrong("sliding_window", "none");
+
+    LlamaConfig config;
+    config.vocabulary = keys.size("vocab_size");
+    config.hidden = keys.size("hidden_size");
+    config.intermediate = keys.size("intermediate_size");
+    config.layers = keys.size("num_hidden_layers");
+    config.heads = keys.size("num_attention_heads");
+    config.kv_heads = keys.size("num_key_value_heads", config.heads);
+    config.head_dim = keys.size("head_dim", config.hidden / config.heads);
+    config.context = keys.size("max_position_embeddings");
+    config.norm_epsilon = keys.positive("rms_norm_eps", 1e-6);
+    config.rope.base = keys.positive("rope_theta", 10000.0);
+    config.tied = keys.flag("tie_word_embeddings");
+    if (config.heads % config.kv_heads != 0)
+        throw keys.wrong("num_key_value_heads", fmt::format("a divisor of the {} query heads", config.heads));
+    if (config.head_dim == 0 || config.head_dim % 2 != 0)
+        throw input_error("{}: heads have {} coordinates (expected an even number): rotary pairs need two each",
+                          keys.path(), config.head_dim);
+    if (!(config.rope.base > 1.0)) throw keys.wrong("rope_theta", "a number above 1");
+    return config;
+}
+
+}  // namespace spiked::sim

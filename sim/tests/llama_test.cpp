@@ -1,0 +1,182 @@
+#include "sim/llama/llama.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "sim/npy.hpp"
+#include "sim/tests/scratch.hpp"
+#include "theory/base/error.hpp"
+
+namespace spiked::sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Oracle {
+    std::string folder;
+    std::vector<std::int32_t> tokens;
+    std::vector<double> nats;  ///< of each token; 0 for the first
+};
+
+/// A random model written by NumPy, with what NumPy predicts.
+Oracle oracle(const ScratchFolder& scratch, const std::string& kind, std::size_t count) {
+    Oracle result{scratch.path(kind), {}, {}};
+    fs::create_directories(result.folder);
+    const std::string out = result.folder + "/out";
+    const std::string line = "/usr/bin/python3 '" SPIKED_SOURCE_DIR "/sim/tests/llama_in_numpy.py' '" + result.folder +
+                             "' " + kind + " " + std::to_string(count) + " > '" + out + "'";
+    EXPECT_EQ(std::system(line.c_str()), 0);
+    std::ifstream file(out);
+    std::int32_t token = 0;
+    double nats = 0.0;
+    while (file >> token >> nats) {
+        result.tokens.push_back(token);
+        result.nats.push_back(nats);
+    }
+    EXPECT_EQ(result.tokens.size(), count);
+    return result;
+}
+
+/// Of each token, given those before it; the model reads the first `count`.
+std::vector<double> nats_of(const Llama& model, const std::vector<std::int32_t>& tokens, std::size_t count,
+                            LlamaReading reading) {
+    std::vector<double> nats(tokens.size(), 0.0);
+    reading.predicted = [&](std::size_t first, const arma::fmat& rows) {
+        for (std::size_t t = 0; t < rows.n_rows && first + t + 1 < tokens.size(); ++t)
+            nats[first + t + 1] = -static_cast<double>(rows(t, static_cast<arma::uword>(tokens[first + t + 1])));
+    };
+    model.read(std::span(tokens).first(count), reading);
+    return nats;
+}
+
+TEST(Llama, PredictsWhatNumpyDoes) {
+    const ScratchFolder scratch;
+    for (const char* kind : {"tied", "untied", "shards"}) {
+        const Oracle expected = oracle(scratch, kind, 40);
+        const Llama model(expected.folder);
+        // Whole, in blocks that do not divide it, token by token: the same sequence.
+        for (const std::size_t block : {128UL, 7UL, 1UL}) {
+            const auto found = nats_of(model, expected.tokens, 40, {.block_tokens = block});
+            for (std::size_t t = 1; t < found.size(); ++t)
+                ASSERT_NEAR(found[t], expected.nats[t], 2e-5) << kind << ", blocks of " << block << ", token " << t;
+        }
+    }
+}
+
+TEST(Llama, LaterTokensReadWhatWasKept) {
+    const ScratchFolder scratch;
+    const Oracle expected = oracle(scratch, "untied", 40);
+    const Llama model(expected.folder);
+    const auto exact = nats_of(model, expected.tokens, 40, {.block_tokens = 16});
+    std::size_t asked = 0;
+    LlamaReading reading{.block_tokens = 16};
+    reading.keep = [&](const CachePlace& place, const arma::fmat& block) {
+        ++asked;
+        EXPECT_EQ(block.n_rows, 16);
+        EXPECT_EQ(block.n_cols, 8);
+        EXPECT_EQ(place.first_token % 16, 0);
+        return block;
+    };
+    EXPECT_EQ(nats_of(model, expected.tokens, 40, reading), exact);
+    EXPECT_EQ(asked, 3 * 2 * 2 * 2);  // layers, heads, sides, full blocks with a token after them
+
+    // Values of the first block lost in one head of the first layer: nothing before token 17 can know.
+    reading.keep = [](const CachePlace& place, const arma::fmat& block) -> arma::fmat {
+        if (place.layer == 0 && place.head == 1 && place.side == Side::value && place.first_token == 0)
+            return 0.0F * block;
+        return block;
+    };
+    const auto lost = nats_of(model, expected.tokens, 40, reading);
+    for (std::size_t t = 1; t < lost.size(); ++t) EXPECT_EQ(lost[t] == exact[t], t <= 16) << t;
+}
+
+TEST(Llama, ShowsKeysAfterTheirRotation) {
+    const ScratchFolder scratch;
+    const Oracle expected = oracle(scratch, "untied", 40);
+    const Llama model(expected.folder);
+    LlamaReading reading{.block_tokens = 16};
+    std::vector<arma::fmat> kept, seen;
+    reading.layer = [&](const LayerBlock& at) {
+        EXPECT_EQ(at.queries.n_cols, 6 * 8);
+        EXPECT_EQ(at.values.n_cols, 2 * 8);
+        if (at.layer == 1 && at.first_token == 16) seen = {at.keys.cols(8, 15), at.values.cols(0, 7)};
+    };
+    reading.keep = [&](const CachePlace& place, const arma::fmat& block) {
+        if (place.layer == 1 && place.first_token == 16)
+            if ((place.side == Side::key) == (place.head == 1)) kept.push_back(block);
+        return block;
+    };
+    (void)nats_of(model, expected.tokens, 40, reading);
+    ASSERT_EQ(kept.size(), 2);
+    EXPECT_TRUE(arma::approx_equal(kept[0], seen[1], "absdiff", 0.0));
+    EXPECT_TRUE(arma::approx_equal(kept[1], seen[0], "absdiff", 0.0));
+}
+
+TEST(Llama, RefusesWhatIsNotLlamaShaped) {
+    const ScratchFolder scratch;
+    const Oracle good = oracle(scratch, "tied", 4);
+    const std::string text = bytes_of_file(good.folder + "/config.json");
+    const auto with = [&](const std::string& from, const std::string& to, const std::string& part) {
+        std::string changed = text;
+        const auto at = changed.find(from);
+        ASSERT_NE(at, std::string::npos) << from;
+        std::ofstream(good.folder + "/config.json") << changed.replace(at, from.size(), to);
+        expect_error(ExitCode::unusable_input, [&] { Llama model(good.folder); }, {good.folder, part});
+    };
+    with("\"llama\"", "\"gpt2\"", "model_type is \"gpt2\" (expected \"llama\"");
+    with("\"silu\"", "\"gelu\"", "hidden_act is \"gelu\" (expected \"silu\")");
+    with("\"rope_scaling\": null", "\"rope_scaling\": {\"rope_type\": \"llama3\"}", "rope_scaling is");
+    with("\"attention_bias\": false", "\"attention_bias\": true", "attention_bias is true (expected false)");
+    with("\"num_key_value_heads\": 2", "\"num_key_value_heads\": 4", "expected a divisor of the 6 query heads");
+    with("\"vocab_size\": 50", "\"vocab_size\": 0", "vocab_size is 0 (expected a whole number from 1");
+    with("\"hidden_size\": 24, ", "", "hidden_size is missing");
+    with("\"intermediate_size\": 40", "\"intermediate_size\": 41",
+         "model.layers.0.mlp.gate_proj.weight is [40, 24] (expected [41, 24] from config.json)");
+    with("\"num_hidden_layers\": 3", "\"num_hidden_layers\": 4",
+         "tensor model.layers.3.input_layernorm.weight is missing");
+    with("\"head_dim\": 8", "\"head_dim\": 7", "heads have 7 coordinates (expected an even number)");
+    with("\"rope_theta\": 500.0", "\"rope_theta\": 1.0", "rope_theta is 1");
+    with("{", "{,", "config.json");
+    expect_error(ExitCode::unusable_input, [] { Llama model("/no/such/folder"); }, {"/no/such/folder/config.json"});
+}
+
+TEST(Llama, RefusesSequencesItCannotRead) {
+    const ScratchFolder scratch;
+    const Llama model(oracle(scratch, "tied", 4).folder);
+    const auto refused = [&](const std::vector<std::int32_t>& tokens, const std::string& part) {
+        expect_error(ExitCode::unusable_input, [&] { model.read(tokens, {}); }, {part});
+    };
+    refused({1, 2, 50}, "token 2 of a sequence is 50 (expected 0 to 49)");
+    refused({-1}, "token 0 of a sequence is -1");
+    refused({}, "a sequence of 0 tokens (expected 1 to 64");
+    refused(std::vector<std::int32_t>(65, 1), "a sequence of 65 tokens");
+}
+
+/// Models with published numbers, where somebody has them: $SPIKED_EXTRA_MODELS/rope-lm.
+TEST(Llama, ReachesTheNumbersOfATrainedModel) {
+    const char* models = std::getenv("SPIKED_EXTRA_MODELS");
+    if (models == nullptr) GTEST_SKIP() << "SPIKED_EXTRA_MODELS names no folder";
+    const Llama model(std::string(models) + "/rope-lm");
+    const arma::mat pages = read_npy(std::string(models) + "/rope-lm/eval-tokens.npy");
+    ASSERT_EQ(pages.n_rows, 16);
+    std::vector<double> whole, late;
+    for (arma::uword page = 0; page < pages.n_rows; ++page) {
+        // 513 tokens, the last of which is predicted only.
+        const arma::rowvec row = pages.row(page);
+        const auto nats = arma::vec(nats_of(model, {row.begin(), row.end()}, 512, {}));
+        whole.push_back(arma::mean(nats.subvec(1, 512)));
+        late.push_back(arma::mean(nats.subvec(129, 512)));
+    }
+    const auto mean = [](const std::vector<double>& v) { return arma::mean(arma::vec(v)); };
+    EXPECT_NEAR(whole[0], 2.206545, 1e-4);
+    EXPECT_NEAR(late[0], 2.295066, 1e-4);
+    EXPECT_NEAR(mean(whole), 1.6368, 1e-4);
+    EXPECT_NEAR(mean(late), 1.5589, 1e-4);
+}
+
+}  // namespace
+}  // namespace spiked::sim
