@@ -103,6 +103,7 @@ const std::vector<Command>& commands() {
                                                kv_decode_command(),
                                                kv_golden_command(),
                                                kv_adequacy_command(),
+                                               kv_perplexity_command(),
                                                theory_command(),
                                                bench_theory_command(),
                                                bench_trial_command(),

@@ -1,0 +1,173 @@
+#include "validation/perplexity.hpp"
+
+#include <cmath>
+#include <mutex>
+
+#include "sim/npy.hpp"
+#include "theory/base/error.hpp"
+#include "validation/moments.hpp"
+#include "validation/parallel.hpp"
+
+namespace spiked::validation {
+namespace {
+
+using sim::Side;
+
+std::size_t codec_index(const sim::LlamaConfig& model, const sim::CachePlace& at) {
+    return (at.layer * 2 + (at.side == Side::key ? 0 : 1)) * model.kv_heads + at.head;
+}
+
+/// Mean nats of the tokens of a document that see a compressed block.
+double nats_of(const sim::Llama& model, const std::vector<std::int32_t>& document, std::size_t block_tokens,
+               sim::CacheKeeper keep) {
+    double sum = 0.0;
+    std::size_t count = 0;
+    sim::LlamaReading reading{.block_tokens = block_tokens, .keep = std::move(keep)};
+    reading.predicted = [&](std::size_t first, const arma::fmat& rows) {
+        for (std::size_t t = 0; t < rows.n_rows; ++t) {
+            if (first + t < block_tokens) continue;
+            sum -= static_cast<double>(rows(t, static_cast<arma::uword>(document[first + t + 1])));
+            ++count;
+        }
+    };
+    model.read(std::span(document).first(document.size() - 1), reading);
+    return sum / static_cast<double>(count);
+}
+
+}  // namespace
+
+std::vector<std::vector<std::int32_t>> read_documents(const std::string& path, const sim::LlamaConfig& model,
+                                                      std::size_t most) {
+    arma::mat ids = sim::read_npy(path);
+    if (ids.n_cols == 1) ids = ids.t();
+    if (ids.n_cols > most)
+        throw input_error("{}: documents of {} tokens (expected at most {} with a context of {}): cut them", path,
+                          ids.n_cols, most, model.context);
+    std::vector<std::vector<std::int32_t>> documents;
+    for (arma::uword row = 0; row < ids.n_rows; ++row) {
+        std::vector<std::int32_t> document;
+        for (arma::uword t = 0; t < ids.n_cols; ++t) {
+            const double id = ids(row, t);
+            if (!(id >= 0.0 && id < static_cast<double>(model.vocabulary)) || id != std::floor(id))
+                throw input_error(
+                    "{}: token {} of document {} is {} (expected a whole number from 0 to {}): is it of another "
+                    "vocabulary?",
+                    path, t, row, id, model.vocabulary - 1);
+            document.push_back(static_cast<std::int32_t>(id));
+        }
+        documents.push_back(std::move(document));
+    }
+    return documents;
+}
+
+CompressedCache::CompressedCache(const sim::LlamaConfig& model, const estimators::Method& method, double bits,
+                                 const PerplexityPlan& plan)
+    : model_(model), method_(method), only_(plan.only) {
+    for (std::size_t layer = 0; layer < model.layers; ++layer)
+        for (const Side side : {Side::key, Side::value})
+            for (std::size_t head = 0; head < model.kv_heads; ++head) {
+                auto options = plan.quantizer;
+                options.axis = side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
+                options.rotation_index = codec_index(model, {layer, side, head, 0});
+                codecs_.emplace_back(method, model.head_dim, bits, options);
+            }
+}
+
+arma::fmat CompressedCache::keep(const sim::CachePlace& place, const arma::fmat& exact) {
+    if (!only_.empty() && !only_.contains({place.layer, place.side})) return exact;
+    const auto& codec = codecs_[codec_index(model_, place)];
+    const bool turned = method_.unrope && place.side == Side::key;
+    const auto first = static_cast<double>(place.first_token);
+    auto rows = arma::conv_to<arma::mat>::from(exact);
+    if (turned) rows = sim::undo_rope(rows, model_.rope, first);
+    try {
+        estimators::AnalysedBlock block(std::move(rows));
+        const auto encoded = codec.encode(block).encoded;
+        bits_ += 8.0 * static_cast<double>(encoded.bytes.size());
+        entries_ += static_cast<double>(exact.n_elem);
+        arma::mat back = codec.decode(encoded.bytes, exact.n_rows);
+        if (turned) back = sim::apply_rope(back, model_.rope, first);
+        return arma::conv_to<arma::fmat>::from(back);
+    } catch (const Error& error) {
+        throw Error(error.code(),
+                    fmt::format("layer {}, {} of head {}, tokens {} to {}: {}", place.layer, sim::side_name(place.side),
+                                place.head, place.first_token, place.first_token + exact.n_rows - 1, error.what()));
+    }
+}
+
+Perplexity measure_perplexity(const PerplexityPlan& plan) {
+    const sim::Llama model(plan.model);
+    const auto& shape = model.config();
+    if (plan.block_tokens == 0) throw usage_error("--block 0 is not possible: a block has 1 token or more");
+    for (const auto& [layer, side] : plan.only)
+        if (layer >= shape.layers)
+            throw usage_error("--only {}:{}: the model has layers 0 to {}", layer, sim::side_name(side),
+                              shape.layers - 1);
+    // The last token is predicted and not read.
+    const auto documents = read_documents(plan.tokens, shape, shape.context + 1);
+    if (documents.empty() || documents.front().size() < plan.block_tokens + 2)
+        throw input_error(
+            "{}: documents of {} tokens (expected {} or more for blocks of {}): no token would see a compressed block",
+            plan.tokens, documents.empty() ? 0 : documents.front().size(), plan.block_tokens + 2, plan.block_tokens);
+
+    struct Version {
+        const estimators::Method* method = nullptr;  ///< null: full precision
+        double bits = 0.0;
+        std::string label = {};
+    };
+    std::vector<Version> versions(1);
+    for (const auto& codec : plan.codecs)
+        for (const double bits : codec.bits) {
+            versions.push_back({&codec.method, bits, codec.label});
+            (void)CompressedCache(shape, codec.method, bits, plan);  // what it refuses is said before the work
+        }
+
+    struct Reading {
+        double nats = 0.0, bits = 0.0, entries = 0.0;
+    };
+    const std::size_t readings = versions.size() * documents.size();
+    std::vector<Reading> found(readings);
+    std::size_t done = 0;
+    std::mutex telling;
+    for_each_parallel(readings, plan.threads, [&](std::size_t job) {
+        const Version& version = versions[job / documents.size()];
+        const auto& document = documents[job % documents.size()];
+        if (version.method == nullptr) {
+            found[job] = {nats_of(model, document, plan.block_tokens, {}), 0.0, 0.0};
+        } else {
+            CompressedCache cache(shape, *version.method, version.bits, plan);
+            const double nats = nats_of(
+                model, document, plan.block_tokens,
+                [&](const sim::CachePlace& place, const arma::fmat& exact) { return cache.keep(place, exact); });
+            found[job] = {nats, cache.stored_bits(), cache.entries()};
+        }
+        const std::scoped_lock lock(telling);
+        if (plan.progress) plan.progress(++done, readings);
+    });
+
+    Perplexity result;
+    result.documents = documents.size();
+    result.tokens = documents.size() * (documents.front().size() - 1 - plan.block_tokens);
+    result.block_tokens = plan.block_tokens;
+    for (std::size_t v = 0; v < versions.size(); ++v) {
+        Moments nats;
+        double bits = 0.0;
+        double entries = 0.0;
+        for (std::size_t d = 0; d < documents.size(); ++d) {
+            const Reading& one = found[v * documents.size() + d];
+            nats.add(v == 0 ? one.nats : one.nats - found[d].nats);
+            bits += one.bits;
+            entries += one.entries;
+        }
+        if (v == 0) {
+            result.nats = nats.mean;
+            result.mcse_nats = nats.standard_error();
+        } else {
+            result.rows.push_back(
+                {versions[v].label, versions[v].bits, bits / entries, nats.mean, nats.standard_error()});
+        }
+    }
+    return result;
+}
+
+}  // namespace spiked::validation

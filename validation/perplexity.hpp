@@ -1,0 +1,77 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/llama/llama.hpp"
+#include "validation/block_study.hpp"
+
+namespace spiked::validation {
+
+/// What a model predicts while it reads a compressed cache.
+struct PerplexityPlan {
+    std::string model;   ///< folder
+    std::string tokens;  ///< .npy of token ids, documents x tokens, or one document
+    std::vector<NamedCodec> codecs;
+    std::size_t block_tokens = 128;
+    /// What is compressed, by layer and side; empty: everything.
+    std::set<std::pair<std::size_t, sim::Side>> only;
+    estimators::QuantizerOptions quantizer;
+    std::size_t threads = 0;  ///< 0: all of the machine; never changes a number
+    std::function<void(std::size_t done, std::size_t of)> progress = {};
+};
+
+struct PerplexityRow {
+    std::string method;
+    double bits = 0.0;
+    double bits_per_entry = 0.0;   ///< stored, of what was compressed
+    double added_nats = 0.0;       ///< mean over documents of what a token costs more than in full precision
+    double mcse_added_nats = 0.0;  ///< of the paired differences of documents; NaN for one document
+};
+
+/// Natural logarithms of inverse probabilities of tokens that see a compressed block: those after the first
+/// block_tokens + 1 of each document. A document's number is the mean of its tokens, the table's the mean of those.
+struct Perplexity {
+    double nats = 0.0;  ///< in full precision
+    double mcse_nats = 0.0;
+    std::size_t documents = 0;
+    std::size_t tokens = 0;  ///< scored, of all documents
+    std::size_t block_tokens = 0;
+    std::vector<PerplexityRow> rows;  ///< in the order asked: by method, then bits
+};
+
+/// Full past blocks are coded and decoded, the block being read stays exact, and each layer sees what the compressed
+/// layers below make of it. `unrope+` turns keys back before they are coded. A layer, side and head has a rotation of
+/// its own, the same for all documents. Throws usage_error and input_error before anything is computed: methods, bits,
+/// layers that do not exist, ids outside the vocabulary, documents beyond the context or without a token to score.
+[[nodiscard]] Perplexity measure_perplexity(const PerplexityPlan& plan);
+
+/// Token ids as the model reads them, a document a row. Throws input_error for what are no token ids of the model, or
+/// more tokens than `most` in a document.
+[[nodiscard]] std::vector<std::vector<std::int32_t>> read_documents(const std::string& path,
+                                                                    const sim::LlamaConfig& model, std::size_t most);
+
+/// A cache keeper that sends blocks through a method and back, and counts what it stored.
+class CompressedCache {
+public:
+    CompressedCache(const sim::LlamaConfig& model, const estimators::Method& method, double bits,
+                    const PerplexityPlan& plan);
+
+    /// Not to be called from two threads at once.
+    [[nodiscard]] arma::fmat keep(const sim::CachePlace& place, const arma::fmat& exact);
+    [[nodiscard]] double stored_bits() const { return bits_; }
+    [[nodiscard]] double entries() const { return entries_; }
+
+private:
+    sim::LlamaConfig model_;
+    estimators::Method method_;
+    std::set<std::pair<std::size_t, sim::Side>> only_;
+    std::vector<estimators::Compressor> codecs_;  ///< by layer, side and head
+    double bits_ = 0.0;
+    double entries_ = 0.0;
+};
+
+}  // namespace spiked::validation
