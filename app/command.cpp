@@ -104,6 +104,7 @@ const std::vector<Command>& commands() {
                                                kv_golden_command(),
                                                kv_adequacy_command(),
                                                kv_perplexity_command(),
+                                               kv_dump_command(),
                                                theory_command(),
                                                bench_theory_command(),
                                                bench_trial_command(),

@@ -99,6 +99,7 @@ void remark(const Arguments& arguments, std::string_view text);
 [[nodiscard]] Command kv_golden_command();
 [[nodiscard]] Command kv_adequacy_command();
 [[nodiscard]] Command kv_perplexity_command();
+[[nodiscard]] Command kv_dump_command();
 [[nodiscard]] Command demo_command();
 [[nodiscard]] Command init_command();
 [[nodiscard]] Command run_command();

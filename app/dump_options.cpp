@@ -43,4 +43,18 @@ validation::KvPlan read_dump_plan(const Arguments& arguments) {
     return plan;
 }
 
+Option dtype_option() { return {"--dtype", "f16|bf16|f32|f64", "of the numbers in the file", "f16", false}; }
+
+sim::DType read_dtype(const Arguments& arguments) {
+    const std::string& name = arguments.text("--dtype");
+    const std::vector<std::pair<std::string, sim::DType>> types = {
+        {"f16", sim::DType::f16}, {"bf16", sim::DType::bf16}, {"f32", sim::DType::f32}, {"f64", sim::DType::f64}};
+    std::vector<std::string> names;
+    for (const auto& [known, type] : types) {
+        if (known == name) return type;
+        names.push_back(known);
+    }
+    throw usage_error("--dtype \"{}\" is not possible{}", name, suggestion(name, names));
+}
+
 }  // namespace spiked::app

@@ -8,4 +8,8 @@ namespace spiked::app {
 [[nodiscard]] const std::vector<Option>& dump_options();
 [[nodiscard]] validation::KvPlan read_dump_plan(const Arguments& arguments);
 
+/// Of the numbers in a dump that is written.
+[[nodiscard]] Option dtype_option();
+[[nodiscard]] sim::DType read_dtype(const Arguments& arguments);
+
 }  // namespace spiked::app

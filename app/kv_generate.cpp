@@ -1,23 +1,12 @@
 #include <fmt/format.h>
 
 #include "app/command.hpp"
+#include "app/dump_options.hpp"
 #include "sim/kv_like.hpp"
 #include "theory/base/error.hpp"
-#include "theory/base/names.hpp"
 
 namespace spiked::app {
 namespace {
-
-sim::DType dtype_of(const std::string& name) {
-    const std::vector<std::pair<std::string, sim::DType>> types = {
-        {"f16", sim::DType::f16}, {"bf16", sim::DType::bf16}, {"f32", sim::DType::f32}, {"f64", sim::DType::f64}};
-    std::vector<std::string> names;
-    for (const auto& [known, type] : types) {
-        if (known == name) return type;
-        names.push_back(known);
-    }
-    throw usage_error("--dtype \"{}\" is not possible{}", name, suggestion(name, names));
-}
 
 int run(const Arguments& arguments) {
     sim::KvLikeOptions options;
@@ -34,7 +23,7 @@ int run(const Arguments& arguments) {
     sim::KvLikeCache cache;
     cache.layers = arguments.count("--layers");
     cache.heads = arguments.count("--heads");
-    cache.dtype = dtype_of(arguments.text("--dtype"));
+    cache.dtype = read_dtype(arguments);
     cache.seed = stream::StudySeed::parse(arguments.text("--seed"));
     cache.replicate = arguments.count("--prompt");
     if (cache.layers == 0 || cache.heads == 0)
@@ -81,7 +70,7 @@ Command kv_generate_command() {
              {"--rotary-base", "B", "of the rotary embedding of keys and queries", "10000", false},
              {"--no-rotary", "", "leave the rotary embedding out", "", false},
              {"--no-sink", "", "leave the attention sink out", "", false},
-             {"--dtype", "f16|bf16|f32|f64", "of the numbers in the file", "f16", false},
+             dtype_option(),
              {"--prompt", "P", "another prompt of the same model", "0", false},
              {"--seed", "HEX", "of the model and its prompts", "0x5eed", false}},
             run};

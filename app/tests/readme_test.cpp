@@ -41,6 +41,12 @@ std::string reader_folder() {
     stream::fill_normal(stream::Stream({}, "readme", stream::Role::noise, 0), {data.memptr(), data.n_elem});
     sim::write_npy(folder + "/data.npy", data + 0.5);
     std::filesystem::copy_file(sample_dump, folder + "/dump.safetensors");
+    std::filesystem::create_directory(folder + "/model");
+    const std::string model =
+        "cd '" + folder +
+        "' && /usr/bin/python3 '" SPIKED_SOURCE_DIR
+        "/sim/tests/llama_in_numpy.py' model untied 200 >model/out && mv model/documents.npy pages.npy";
+    EXPECT_EQ(std::system(model.c_str()), 0);
     return folder;
 }
 

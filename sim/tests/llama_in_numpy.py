@@ -1,7 +1,8 @@
 """A small random Llama and what it predicts, in NumPy's double precision, all tokens at once.
 
 usage: llama_in_numpy.py FOLDER tied|untied|shards TOKENS    writes FOLDER/config.json and the weights in F32;
-prints the tokens and, for each but the first, its nats given those before it.
+prints the tokens and, for each but the first, its nats given those before it. FOLDER/tokens.npy holds them too,
+FOLDER/documents.npy with two other texts, FOLDER/keys.npy the keys of head 1 of layer 1.
 """
 import json
 import struct
@@ -15,7 +16,7 @@ vocabulary, hidden, intermediate, layers, heads, kv_heads, dim = 50, 24, 40, 3, 
 base, epsilon = 500.0, 1e-5
 config = {"model_type": "llama", "vocab_size": vocabulary, "hidden_size": hidden, "intermediate_size": intermediate,
           "num_hidden_layers": layers, "num_attention_heads": heads, "num_key_value_heads": kv_heads, "head_dim": dim,
-          "hidden_act": "silu", "rms_norm_eps": epsilon, "rope_theta": base, "max_position_embeddings": 64,
+          "hidden_act": "silu", "rms_norm_eps": epsilon, "rope_theta": base, "max_position_embeddings": max(64, count),
           "tie_word_embeddings": kind == "tied", "rope_scaling": None, "attention_bias": False}
 weights = {}
 
@@ -49,6 +50,8 @@ for layer in range(layers):
     query = turn((seen @ draw(at + "self_attn.q_proj.weight", heads * dim, hidden).T).reshape(count, heads, dim), positions)
     key = turn((seen @ draw(at + "self_attn.k_proj.weight", kv_heads * dim, hidden).T).reshape(count, kv_heads, dim), positions)
     value = (seen @ draw(at + "self_attn.v_proj.weight", kv_heads * dim, hidden).T).reshape(count, kv_heads, dim)
+    if layer == 1:
+        np.save(folder + "/keys.npy", key[:, 1])
     outputs = []
     for head in range(heads):
         scores = query[:, head] @ key[:, head // (heads // kv_heads)].T / np.sqrt(dim)
@@ -78,6 +81,8 @@ def write(path, names):
         file.write(struct.pack("<Q", len(text)) + text + b"".join(weights[name].tobytes() for name in names))
 
 
+np.save(folder + "/tokens.npy", tokens[None].astype(np.int32))
+np.save(folder + "/documents.npy", np.stack([tokens, np.roll(tokens, 5), tokens[::-1]]).astype(np.int64))
 json.dump(config, open(folder + "/config.json", "w"))
 if kind == "shards":
     names = sorted(weights)

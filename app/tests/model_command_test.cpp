@@ -1,0 +1,171 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "app/tests/process.hpp"
+
+namespace spiked::app {
+namespace {
+
+/// A random model of 3 layers, 2 kv heads of 8 and 50 tokens, and what NumPy says of its 40 tokens.
+struct Model {
+    std::string folder = scratch("model");
+    double nats = 0.0;  ///< of the tokens behind the first 17
+
+    Model() {
+        std::filesystem::create_directories(folder);
+        const std::string line = "/usr/bin/python3 '" SPIKED_SOURCE_DIR "/sim/tests/llama_in_numpy.py' '" + folder +
+                                 "' untied 40 > '" + folder + "/out'";
+        EXPECT_EQ(std::system(line.c_str()), 0);
+        std::ifstream file(folder + "/out");
+        double token = 0.0;
+        double value = 0.0;
+        for (int t = 0; file >> token >> value; ++t)
+            if (t > 16) nats += value / 23.0;
+    }
+    [[nodiscard]] std::string words(const std::string& tokens) const {
+        return " --model '" + folder + "' --tokens '" + folder + "/" + tokens + "' ";
+    }
+};
+
+const Model& model() {
+    static const Model made;
+    return made;
+}
+
+double number(const Json& json, std::string_view key) {
+    const Json* value = json.find(key);
+    return value == nullptr || value->real() == nullptr ? std::nan("") : *value->real();
+}
+
+std::vector<double> added(const std::string& options) {
+    const Outcome found = spiked("kv perplexity" + model().words("documents.npy") + "--block 16 --json " + options);
+    EXPECT_EQ(found.code, 0) << found.err;
+    std::vector<double> nats;
+    const Json document = found.json();
+    for (const auto& row : *document.find("rows")->items()) nats.push_back(number(row, "added_nats"));
+    return nats;
+}
+
+TEST(PerplexityCommand, FullPrecisionIsNumpysAndCompressionCosts) {
+    const Outcome found = spiked("kv perplexity" + model().words("tokens.npy") +
+                                 "--block 16 --method tq-mse,unrope+tq-mse --bits 1,8 --json");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json document = found.json();
+    EXPECT_EQ(*document.find("schema")->string(), "spiked.perplexity/1");
+    EXPECT_NEAR(number(document, "nats"), model().nats, 1e-5);
+    EXPECT_EQ(*document.find("tokens")->integer(), 23);
+    EXPECT_EQ(*document.find("blocks_of")->integer(), 16);
+    EXPECT_TRUE(document.find("mcse_nats")->is_null());  // of one document
+    const auto& rows = *document.find("rows")->items();
+    ASSERT_EQ(rows.size(), 4);
+    for (const auto& row : rows) {
+        const bool coarse = number(row, "bits") == 1.0;
+        EXPECT_DOUBLE_EQ(number(row, "bits_per_entry"), coarse ? 3.0 : 10.0);  // a norm of 16 bits for 8 entries
+        EXPECT_LT(std::abs(number(row, "added_nats")), coarse ? 2.0 : 0.02);
+        EXPECT_GT(std::abs(number(row, "added_nats")), coarse ? 0.02 : 0.0);
+    }
+    EXPECT_NE(number(rows[0], "added_nats"), number(rows[2], "added_nats"));
+}
+
+TEST(PerplexityCommand, OnlyWhatIsNamedIsCompressed) {
+    const auto all = added("--method tq-mse --bits 2");
+    const auto keys = added("--method tq-mse --bits 2 --only 0:key,1:key,2:key");
+    const auto everything = added("--method tq-mse --bits 2 --only 0:key,1:key,2:key,0:value,1:value,2:value");
+    EXPECT_NE(all, keys);
+    EXPECT_EQ(all, everything);
+    // The rotary embedding is that of keys.
+    EXPECT_EQ(added("--method unrope+tq-mse --bits 2 --only 0:value,2:value"),
+              added("--method tq-mse --bits 2 --only 0:value,2:value"));
+    EXPECT_EQ(all, added("--method tq-mse --bits 2 --threads 1"));
+}
+
+TEST(PerplexityCommand, SaysWhatItMeasured) {
+    const Outcome found =
+        spiked("kv perplexity" + model().words("documents.npy") + "--block 16 --method tq-mse --bits 2");
+    ASSERT_EQ(found.code, 0) << found.err;
+    for (const char* part : {"full precision: ", "tq-mse", "4.000", "69 tokens of 3 documents", "block of 16"})
+        EXPECT_NE(found.out.find(part), std::string::npos) << part << found.out;
+}
+
+TEST(PerplexityCommand, RefusesWhatCannotBeMeasured) {
+    const auto refused = [](const std::string& words, int code, const std::string& part) {
+        const Outcome found = spiked("kv perplexity " + words);
+        EXPECT_EQ(found.code, code) << words << found.err;
+        EXPECT_NE(found.err.find(part), std::string::npos) << found.err;
+    };
+    const std::string good = model().words("tokens.npy");
+    refused("--tokens x.npy", 2, "--model is missing");
+    refused("--model '" + model().folder + "'", 2, "--tokens is missing");
+    refused(good + "--block 39", 4, "documents of 40 tokens (expected 41 or more for blocks of 39)");
+    refused(good + "--block 0", 2, "--block 0");
+    refused(good + "--only 3:key --block 16", 2, "--only 3:key: the model has layers 0 to 2");
+    refused(good + "--only key", 2, "is not LAYER:key or LAYER:value");
+    refused(good + "--method tq-mes --block 16", 2, "did you mean \"tq-mse\"");
+    refused(good + "--method palu --block 16", 2, "palu");
+    refused(good + "--method svd:9+tq-mse --block 16", 2, "layer 0, key of head 0, tokens 0 to 15");
+    refused(model().words("keys.npy") + "--block 16", 4, "token 0 of document 0 is");
+    refused("--model /no/such --tokens x.npy", 4, "/no/such/config.json");
+}
+
+TEST(DumpCommand, WritesWhatTheModelSees) {
+    const std::string dump = scratch("model.safetensors");
+    const Outcome made =
+        spiked("kv dump" + model().words("documents.npy") + "--dtype f32 --name tiny -o '" + dump + "' --json");
+    ASSERT_EQ(made.code, 0) << made.err;
+    EXPECT_EQ(*made.json().find("tokens")->integer(), 40);
+    EXPECT_EQ(*made.json().find("query_heads")->integer(), 6);
+    // Keys of head 1 of layer 1 against NumPy's, by a reader that is not ours.
+    std::ofstream(scratch("read.py")) << R"(import json, struct, sys
+import numpy as np
+with open(sys.argv[1], "rb") as file:
+    header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+    data = file.read()
+first, last = header["layers.1.key"]["data_offsets"]
+keys = np.frombuffer(data[first:last], np.float32).reshape(header["layers.1.key"]["shape"])
+assert header["layers.2.query"]["shape"] == [6, 40, 8], header["layers.2.query"]
+said = header["__metadata__"]
+assert said["keys"] == "post-rope" and said["rope_base"] == "500" and said["attention"] == "causal", said
+print(np.abs(keys[1] - np.load(sys.argv[2])).max())
+)";
+    const std::string line = "/usr/bin/python3 '" + scratch("read.py") + "' '" + dump + "' '" + model().folder +
+                             "/keys.npy' > '" + scratch("difference") + "'";
+    ASSERT_EQ(std::system(line.c_str()), 0);
+    EXPECT_LT(std::stod(contents(scratch("difference"))), 1e-5);
+    const Outcome run = spiked("kv run '" + dump + "' --block 16 --method unrope+tq-mse --bits 3 --json");
+    EXPECT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(spiked("kv dump" + model().words("documents.npy") + "--document 3 -o '" + dump + "'").code, 2);
+    EXPECT_EQ(spiked("kv dump" + model().words("documents.npy") + "--dtype f8 -o '" + dump + "'").code, 2);
+    EXPECT_EQ(spiked("kv dump" + model().words("documents.npy") + "-o no/such/folder/x.safetensors").code, 6);
+}
+
+/// Measured by a prototype of ours in NumPy: added nats and their errors over the same 16 documents.
+TEST(PerplexityCommand, AddsWhatAPrototypeAdded) {
+    const char* models = std::getenv("SPIKED_EXTRA_MODELS");
+    if (models == nullptr) GTEST_SKIP() << "SPIKED_EXTRA_MODELS names no folder";
+    const std::string folder = std::string(models) + "/rope-lm";
+    struct Row {
+        const char* method;
+        double bits, added, error;
+    };
+    const std::vector<Row> expected = {{"tq-mse", 1, 0.1348, 0.0181},
+                                       {"tq-mse", 2, 0.0257, 0.0046},
+                                       {"unrope+eoptshrink+tq-mse", 1, 0.0601, 0.0113},
+                                       {"unrope+eoptshrink+tq-mse", 2, 0.0140, 0.0031}};
+    const Outcome found = spiked("kv perplexity --model '" + folder + "' --tokens '" + folder +
+                                 "/eval-tokens.npy' --method tq-mse,unrope+eoptshrink+tq-mse --bits 1,2 --json");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json document = found.json();
+    EXPECT_NEAR(number(document, "nats"), 1.5589, 1e-4);
+    const auto& rows = *document.find("rows")->items();
+    ASSERT_EQ(rows.size(), expected.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        EXPECT_EQ(*rows[i].find("method")->string(), expected[i].method);
+        // The documents are the same, only the rotations differ: the difference is a part of either error.
+        EXPECT_NEAR(number(rows[i], "added_nats"), expected[i].added, expected[i].error) << expected[i].method;
+        EXPECT_NEAR(number(rows[i], "mcse_added_nats"), expected[i].error, 0.35 * expected[i].error);
+    }
+}
+
+}  // namespace
+}  // namespace spiked::app

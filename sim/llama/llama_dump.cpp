@@ -1,0 +1,56 @@
+#include "sim/llama/llama_dump.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "sim/safetensors.hpp"
+
+namespace spiked::sim {
+
+void write_llama_dump(const std::string& path, const Llama& model, std::span<const std::int32_t> tokens,
+                      const LlamaDumpOptions& options) {
+    const auto& shape = model.config();
+    /// By layer; key, value, query: tokens x heads * dim.
+    std::vector<std::array<arma::fmat, 3>> cache(shape.layers);
+    for (auto& layer : cache)
+        for (std::size_t side = 0; side < 3; ++side)
+            layer[side].set_size(tokens.size(), (side == 2 ? shape.heads : shape.kv_heads) * shape.head_dim);
+    LlamaReading reading;
+    reading.layer = [&](const LayerBlock& block) {
+        const arma::uword last = block.first_token + block.keys.n_rows - 1;
+        cache[block.layer][0].rows(block.first_token, last) = block.keys;
+        cache[block.layer][1].rows(block.first_token, last) = block.values;
+        cache[block.layer][2].rows(block.first_token, last) = block.queries;
+    };
+    model.read(tokens, reading);
+
+    constexpr std::array<std::string_view, 3> names = {"key", "value", "query"};
+    std::vector<TensorSource> tensors;
+    for (std::size_t layer = 0; layer < shape.layers; ++layer)
+        for (std::size_t side = 0; side < 3; ++side) {
+            const arma::fmat& rows = cache[layer][side];
+            tensors.push_back({fmt::format("layers.{}.{}", layer, names[side]),
+                               options.dtype,
+                               {rows.n_cols / shape.head_dim, rows.n_rows, shape.head_dim},
+                               [&rows, dim = shape.head_dim](std::uint64_t first, std::span<double> out) {
+                                   for (std::size_t i = 0; i < out.size(); ++i) {
+                                       const std::uint64_t at = first + i;
+                                       const std::uint64_t head = at / dim / rows.n_rows;
+                                       out[i] =
+                                           static_cast<double>(rows(at / dim % rows.n_rows, head * dim + at % dim));
+                                   }
+                               }});
+        }
+    Metadata metadata = {{"model", options.model},
+                         {"layout", "head,token,dim"},
+                         {"keys", "post-rope"},
+                         {"attention", "causal"},
+                         {"rope_base", fmt::format("{}", shape.rope.base)},
+                         {"rope_style", std::string(rope_style_name(shape.rope.style))},
+                         {"position_start", "0"}};
+    if (!options.prompt_id.empty()) metadata.emplace_back("prompt_id", options.prompt_id);
+    write_safetensors(path, metadata, tensors);
+}
+
+}  // namespace spiked::sim
