@@ -142,6 +142,7 @@ struct Avx512Float {
         const __m256 odd = __builtin_shufflevector(halves, halves, 4, 5, 6, 7, 12, 13, 14, 15);
         _mm256_storeu_ps(to, _mm256_add_ps(even, odd));
     }
+    SPIKED_INLINE Avx512Double::Vector widened(__m256 x) { return _mm512_maskz_cvtps_pd(0xFF, x); }
     struct Squares {
         Avx512Double::Vector low, high;
     };
