@@ -55,10 +55,10 @@ struct RootFreeQl {
     /// The eigenvalue of the two rows at the end that is nearer to the last one.
     SPIKED_KERNEL static void choose_shift(const TridiagonalBatch& batch, Lanes& state, std::size_t lane) {
         const std::size_t at = static_cast<std::size_t>(state.end[lane]) * lanes + lane;
-        const double link = __builtin_sqrt(batch.off_diagonal_squared[at]);
-        const double half = (batch.diagonal[at + lanes] - batch.diagonal[at]) / (2.0 * link);
-        const double root = __builtin_sqrt(half * half + 1.0);
-        state.shift[lane] = batch.diagonal[at] - link / (half + (half >= 0.0 ? root : -root));
+        const double square = batch.off_diagonal_squared[at];
+        const double half = 0.5 * (batch.diagonal[at + lanes] - batch.diagonal[at]);
+        const double root = __builtin_sqrt(half * half + square);
+        state.shift[lane] = batch.diagonal[at] - square / (half + (half >= 0.0 ? root : -root));
     }
 
     struct Running {
