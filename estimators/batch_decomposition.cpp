@@ -208,7 +208,7 @@ private:
     }
 
     /// Vectors of the bidiagonal matrix to those of the block.
-    void transform_back(void (BidiagonalSvd<Real>::*side)(std::size_t, std::size_t, Real*) const, std::size_t wanted,
+    void transform_back(void (BidiagonalSvd<Real>::*side)(std::size_t, Real*) const, std::size_t wanted,
                         const Real* reflectors, const Real* scales, std::size_t count, std::size_t length,
                         arma::Mat<Real>& to) {
         constexpr std::size_t lanes = kernels::applied_lanes;
@@ -216,7 +216,7 @@ private:
         Real* const lane = vectors_.data();
         for (std::size_t first = 0; first < wanted; first += lanes) {
             const std::size_t some = std::min(lanes, wanted - first);
-            (bidiagonal_.*side)(first, some, lane);
+            (bidiagonal_.*side)(first, lane);
             std::fill(lane + short_side_ * lanes, lane + length * lanes, Real(0));
             path_.kernels->apply_reflectors(reflectors, scales, count, length, lane, some);
             copy_transposed(lane, lanes, some, length, to.colptr(first), length);

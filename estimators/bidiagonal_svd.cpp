@@ -145,39 +145,25 @@ void BidiagonalSvd<Real>::bisect(const Bidiagonal& matrix, double upper, std::sp
 template <class Real>
 void BidiagonalSvd<Real>::vectors(const Bidiagonal& matrix, std::span<const double> values, std::size_t wanted) {
     if (wanted == 0) return;
-    in_lanes_ = true;
-    for (std::size_t i = 1; i < wanted; ++i)
-        in_lanes_ = in_lanes_ && values[i - 1] - values[i] > close<Real> * values[0];
     if (wanted > most_for_twisted(size_) || !(values[wanted - 1] > smallest_for_twisted * values[0]) ||
         !twisted(matrix, values, wanted))
         lapack(matrix, wanted);
 }
 
-/// Room for vectors side by side or in columns.
 template <class Real>
 void BidiagonalSvd<Real>::make_room(std::size_t wanted) {
     const std::size_t lanes = kernels::vector_lanes;
-    const std::size_t room = in_lanes_ ? (wanted + lanes - 1) / lanes * lanes * size_ : wanted * stride_;
-    if (in_lanes_ && right_lanes_.size() < room) {
-        right_lanes_ = AlignedArray<Real>(room);
-        left_lanes_ = AlignedArray<Real>(room);
-    }
-    if (!in_lanes_ && right_.size() < room) {
-        right_ = AlignedArray<double>(room);
-        left_ = AlignedArray<double>(room);
-    }
+    const std::size_t room = (wanted + lanes - 1) / lanes * lanes;
+    if (right_.size() >= room * size_) return;
+    right_ = AlignedArray<Real>(room * size_);
+    left_ = AlignedArray<Real>(room * size_);
+    columns_ = AlignedArray<double>(2 * room * stride_);
 }
 
 template <class Real>
-void BidiagonalSvd<Real>::copy(const AlignedArray<double>& columns, const AlignedArray<Real>& lanes, std::size_t first,
-                               std::size_t some, Real* to) const {
-    constexpr std::size_t together = kernels::applied_lanes;
-    if (in_lanes_) {
-        std::copy_n(lanes.data() + first * size_, together * size_, to);
-        return;
-    }
-    if (some < together) std::fill_n(to, together * size_, Real(0));
-    copy_transposed(columns.data() + first * stride_, stride_, size_, some, to, together);
+void BidiagonalSvd<Real>::copy(const AlignedArray<Real>& lanes, std::size_t first, Real* to) const {
+    static_assert(kernels::applied_lanes == kernels::vector_lanes);
+    std::copy_n(lanes.data() + first * size_, kernels::applied_lanes * size_, to);
 }
 
 template <class Real>
@@ -191,15 +177,30 @@ bool BidiagonalSvd<Real>::twisted(const Bidiagonal& matrix, std::span<const doub
         const std::size_t some = std::min(kernels::vector_lanes, wanted - first);
         if (!twisted_group(values.subspan(first, some), values[0], first)) return false;
     }
-    if (in_lanes_) return true;
+    return make_orthogonal(values, wanted);
+}
+
+/// Each vector to those before it whose values are close. Only these leave the lanes.
+template <class Real>
+bool BidiagonalSvd<Real>::make_orthogonal(std::span<const double> values, std::size_t wanted) {
+    constexpr std::size_t lanes = kernels::vector_lanes;
     std::size_t first_close = 0;
+    std::size_t taken = 0;
     for (std::size_t i = 1; i < wanted; ++i) {
         while (values[first_close] - values[i] > close<Real> * values[0]) ++first_close;
         if (first_close == i) continue;
-        for (AlignedArray<double>* side : {&right_, &left_})
-            if (kernels_.orthogonalise(side->data() + first_close * stride_, stride_, stride_, i + 1 - first_close) <
-                0.5)
+        const std::size_t first_new = std::max(taken, first_close);
+        taken = i + 1;
+        for (AlignedArray<Real>* side : {&right_, &left_}) {
+            double* const columns = columns_.data() + (side == &right_ ? 0 : columns_.size() / 2);
+            const auto in_lanes = [&](std::size_t k) { return side->data() + k / lanes * lanes * size_ + k % lanes; };
+            for (std::size_t k = first_new; k <= i; ++k)
+                for (std::size_t j = 0; j < size_; ++j) columns[k * stride_ + j] = in_lanes(k)[j * lanes];
+            if (kernels_.orthogonalise(columns + first_close * stride_, stride_, stride_, i + 1 - first_close) < 0.5)
                 return false;
+            for (std::size_t j = 0; j < size_; ++j)
+                in_lanes(i)[j * lanes] = static_cast<Real>(flushed(columns[i * stride_ + j]));
+        }
     }
     return true;
 }
@@ -233,25 +234,13 @@ bool BidiagonalSvd<Real>::twisted_group(std::span<const double> values, double l
         scales[0][lane] = 1.0 / std::sqrt(right_square[lane]);
         scales[1][lane] = 1.0 / std::sqrt(left_square[lane]);
     }
-    if (in_lanes_) {
-        kernels_.scale_vectors(matrix, scales[0], scales[1], smallest_entry, right_lanes_.data() + first * size_,
-                               left_lanes_.data() + first * size_);
-        return true;
-    }
-    for (std::size_t side = 0; side < 2; ++side) {
-        const double* const entries = vector_work_.data() + side * lanes;
-        double* const to = (side == 0 ? right_ : left_).data() + first * stride_;
-        copy_transposed(entries, 2 * lanes, values.size(), size_, to, stride_);
-        for (std::size_t lane = 0; lane < values.size(); ++lane)
-            for (double* entry = to + lane * stride_; entry < to + lane * stride_ + size_; ++entry)
-                *entry = flushed(scales[side][lane] * *entry);
-    }
+    kernels_.scale_vectors(matrix, scales[0], scales[1], smallest_entry, right_.data() + first * size_,
+                           left_.data() + first * size_);
     return true;
 }
 
 template <class Real>
 void BidiagonalSvd<Real>::lapack(const Bidiagonal& matrix, std::size_t wanted) {
-    in_lanes_ = false;
     make_room(wanted);
     std::vector<double> diagonal(matrix.diagonal.begin(), matrix.diagonal.end());
     std::vector<double> off_diagonal(matrix.off_diagonal.begin(), matrix.off_diagonal.end());
@@ -266,11 +255,13 @@ void BidiagonalSvd<Real>::lapack(const Bidiagonal& matrix, std::size_t wanted) {
             nullptr, work.data(), integers.data(), &info, 1, 1);
     if (info != 0)
         throw input_error("the singular vectors of a block did not converge (LAPACK bdsdc): check its values");
-    for (std::size_t j = 0; j < wanted; ++j)
-        for (std::size_t i = 0; i < size_; ++i) {
-            right_[j * stride_ + i] = right[i * size_ + j];
-            left_[j * stride_ + i] = left[j * size_ + i];
-        }
+    constexpr std::size_t lanes = kernels::vector_lanes;
+    for (std::size_t first = 0; first < wanted; first += lanes) {
+        const std::size_t some = std::min(lanes, wanted - first);
+        copy_transposed(left.data() + first * size_, size_, size_, some, left_.data() + first * size_, lanes);
+        for (std::size_t i = 0; i < size_; ++i)
+            std::copy_n(right.data() + i * size_ + first, some, right_.data() + first * size_ + i * lanes);
+    }
 }
 
 template class BidiagonalSvd<float>;

@@ -28,17 +28,17 @@ public:
 
     /// Vectors of the largest values.
     void vectors(const Bidiagonal& matrix, std::span<const double> values, std::size_t wanted);
-    /// Of the last call: up to `kernels::applied_lanes` right or left vectors from `first`, a multiple of that, on;
-    /// entry i of vector `lane` at i * applied_lanes + lane of `to`.
-    void right(std::size_t first, std::size_t some, Real* to) const { copy(right_, right_lanes_, first, some, to); }
-    void left(std::size_t first, std::size_t some, Real* to) const { copy(left_, left_lanes_, first, some, to); }
+    /// Of the last call: `kernels::applied_lanes` right or left vectors from `first`, a multiple of that, on; entry i
+    /// of vector `lane` at i * applied_lanes + lane of `to`. Those beyond the wanted ones mean nothing.
+    void right(std::size_t first, Real* to) const { copy(right_, first, to); }
+    void left(std::size_t first, Real* to) const { copy(left_, first, to); }
 
 private:
     void bisect(const Bidiagonal& matrix, double upper, std::span<double> smallest);
     [[nodiscard]] bool twisted(const Bidiagonal& matrix, std::span<const double> values, std::size_t wanted);
     [[nodiscard]] bool twisted_group(std::span<const double> values, double largest, std::size_t first);
-    void copy(const AlignedArray<double>& columns, const AlignedArray<Real>& lanes, std::size_t first, std::size_t some,
-              Real* to) const;
+    [[nodiscard]] bool make_orthogonal(std::span<const double> values, std::size_t wanted);
+    void copy(const AlignedArray<Real>& lanes, std::size_t first, Real* to) const;
     void make_room(std::size_t wanted);
     void lapack(const Bidiagonal& matrix, std::size_t wanted);
 
@@ -48,9 +48,8 @@ private:
     AlignedArray<double> diagonals_, off_diagonals_, eigenvalues_;
     AlignedArray<double> links_;  ///< off-diagonal of the Golub-Kahan matrix
     AlignedArray<double> vector_work_;
-    bool in_lanes_ = false;              ///< whether the last vectors are, as they are found
-    AlignedArray<double> right_, left_;  ///< else columns, for which one can be made orthogonal to others
-    AlignedArray<Real> right_lanes_, left_lanes_;
+    AlignedArray<Real> right_, left_;  ///< `vector_lanes` side by side, as they are found
+    AlignedArray<double> columns_;     ///< those with others close by, to be made orthogonal
 };
 
 extern template class BidiagonalSvd<float>;

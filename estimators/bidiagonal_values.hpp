@@ -19,7 +19,7 @@ struct RootFreeQl {
     static constexpr std::size_t width = Pack::width;
     static constexpr std::size_t lanes = value_lanes;
     static constexpr std::size_t vectors = lanes / width;
-    static constexpr double smallest_gamma = 0x1p-230;  ///< its fourth power is still a number
+    static constexpr double smallest_gamma = 0x1p-160;  ///< its sixth power is still a number
     static constexpr double smallest_square = 0x1p-700;
     static constexpr std::size_t most_sweeps = 12;  ///< a row, on average
 
@@ -55,10 +55,10 @@ struct RootFreeQl {
     /// The eigenvalue of the two rows at the end that is nearer to the last one.
     SPIKED_KERNEL static void choose_shift(const TridiagonalBatch& batch, Lanes& state, std::size_t lane) {
         const std::size_t at = static_cast<std::size_t>(state.end[lane]) * lanes + lane;
-        const double link = __builtin_sqrt(batch.off_diagonal_squared[at]);
-        const double half = (batch.diagonal[at + lanes] - batch.diagonal[at]) / (2.0 * link);
-        const double root = __builtin_sqrt(half * half + 1.0);
-        state.shift[lane] = batch.diagonal[at] - link / (half + (half >= 0.0 ? root : -root));
+        const double square = batch.off_diagonal_squared[at];
+        const double half = 0.5 * (batch.diagonal[at + lanes] - batch.diagonal[at]);
+        const double root = __builtin_sqrt(half * half + square);
+        state.shift[lane] = batch.diagonal[at] - square / (half + (half >= 0.0 ? root : -root));
     }
 
     struct Running {
@@ -69,7 +69,6 @@ struct RootFreeQl {
     template <bool ragged>
     SPIKED_KERNEL static void sweep(TridiagonalBatch& batch, const Lanes& state, Running& run, std::size_t from,
                                     std::size_t to) {
-        const Vector one = Pack::set(1.0);
         const Vector least = Pack::set(smallest_gamma);
         const Vector tiny = Pack::set(smallest_square);
         for (std::size_t i = from; i-- > to;) {
@@ -83,13 +82,13 @@ struct RootFreeQl {
                 const Vector alpha = Pack::load(diagonal + g * width);
                 const Vector p = run.p[g];
                 const Vector r = p + square;
-                const Vector inverse = one / (p * r);
+                const auto inverse = Pack::inverse(p * r);
                 const Vector above = run.sine[g] * r;
                 Pack::store(off + lanes + g * width, Pack::where_less(above, tiny, Pack::set(0.0), above));
                 Vector numerator = Pack::fma(p, alpha - run.shift[g], -(square * run.gamma[g]));
                 const Vector bound = least * r;
                 numerator = Pack::where_less(Pack::abs(numerator), bound, bound, numerator);
-                const Vector over_r = p * inverse;
+                const Vector over_r = Pack::times(p, inverse);
                 const Vector gamma = numerator * over_r;
                 run.sine[g] = square * over_r;
                 Vector value = run.gamma[g] + (alpha - gamma);
@@ -97,7 +96,7 @@ struct RootFreeQl {
                     value = Pack::where_equal(Pack::set(static_cast<double>(i + 1)), Pack::load(state.end + g * width),
                                               run.gamma[g] + run.shift[g], value);
                 Pack::store(diagonal + lanes + g * width, value);
-                run.p[g] = numerator * (numerator * inverse);
+                run.p[g] = Pack::times(numerator * numerator, inverse);
                 run.gamma[g] = gamma;
             }
         }

@@ -175,6 +175,15 @@ struct Bidiagonalisation {
         return sum;
     }
 
+    /// Compilers convert eight numbers in two halves.
+    template <class Reals, class Doubles>
+    SPIKED_KERNEL static inline __attribute__((always_inline)) void widen(const Reals& x, Doubles& to) {
+        if constexpr (requires { Pack::widened(x); })
+            to = Pack::widened(x);
+        else
+            to = __builtin_convertvector(x, Doubles);
+    }
+
     /// A panel's part of y and r, and where `waiting`, of q for an earlier panel.
     template <bool pending, bool waiting, std::size_t wide>
     SPIKED_KERNEL static inline __attribute__((always_inline)) void project(const Step& step, const Panel& panel,
@@ -193,8 +202,11 @@ struct Bidiagonalisation {
         __builtin_memcpy(step.y + panel.first, &y, sizeof y);
         __builtin_memcpy(step.r + panel.first, &r, sizeof r);
         Sums<wide>& sums = found.template of<wide>();
-        Doubles exact = __builtin_convertvector(r, Doubles);
-        sums.overlaps += __builtin_convertvector(y, Doubles) * exact;
+        Doubles exact;
+        Doubles along;
+        widen(r, exact);
+        widen(y, along);
+        sums.overlaps += along * exact;
         if (panel.first == step.row + 1) exact[0] = 0;
         sums.squares += exact * exact;
     }

@@ -33,6 +33,9 @@ struct Avx2Double {
     }
     SPIKED_INLINE Vector abs(Vector x) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), x); }
     SPIKED_INLINE Vector max(Vector a, Vector b) { return _mm256_max_pd(a, b); }
+    using Inverse = Vector;
+    SPIKED_INLINE Inverse inverse(Vector x) { return set(1.0) / x; }
+    SPIKED_INLINE Vector times(Vector x, Inverse y) { return x * y; }
     SPIKED_INLINE Vector narrow(const Vector (&from)[1]) { return from[0]; }
     SPIKED_INLINE Real sum(Vector x) {
         const __m128d half = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));

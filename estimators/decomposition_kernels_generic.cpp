@@ -39,6 +39,9 @@ struct Plain {
         return reinterpret_cast<Vector>(reinterpret_cast<Mask>(x) & all_but_sign);
     }
     SPIKED_INLINE Vector max(Vector a, Vector b) { return where_less(a, b, b, a); }
+    using Inverse = Vector;
+    SPIKED_INLINE Inverse inverse(Vector x) { return set(1) / x; }
+    SPIKED_INLINE Vector times(Vector x, Inverse y) { return x * y; }
     SPIKED_INLINE Real sum(Vector x) {
         Real total = x[0];
         for (std::size_t i = 1; i < width; ++i) total += x[i];

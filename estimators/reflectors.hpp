@@ -55,6 +55,10 @@ struct Reflectors {
         }
     }
 
+    SPIKED_KERNEL static void prefetch(const Real* from, std::size_t size) {
+        for (std::size_t i = 0; i < size; i += alignment / sizeof(Real)) __builtin_prefetch(from + i);
+    }
+
     /// sum += (a row of Y)^T (a row of x).
     template <std::size_t registers>
     SPIKED_KERNEL static inline __attribute__((always_inline)) void add_row(const Group& those, const Real* x,
@@ -108,6 +112,7 @@ struct Reflectors {
             start -= group;
             Group those;
             gather(reflectors, place, scales, start, count, length, those);
+            if (start > 0) prefetch(reflectors + place.column(start - group) + start - group, group * (length - start));
             std::size_t lane = 0;
             if constexpr (Pack::many_registers && 2 * width <= lanes)
                 for (; lane + width < wanted; lane += 2 * width) apply<2>(those, vectors + lane);

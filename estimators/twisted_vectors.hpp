@@ -33,9 +33,9 @@ struct TwistedVectors {
                                                                                     Vector link, Vector next) {
         const Vector p = bounded(pivot);
         const Vector t = bounded(Pack::fma(value, p, link * link));  // -p p'
-        const Vector inverse = Pack::set(1.0) / (p * t);
-        const Vector second = -(next * (p * (p * inverse)));
-        return {link * (t * inverse), second, Pack::fnma(next, second, -value)};
+        const auto inverse = Pack::inverse(p * t);
+        const Vector second = -(next * Pack::times(p * p, inverse));
+        return {link * Pack::times(t, inverse), second, Pack::fnma(next, second, -value)};
     }
 
     /// Multipliers of both eliminations, the one at `up + i` for row i + 1.

@@ -398,6 +398,24 @@ TEST(BatchDecompositionIdentity, OneSideAloneIsTheSameAsBoth) {
     }
 }
 
+TEST(BatchDecompositionIdentity, HowManyVectorsWereAskedBeforeChangesNone) {
+    Random random(25);
+    // Values close enough that vectors are made orthogonal, far enough apart that LAPACK is not needed.
+    const arma::mat block = arma::eye(80, 80) + 1e-4 * gaussian(random, 80, 80);
+    BatchDecomposition<double> asked_again({80, 80});
+    asked_again.decompose({block.memptr(), block.n_elem});
+    for (const std::size_t wanted : {1, 12, 20, 3}) {
+        BatchDecomposition<double> fresh({80, 80});
+        fresh.decompose({block.memptr(), block.n_elem});
+        arma::mat left[2];
+        arma::mat right[2];
+        asked_again.leading_vectors(0, wanted, &left[0], &right[0]);
+        fresh.leading_vectors(0, wanted, &left[1], &right[1]);
+        expect_same(left[0], left[1]);
+        expect_same(right[0], right[1]);
+    }
+}
+
 TEST(BatchDecomposition, TheBestInstructionsAreTheWidestThereAre) {
     std::string widest;
     for (const Instructions path : instruction_sets()) widest = BatchDecomposition<float>({2, 2}, path).instructions();

@@ -39,8 +39,8 @@ template <class Real>
 std::pair<arma::mat, arma::mat> vectors(const BidiagonalSvd<Real>& svd) {
     arma::Mat<Real> left(kernels::applied_lanes, size);
     arma::Mat<Real> right(kernels::applied_lanes, size);
-    svd.left(0, wanted, left.memptr());
-    svd.right(0, wanted, right.memptr());
+    svd.left(0, left.memptr());
+    svd.right(0, right.memptr());
     return {arma::conv_to<arma::mat>::from(left.head_rows(wanted).t()),
             arma::conv_to<arma::mat>::from(right.head_rows(wanted).t())};
 }
