@@ -103,6 +103,7 @@ const std::vector<Command>& commands() {
                                                kv_decode_command(),
                                                kv_golden_command(),
                                                kv_adequacy_command(),
+                                               kv_retrieve_command(),
                                                kv_perplexity_command(),
                                                kv_dump_command(),
                                                theory_command(),
@@ -234,9 +235,11 @@ std::string shell_word(const std::string& word) {
 void print_text(std::string_view text) {
     errno = 0;
     const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-    if (!whole || std::fflush(stdout) != 0)
-        throw write_error("standard output cannot be written ({}): free space or choose another target",
-                          std::strerror(errno));
+    if (whole && std::fflush(stdout) == 0) return;
+    // Who reads the beginning only, as head does, has what they want: the exit code says the rest.
+    if (errno == EPIPE) throw Error(ExitCode::cannot_write, "");
+    throw write_error("standard output cannot be written ({}): free space or choose another target",
+                      std::strerror(errno));
 }
 
 void print_json(const Json& document) { print_text(document.text(2) + "\n"); }

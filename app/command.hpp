@@ -98,6 +98,7 @@ void remark(const Arguments& arguments, std::string_view text);
 [[nodiscard]] Command kv_decode_command();
 [[nodiscard]] Command kv_golden_command();
 [[nodiscard]] Command kv_adequacy_command();
+[[nodiscard]] Command kv_retrieve_command();
 [[nodiscard]] Command kv_perplexity_command();
 [[nodiscard]] Command kv_dump_command();
 [[nodiscard]] Command demo_command();

@@ -68,6 +68,7 @@ int dispatch(std::vector<std::string> words) {
 }
 
 int report(bool json, bool colour, ExitCode code, const std::string& message) {
+    if (message.empty()) return static_cast<int>(code);
     fmt::print(stderr, "{}spiked:{} {}\n", colour ? "\033[31m" : "", colour ? "\033[0m" : "",
                without_control_characters(message));
     if (json && code != ExitCode::cannot_write)

@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "app/command.hpp"
 #include "app/dump_options.hpp"
 #include "app/method_options.hpp"
 #include "app/progress.hpp"
-#include "reports/perplexity_report.hpp"
+#include "reports/model_report.hpp"
 #include "sim/llama/llama_dump.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -17,6 +19,11 @@
 
 namespace spiked::app {
 namespace {
+
+const Option model_option = {"--model", "FOLDER", "config.json and model.safetensors of a Llama-shaped model", "",
+                             false};
+const Option method_option = {"--method", "NAME[,NAME...]", "what the cache is sent through; spiked list shows all",
+                              "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse,unrope+eoptshrink+tq-mse", true};
 
 /// 0:key,3:value
 std::set<std::pair<std::size_t, sim::Side>> read_only(const Arguments& arguments) {
@@ -58,6 +65,72 @@ int perplexity(const Arguments& arguments) {
         print_json(reports::perplexity_json(found));
     else
         print_text(reports::perplexity_text(found));
+    return 0;
+}
+
+/// bos=0,ask=1,keys=512:1023,values=1024:1535
+validation::NeedleVocabulary read_vocabulary(const Arguments& arguments) {
+    validation::NeedleVocabulary words;
+    for (const auto& entry : arguments.list("--vocabulary")) {
+        const auto mistake = usage_error(
+            "--vocabulary \"{}\" is not WORD=TOKEN or WORD=FIRST:LAST: write "
+            "bos=0,ask=1,keys=512:1023,values=1024:1535",
+            entry);
+        const auto equals = entry.find('=');
+        if (equals == std::string::npos) throw mistake;
+        const std::string word = entry.substr(0, equals);
+        const std::string tokens = entry.substr(equals + 1);
+        const auto colon = tokens.find(':');
+        const auto token = [&](const std::string& text) {
+            const auto value = to_number(text);
+            if (!value || !(*value >= 0.0 && *value < 2e9) || *value != std::floor(*value)) throw mistake;
+            return static_cast<std::int32_t>(*value);
+        };
+        const std::int32_t first = token(tokens.substr(0, colon));
+        const std::int32_t last = colon == std::string::npos ? first : token(tokens.substr(colon + 1));
+        if (word == "bos")
+            words.bos = first;
+        else if (word == "ask")
+            words.ask = first;
+        else if (word == "keys")
+            words.first_key = first, words.last_key = last;
+        else if (word == "values")
+            words.first_value = first, words.last_value = last;
+        else
+            throw mistake;
+    }
+    return words;
+}
+
+int retrieve(const Arguments& arguments) {
+    require(arguments, {"--model"});
+    validation::RetrievalPlan plan;
+    plan.model = arguments.text("--model");
+    plan.filler = arguments.has("--filler") ? arguments.text("--filler") : plan.model + "/filler.npy";
+    plan.vocabulary = read_vocabulary(arguments);
+    plan.needles = arguments.count("--needles");
+    plan.asked = arguments.count("--asked");
+    plan.prompts = arguments.count("--prompts");
+    plan.codecs = validation::named_codecs(arguments.list("--method"), read_bits(arguments));
+    plan.block_tokens = arguments.count("--block");
+    const std::string layers = arguments.text("--layers");
+    const std::vector<std::string> known = {"all", "last"};
+    if (std::find(known.begin(), known.end(), layers) == known.end())
+        throw usage_error("--layers \"{}\" is not possible{}", layers, suggestion(layers, known));
+    plan.last_layer_only = layers == "last";
+    plan.exact_questions = arguments.has("--exact-questions");
+    plan.quantizer = read_quantizer_options(arguments);
+    plan.threads = arguments.count("--threads");
+    validation::Retrieval found;
+    {
+        ProgressDisplay display(arguments, "prompts");
+        plan.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
+        found = validation::measure_retrieval(plan);
+    }
+    if (arguments.json())
+        print_json(reports::retrieval_json(found));
+    else
+        print_text(reports::retrieval_text(found, arguments.verbose()));
     return 0;
 }
 
@@ -107,7 +180,7 @@ Command kv_dump_command() {
             "",
             0,
             0,
-            {{"--model", "FOLDER", "config.json and model.safetensors of a Llama-shaped model", "", false},
+            {model_option,
              {"--tokens", "FILE.npy", "token ids, a document a row; a token beyond the context is left out", "", false},
              {"-o,--output", "DUMP.safetensors", "where to write it", "kv-dump.safetensors", false},
              {"--document", "N", "row of the tokens", "0", false},
@@ -116,12 +189,39 @@ Command kv_dump_command() {
             dump};
 }
 
+Command kv_retrieve_command() {
+    std::vector<Option> options = {
+        model_option,
+        {"--needles", "N", "in a prompt", "16", false},
+        {"--asked", "Q", "of them, at most", "32", false},
+        {"--prompts", "P", "drawn from the seed", "64", false},
+        method_option,
+        {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", "1,2,3", true},
+        {"--layers", "all|last", "which are compressed", "all", false},
+        {"--exact-questions", "", "compress the context before the questions only", "", false},
+        {"--filler", "FILE.npy", "what lies between the needles, a stream of tokens a row [FOLDER/filler.npy]", "",
+         false},
+        {"--vocabulary", "WORD=TOKENS[,...]", "what tokens mean", "bos=0,ask=1,keys=512:1023,values=1024:1535", true},
+        {"--block", "TOKENS", "tokens of a block", "128", false},
+        {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
+    };
+    options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
+    return {"kv retrieve",
+            "ask a model for needles in its own compressed context: which answers survive",
+            {"spiked kv retrieve --model model/",
+             "spiked kv retrieve --model model/ --needles 240 --prompts 32 --method tq-mse,kivi --bits 2 -v"},
+            "",
+            0,
+            0,
+            options,
+            retrieve};
+}
+
 Command kv_perplexity_command() {
     std::vector<Option> options = {
-        {"--model", "FOLDER", "config.json and model.safetensors of a Llama-shaped model", "", false},
+        model_option,
         {"--tokens", "FILE.npy", "token ids, a document a row", "", false},
-        {"--method", "NAME[,NAME...]", "what the cache is sent through; spiked list shows all",
-         "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse,unrope+eoptshrink+tq-mse", true},
+        method_option,
         {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", "2,3,4", true},
         {"--only", "LAYER:SIDE[,...]", "compress only these; key or value", "", true},
         {"--block", "TOKENS", "tokens of a block", "128", false},

@@ -11,12 +11,6 @@
 namespace spiked::validation {
 namespace {
 
-using sim::Side;
-
-std::size_t codec_index(const sim::LlamaConfig& model, const sim::CachePlace& at) {
-    return (at.layer * 2 + (at.side == Side::key ? 0 : 1)) * model.kv_heads + at.head;
-}
-
 /// Mean nats of the tokens of a document that see a compressed block.
 double nats_of(const sim::Llama& model, const std::vector<std::int32_t>& document, std::size_t block_tokens,
                sim::CacheKeeper keep) {
@@ -60,49 +54,10 @@ std::vector<std::vector<std::int32_t>> read_documents(const std::string& path, c
     return documents;
 }
 
-CompressedCache::CompressedCache(const sim::LlamaConfig& model, const estimators::Method& method, double bits,
-                                 const PerplexityPlan& plan)
-    : model_(model), method_(method), only_(plan.only) {
-    for (std::size_t layer = 0; layer < model.layers; ++layer)
-        for (const Side side : {Side::key, Side::value})
-            for (std::size_t head = 0; head < model.kv_heads; ++head) {
-                auto options = plan.quantizer;
-                options.axis = side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
-                options.rotation_index = codec_index(model, {layer, side, head, 0});
-                codecs_.emplace_back(method, model.head_dim, bits, options);
-            }
-}
-
-arma::fmat CompressedCache::keep(const sim::CachePlace& place, const arma::fmat& exact) {
-    if (!only_.empty() && !only_.contains({place.layer, place.side})) return exact;
-    const auto& codec = codecs_[codec_index(model_, place)];
-    const bool turned = method_.unrope && place.side == Side::key;
-    const auto first = static_cast<double>(place.first_token);
-    auto rows = arma::conv_to<arma::mat>::from(exact);
-    if (turned) rows = sim::undo_rope(rows, model_.rope, first);
-    try {
-        estimators::AnalysedBlock block(std::move(rows));
-        const auto encoded = codec.encode(block).encoded;
-        bits_ += 8.0 * static_cast<double>(encoded.bytes.size());
-        entries_ += static_cast<double>(exact.n_elem);
-        arma::mat back = codec.decode(encoded.bytes, exact.n_rows);
-        if (turned) back = sim::apply_rope(back, model_.rope, first);
-        return arma::conv_to<arma::fmat>::from(back);
-    } catch (const Error& error) {
-        throw Error(error.code(),
-                    fmt::format("layer {}, {} of head {}, tokens {} to {}: {}", place.layer, sim::side_name(place.side),
-                                place.head, place.first_token, place.first_token + exact.n_rows - 1, error.what()));
-    }
-}
-
 Perplexity measure_perplexity(const PerplexityPlan& plan) {
     const sim::Llama model(plan.model);
     const auto& shape = model.config();
     if (plan.block_tokens == 0) throw usage_error("--block 0 is not possible: a block has 1 token or more");
-    for (const auto& [layer, side] : plan.only)
-        if (layer >= shape.layers)
-            throw usage_error("--only {}:{}: the model has layers 0 to {}", layer, sim::side_name(side),
-                              shape.layers - 1);
     // The last token is predicted and not read.
     const auto documents = read_documents(plan.tokens, shape, shape.context + 1);
     if (documents.empty() || documents.front().size() < plan.block_tokens + 2)
@@ -119,7 +74,8 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
     for (const auto& codec : plan.codecs)
         for (const double bits : codec.bits) {
             versions.push_back({&codec.method, bits, codec.label});
-            (void)CompressedCache(shape, codec.method, bits, plan);  // what it refuses is said before the work
+            (void)CompressedCache(shape, codec.method, bits, plan.quantizer,
+                                  plan.only);  // what it refuses is said before the work
         }
 
     struct Reading {
@@ -135,10 +91,8 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
         if (version.method == nullptr) {
             found[job] = {nats_of(model, document, plan.block_tokens, {}), 0.0, 0.0};
         } else {
-            CompressedCache cache(shape, *version.method, version.bits, plan);
-            const double nats = nats_of(
-                model, document, plan.block_tokens,
-                [&](const sim::CachePlace& place, const arma::fmat& exact) { return cache.keep(place, exact); });
+            CompressedCache cache(shape, *version.method, version.bits, plan.quantizer, plan.only);
+            const double nats = nats_of(model, document, plan.block_tokens, cache.keeper());
             found[job] = {nats, cache.stored_bits(), cache.entries()};
         }
         const std::scoped_lock lock(telling);

@@ -1,13 +1,11 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "sim/llama/llama.hpp"
 #include "validation/block_study.hpp"
+#include "validation/compressed_cache.hpp"
 
 namespace spiked::validation {
 
@@ -17,8 +15,7 @@ struct PerplexityPlan {
     std::string tokens;  ///< .npy of token ids, documents x tokens, or one document
     std::vector<NamedCodec> codecs;
     std::size_t block_tokens = 128;
-    /// What is compressed, by layer and side; empty: everything.
-    std::set<std::pair<std::size_t, sim::Side>> only;
+    CachePart only;  ///< what is compressed
     estimators::QuantizerOptions quantizer;
     std::size_t threads = 0;  ///< 0: all of the machine; never changes a number
     std::function<void(std::size_t done, std::size_t of)> progress = {};
@@ -53,25 +50,5 @@ struct Perplexity {
 /// more tokens than `most` in a document.
 [[nodiscard]] std::vector<std::vector<std::int32_t>> read_documents(const std::string& path,
                                                                     const sim::LlamaConfig& model, std::size_t most);
-
-/// A cache keeper that sends blocks through a method and back, and counts what it stored.
-class CompressedCache {
-public:
-    CompressedCache(const sim::LlamaConfig& model, const estimators::Method& method, double bits,
-                    const PerplexityPlan& plan);
-
-    /// Not to be called from two threads at once.
-    [[nodiscard]] arma::fmat keep(const sim::CachePlace& place, const arma::fmat& exact);
-    [[nodiscard]] double stored_bits() const { return bits_; }
-    [[nodiscard]] double entries() const { return entries_; }
-
-private:
-    sim::LlamaConfig model_;
-    estimators::Method method_;
-    std::set<std::pair<std::size_t, sim::Side>> only_;
-    std::vector<estimators::Compressor> codecs_;  ///< by layer, side and head
-    double bits_ = 0.0;
-    double entries_ = 0.0;
-};
 
 }  // namespace spiked::validation

@@ -627,6 +627,11 @@ TEST(BadInput, UnwritableOutputIsExitSix) {
     const std::string line = "'" SPIKED_BINARY "' list >/dev/full 2>'" + scratch("full.err") + "'";
     EXPECT_EQ(WEXITSTATUS(std::system(line.c_str())), 6);
     EXPECT_NE(contents(scratch("full.err")).find("standard output"), std::string::npos);
+    // A reader who stops reading is no failure worth a word.
+    const std::string cut = "bash -c \"'" SPIKED_BINARY "' list 2>'" + scratch("cut.err") +
+                            "' | head -c 10 >/dev/null; exit \\${PIPESTATUS[0]}\"";
+    EXPECT_EQ(WEXITSTATUS(std::system(cut.c_str())), 6);
+    EXPECT_EQ(contents(scratch("cut.err")), "");
 }
 
 TEST(BadInput, RunningOutOfMemoryIsExitSeven) {

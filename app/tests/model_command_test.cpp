@@ -139,6 +139,24 @@ print(np.abs(keys[1] - np.load(sys.argv[2])).max())
     EXPECT_EQ(spiked("kv dump" + model().words("documents.npy") + "-o no/such/folder/x.safetensors").code, 6);
 }
 
+TEST(RetrieveCommand, RefusesAModelThatDoesNotAnswer) {
+    const auto refused = [](const std::string& words, int code, const std::string& part) {
+        const Outcome found = spiked("kv retrieve " + words);
+        EXPECT_EQ(found.code, code) << words << found.err;
+        EXPECT_NE(found.err.find(part), std::string::npos) << found.err;
+    };
+    const std::string good = "--model '" + model().folder + "' --filler '" + model().folder + "/documents.npy' ";
+    const std::string words = "--vocabulary bos=0,ask=1,keys=10:29,values=30:49 ";
+    refused(good, 4, "token 512 of the needles lies outside the model's vocabulary of 50");
+    refused(good + words + "--needles 4 --asked 12 --prompts 2", 4, "a stream of the filler has 40 tokens");
+    refused(good + words + "--needles 12 --prompts 2", 4, "the model answers");
+    refused(good + words + "--needles 12 --prompts 0", 2, "--prompts 0");
+    refused(good + "--vocabulary key=3", 2, "--vocabulary \"key=3\" is not");
+    refused(good + "--layers first", 2, "--layers \"first\" is not possible");
+    refused("--prompts 2", 2, "--model is missing");
+    refused("--model /no/such", 4, "/no/such/config.json");
+}
+
 /// Measured by a prototype of ours in NumPy: added nats and their errors over the same 16 documents.
 TEST(PerplexityCommand, AddsWhatAPrototypeAdded) {
     const char* models = std::getenv("SPIKED_EXTRA_MODELS");

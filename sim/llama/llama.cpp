@@ -118,8 +118,8 @@ void to_log_probabilities(arma::fmat& rows) {
     }
 }
 
-/// One head: scores over the cache so far, whose last tokens are the block's own, causal inside it.
-arma::fmat attend(const arma::fmat& queries, const arma::fmat& keys, const arma::fmat& values) {
+/// Weights of one head over the cache so far, whose last tokens are the block's own, causal inside it.
+arma::fmat attention_weights(const arma::fmat& queries, const arma::fmat& keys) {
     arma::fmat weights = queries * keys.t() / std::sqrt(static_cast<float>(keys.n_cols));
     const arma::uword before = keys.n_rows - queries.n_rows;
     for (arma::uword t = 0; t < weights.n_rows; ++t) {
@@ -135,7 +135,7 @@ arma::fmat attend(const arma::fmat& queries, const arma::fmat& keys, const arma:
         for (arma::uword j = 0; j < seen; ++j) weights(t, j) *= scale;
         for (arma::uword j = seen; j < weights.n_cols; ++j) weights(t, j) = 0.0F;
     }
-    return weights * values;
+    return weights;
 }
 
 }  // namespace
@@ -176,6 +176,9 @@ void Llama::read(std::span<const std::int32_t> tokens, const LlamaReading& readi
         if (tokens[t] < 0 || static_cast<std::size_t>(tokens[t]) >= c.vocabulary)
             throw input_error("token {} of a sequence is {} (expected 0 to {}): is it of another vocabulary?", t,
                               tokens[t], c.vocabulary - 1);
+    if (reading.context && *reading.context > tokens.size())
+        throw input_error("a context of {} tokens in a sequence of {}: make it shorter", *reading.context,
+                          tokens.size());
     if (reading.block_tokens == 0) throw usage_error("blocks of 0 tokens: give 1 or more");
 
     struct Cache {
@@ -184,9 +187,11 @@ void Llama::read(std::span<const std::int32_t> tokens, const LlamaReading& readi
     const arma::fmat room(tokens.size(), c.head_dim);
     std::vector<Cache> caches(c.layers, {std::vector(c.kv_heads, room), std::vector(c.kv_heads, room)});
 
-    for (std::size_t first = 0; first < tokens.size(); first += reading.block_tokens) {
-        const std::size_t count = std::min(reading.block_tokens, tokens.size() - first);
-        const std::size_t end = first + count;
+    const std::size_t context = reading.context.value_or(0);
+    for (std::size_t first = 0, end = 0; first < tokens.size(); first = end) {
+        end = std::min(first + reading.block_tokens, first < context ? context : tokens.size());
+        const std::size_t count = end - first;
+        const bool kept = reading.context ? end <= context : count == reading.block_tokens;
         arma::fmat state(count, c.hidden);
         for (std::size_t t = 0; t < count; ++t)
             state.row(t) = embedding_.col(static_cast<arma::uword>(tokens[first + t])).t();
@@ -208,21 +213,25 @@ void Llama::read(std::span<const std::int32_t> tokens, const LlamaReading& readi
                 cache.keys[h].rows(first, end - 1) = of_head(keys, h);
                 cache.values[h].rows(first, end - 1) = of_head(values, h);
             }
+            const auto replace = [&] {
+                for (std::size_t h = 0; h < c.kv_heads; ++h)
+                    for (const Side side : {Side::key, Side::value}) {
+                        arma::fmat& rows = (side == Side::key ? cache.keys : cache.values)[h];
+                        rows.rows(first, end - 1) =
+                            reading.keep({l, side, h, first}, arma::fmat(rows.rows(first, end - 1)));
+                    }
+            };
+            if (reading.keep && reading.keep_own) replace();
             arma::fmat read(count, c.heads * c.head_dim);
             for (std::size_t h = 0; h < c.heads; ++h) {
                 const std::size_t from = h / (c.heads / c.kv_heads);
-                read.cols(h * c.head_dim, (h + 1) * c.head_dim - 1) =
-                    attend(of_head(queries, h), cache.keys[from].head_rows(end), cache.values[from].head_rows(end));
+                const arma::fmat weights = attention_weights(of_head(queries, h), cache.keys[from].head_rows(end));
+                if (reading.attention) reading.attention({l, h, first, weights});
+                read.cols(h * c.head_dim, (h + 1) * c.head_dim - 1) = weights * cache.values[from].head_rows(end);
             }
             state += read * layer.output;
             // Nobody reads the last block again.
-            if (reading.keep && count == reading.block_tokens && end < tokens.size())
-                for (std::size_t h = 0; h < c.kv_heads; ++h)
-                    for (const Side side : {Side::key, Side::value}) {
-                        arma::fmat& kept = (side == Side::key ? cache.keys : cache.values)[h];
-                        kept.rows(first, end - 1) =
-                            reading.keep({l, side, h, first}, arma::fmat(kept.rows(first, end - 1)));
-                    }
+            if (reading.keep && !reading.keep_own && kept && end < tokens.size()) replace();
             const arma::fmat inner = rms_norm(state, layer.mlp_norm, c.norm_epsilon);
             arma::fmat gate = inner * layer.gate;
             gate.transform([](float x) { return x / (1.0F + std::exp(-x)); });

@@ -1,6 +1,7 @@
 #pragma once
 #include <armadillo>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,12 +32,26 @@ struct LayerBlock {
     const arma::fmat& values;
 };
 
+/// What the tokens of a block attended to in one query head: tokens x (tokens before and in the block), rows sum to 1.
+struct AttentionBlock {
+    std::size_t layer = 0;
+    std::size_t head = 0;
+    std::size_t first_token = 0;
+    const arma::fmat& weights;
+};
+
 /// How a sequence is read. A block of tokens is read at once; it sees itself exactly, and full blocks before it as
 /// `keep` gave them back. Every layer sees what the layers below make of that.
 struct LlamaReading {
     std::size_t block_tokens = 128;
     CacheKeeper keep = {};  ///< empty: everything stays exact
+    /// So many tokens are a context that others are asked about: all of it is kept, its last block too where it is not
+    /// full, and nothing behind it. Not given: full blocks are kept, wherever they lie.
+    std::optional<std::size_t> context = {};
+    /// Every block is kept before it is read, the last one too: no token sees anything exact. Without a context.
+    bool keep_own = false;
     std::function<void(const LayerBlock&)> layer = {};
+    std::function<void(const AttentionBlock&)> attention = {};
     /// Natural logarithms of probabilities of the next token: tokens x vocabulary.
     std::function<void(std::size_t first_token, const arma::fmat& log_probabilities)> predicted = {};
 };

@@ -94,6 +94,43 @@ TEST(Llama, LaterTokensReadWhatWasKept) {
     for (std::size_t t = 1; t < lost.size(); ++t) EXPECT_EQ(lost[t] == exact[t], t <= 16) << t;
 }
 
+TEST(Llama, AContextIsKeptToItsEndAndNothingBehindIt) {
+    const ScratchFolder scratch;
+    const Oracle expected = oracle(scratch, "untied", 40);
+    const Llama model(expected.folder);
+    std::vector<std::pair<std::size_t, std::size_t>> kept;
+    LlamaReading reading{.block_tokens = 16, .context = 22};
+    reading.keep = [&](const CachePlace& place, const arma::fmat& block) -> arma::fmat {
+        if (place.layer == 0 && place.head == 0 && place.side == Side::key)
+            kept.emplace_back(place.first_token, block.n_rows);
+        return 0.0F * block;
+    };
+    const auto lost = nats_of(model, expected.tokens, 40, reading);
+    EXPECT_EQ(kept, (std::vector<std::pair<std::size_t, std::size_t>>{{0, 16}, {16, 6}}));
+    const auto exact = nats_of(model, expected.tokens, 40, {.block_tokens = 16});
+    for (std::size_t t = 1; t < lost.size(); ++t) EXPECT_EQ(std::abs(lost[t] - exact[t]) < 1e-5, t <= 16) << t;
+    expect_error(ExitCode::unusable_input, [&] { model.read(expected.tokens, {.context = 41}); },
+                 {"a context of 41 tokens"});
+}
+
+TEST(Llama, NothingIsExactWhereABlockIsKeptBeforeItIsRead) {
+    const ScratchFolder scratch;
+    const Oracle expected = oracle(scratch, "untied", 40);
+    const Llama model(expected.folder);
+    const auto exact = nats_of(model, expected.tokens, 40, {.block_tokens = 16});
+    LlamaReading reading{.block_tokens = 16, .keep_own = true};
+    std::size_t asked = 0;
+    reading.keep = [&](const CachePlace&, const arma::fmat& block) {
+        ++asked;
+        return block;
+    };
+    EXPECT_EQ(nats_of(model, expected.tokens, 40, reading), exact);
+    EXPECT_EQ(asked, 3 * 2 * 2 * 3);  // layers, heads, sides, blocks
+    reading.keep = [](const CachePlace&, const arma::fmat& block) -> arma::fmat { return 2.0F * block; };
+    const auto lost = nats_of(model, expected.tokens, 40, reading);
+    for (std::size_t t = 1; t < lost.size(); ++t) EXPECT_NE(lost[t], exact[t]) << t;
+}
+
 TEST(Llama, ShowsKeysAfterTheirRotation) {
     const ScratchFolder scratch;
     const Oracle expected = oracle(scratch, "untied", 40);

@@ -3,6 +3,7 @@
 
 #include "theory/base/json.hpp"
 #include "validation/perplexity.hpp"
+#include "validation/retrieval.hpp"
 
 namespace spiked::reports {
 
@@ -10,5 +11,10 @@ namespace spiked::reports {
 [[nodiscard]] std::string perplexity_text(const validation::Perplexity& found);
 /// `spiked.perplexity/1`.
 [[nodiscard]] Json perplexity_json(const validation::Perplexity& found);
+
+/// Which answers survive, a line a method and bit width; `heads` adds a table of attention on the needles by head.
+[[nodiscard]] std::string retrieval_text(const validation::Retrieval& found, bool heads);
+/// `spiked.retrieve/1`.
+[[nodiscard]] Json retrieval_json(const validation::Retrieval& found);
 
 }  // namespace spiked::reports

@@ -1,0 +1,107 @@
+#include "reports/model_report.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "reports/text_table.hpp"
+
+namespace spiked::reports {
+
+std::string perplexity_text(const validation::Perplexity& found) {
+    std::string text = fmt::format("full precision: {} nats a token, perplexity {:.3f}\n",
+                                   with_error(found.nats, found.mcse_nats), std::exp(found.nats));
+    if (!found.rows.empty()) {
+        TextTable table({"method", "B ", "bits/entry ", "added nats ", "perplexity x"});
+        for (const auto& row : found.rows)
+            table.add({row.method, fmt::format("{:g}", row.bits), fmt::format("{:.3f}", row.bits_per_entry),
+                       with_error(row.added_nats, row.mcse_added_nats),
+                       fmt::format("{:.4f}", std::exp(row.added_nats))});
+        text += "\n" + table.text();
+    }
+    return text +
+           fmt::format(
+               "\n{} tokens of {} documents: those that see a compressed block of {}. Keys and values of full past "
+               "blocks are compressed, the block\nbeing read is exact. In brackets standard errors over documents, "
+               "of paired differences for added nats{}.\n",
+               found.tokens, found.documents, found.block_tokens, found.documents < 2 ? "; one document has none" : "");
+}
+
+Json perplexity_json(const validation::Perplexity& found) {
+    Json rows = Json::array();
+    for (const auto& row : found.rows)
+        rows.push(Json::object({{"method", row.method},
+                                {"bits", row.bits},
+                                {"bits_per_entry", row.bits_per_entry},
+                                {"added_nats", row.added_nats},
+                                {"mcse_added_nats", row.mcse_added_nats}}));
+    return Json::object({{"schema", "spiked.perplexity/1"},
+                         {"nats", found.nats},
+                         {"mcse_nats", found.mcse_nats},
+                         {"tokens", found.tokens},
+                         {"documents", found.documents},
+                         {"blocks_of", found.block_tokens},
+                         {"rows", std::move(rows)}});
+}
+
+std::string retrieval_text(const validation::Retrieval& found, bool heads) {
+    const auto shown = [](const validation::MeanAndError& value) { return with_error(value.mean, value.mcse); };
+    TextTable table({"method", "B ", "bits/entry ", "right ", "lost ", "log p of answer ", "attention on needle"});
+    for (const auto& row : found.rows)
+        table.add({row.method, fmt::format("{:g}", row.bits), fmt::format("{:.3f}", row.bits_per_entry),
+                   shown(row.right), &row == &found.rows.front() ? "" : shown(row.lost), shown(row.log_probability),
+                   shown(row.mass)});
+    std::string text = table.text();
+    if (heads) {
+        TextTable by_head({"method", "B ", "layer ", "head ", "mass on needle ", "peaks there"});
+        for (const auto& row : found.rows)
+            for (const auto& at : row.heads)
+                by_head.add({row.method, fmt::format("{:g}", row.bits), std::to_string(at.layer),
+                             std::to_string(at.head), shown(at.mass), shown(at.peaks)});
+        text += "\n" + by_head.text();
+    }
+    return text +
+           fmt::format(
+               "\n{} questions each in {} prompts of {} needles in {} tokens. Keys and values of {} are compressed "
+               "in {}.\nAttention: of the head that finds the needles best in full precision. In "
+               "brackets standard errors over prompts, paired for what is lost.\n",
+               found.asked, found.prompts, found.needles, found.context,
+               found.exact_questions ? "the context" : "all tokens",
+               found.last_layer_only ? "the last layer" : "all layers");
+}
+
+Json retrieval_json(const validation::Retrieval& found) {
+    Json rows = Json::array();
+    for (const auto& row : found.rows) {
+        Json heads = Json::array();
+        for (const auto& at : row.heads)
+            heads.push(Json::object({{"layer", at.layer},
+                                     {"head", at.head},
+                                     {"attention_mass", at.mass.mean},
+                                     {"mcse_attention_mass", at.mass.mcse},
+                                     {"peaks", at.peaks.mean},
+                                     {"mcse_peaks", at.peaks.mcse}}));
+        rows.push(Json::object({{"method", row.method},
+                                {"bits", row.bits},
+                                {"bits_per_entry", row.bits_per_entry},
+                                {"questions_exact", found.exact_questions},
+                                {"layers", found.last_layer_only ? "last" : "all"},
+                                {"right", row.right.mean},
+                                {"mcse_right", row.right.mcse},
+                                {"lost", row.lost.mean},
+                                {"mcse_lost", row.lost.mcse},
+                                {"log_probability", row.log_probability.mean},
+                                {"mcse_log_probability", row.log_probability.mcse},
+                                {"attention_mass", row.mass.mean},
+                                {"mcse_attention_mass", row.mass.mcse},
+                                {"prompts", found.prompts},
+                                {"questions", found.prompts * found.asked},
+                                {"heads", std::move(heads)}}));
+    }
+    return Json::object({{"schema", "spiked.retrieve/1"},
+                         {"needles", found.needles},
+                         {"context", found.context},
+                         {"rows", std::move(rows)}});
+}
+
+}  // namespace spiked::reports

@@ -1,0 +1,220 @@
+#include "validation/retrieval.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+#include "sim/dump_view.hpp"
+#include "theory/base/error.hpp"
+#include "validation/moments.hpp"
+#include "validation/parallel.hpp"
+#include "validation/perplexity.hpp"
+
+namespace spiked::validation {
+namespace {
+
+/// A uniform whole number below `count`.
+std::size_t below(const stream::Stream& draws, std::uint32_t element, std::size_t count) {
+    const auto words = draws.words(element);
+    const std::uint64_t bits = std::uint64_t{words[0]} << 32 | words[1];
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::size_t>(static_cast<Wide>(bits) * count >> 64);
+}
+
+MeanAndError over(const Moments& moments) { return {moments.mean, moments.standard_error()}; }
+
+}  // namespace
+
+NeedlePrompt needle_prompt(const RetrievalPlan& plan, const sim::LlamaConfig& model,
+                           const std::vector<std::vector<std::int32_t>>& filler, std::uint64_t number) {
+    const NeedleVocabulary& words = plan.vocabulary;
+    const std::size_t asked = std::min(plan.asked, plan.needles);
+    const auto keys = static_cast<std::size_t>(words.last_key - words.first_key + 1);
+    if (plan.needles == 0 || asked == 0 || plan.needles > keys)
+        throw input_error("{} needles, {} asked (expected 1 to {}, the keys of the vocabulary): choose other numbers",
+                          plan.needles, asked, keys);
+    // BOS, then places for two tokens.
+    const std::size_t questions = 2 * asked;
+    const std::size_t places = model.context > questions + 1 ? (model.context - questions - 1) / 2 : 0;
+    if (plan.needles > places)
+        throw input_error("{} needles and {} questions do not fit a context of {} tokens ({} do): choose fewer",
+                          plan.needles, asked, model.context, places);
+
+    const stream::Stream draws(plan.quantizer.seed, "needles", stream::Role::query, number);
+    const auto order = [&](const char* of, std::size_t count) {
+        return sim::random_order(stream::Stream(plan.quantizer.seed, of, stream::Role::token_order, number), count);
+    };
+    NeedlePrompt prompt;
+    prompt.context = model.context - questions;
+    const auto& stream = filler[below(draws, 0, filler.size())];
+    if (stream.size() < prompt.context)
+        throw input_error("a stream of the filler has {} tokens (expected {} or more): give longer ones", stream.size(),
+                          prompt.context);
+    prompt.tokens.assign(stream.begin(), stream.begin() + static_cast<std::ptrdiff_t>(prompt.context));
+    prompt.tokens.front() = words.bos;
+    const auto where = order("needle places", places);
+    const auto which = order("needle keys", keys);
+    const auto values = static_cast<std::size_t>(words.last_value - words.first_value + 1);
+    for (std::size_t n = 0; n < plan.needles; ++n) {
+        const std::size_t key_at = 1 + 2 * where[n];
+        const auto answer =
+            words.first_value + static_cast<std::int32_t>(below(draws, static_cast<std::uint32_t>(n + 1), values));
+        prompt.tokens[key_at] = words.first_key + static_cast<std::int32_t>(which[n]);
+        prompt.tokens[key_at + 1] = answer;
+        if (n < asked) prompt.needles.push_back({key_at, key_at + 1, prompt.context + 2 * n + 1, answer});
+    }
+    for (std::size_t n = 0; n < asked; ++n) {
+        prompt.tokens.push_back(words.ask);
+        prompt.tokens.push_back(prompt.tokens[prompt.needles[n].key_at]);
+    }
+    return prompt;
+}
+
+PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, const NeedleVocabulary& vocabulary,
+                         std::size_t block_tokens, bool exact_questions, sim::CacheKeeper keep) {
+    const auto& shape = model.config();
+    PromptScore score;
+    score.mass.zeros(shape.layers, shape.heads);
+    score.peaks.zeros(shape.layers, shape.heads);
+    const double share = 1.0 / static_cast<double>(prompt.needles.size());
+    sim::LlamaReading reading{.block_tokens = block_tokens, .keep = std::move(keep), .keep_own = !exact_questions};
+    if (exact_questions) reading.context = prompt.context;
+    /// The rows of a block that are asked.
+    const auto each = [&](std::size_t first, std::size_t rows, const auto& visit) {
+        for (const Needle& needle : prompt.needles)
+            if (needle.asked_at >= first && needle.asked_at < first + rows) visit(needle, needle.asked_at - first);
+    };
+    reading.attention = [&](const sim::AttentionBlock& at) {
+        each(at.first_token, at.weights.n_rows, [&](const Needle& needle, std::size_t row) {
+            const arma::frowvec weights = at.weights.row(row);
+            score.mass(at.layer, at.head) += share * static_cast<double>(weights(needle.value_at));
+            if (weights.index_max() == needle.value_at) score.peaks(at.layer, at.head) += share;
+        });
+    };
+    reading.predicted = [&](std::size_t first, const arma::fmat& log_probabilities) {
+        each(first, log_probabilities.n_rows, [&](const Needle& needle, std::size_t row) {
+            const arma::frowvec all = log_probabilities.row(row);
+            const auto values = all.subvec(static_cast<arma::uword>(vocabulary.first_value),
+                                           static_cast<arma::uword>(vocabulary.last_value));
+            const auto said = vocabulary.first_value + static_cast<std::int32_t>(arma::frowvec(values).index_max());
+            if (said == needle.answer) score.right += share;
+            score.log_probability += share * static_cast<double>(all(static_cast<arma::uword>(needle.answer)));
+        });
+    };
+    model.read(prompt.tokens, reading);
+    return score;
+}
+
+Retrieval measure_retrieval(const RetrievalPlan& plan) {
+    const sim::Llama model(plan.model);
+    const auto& shape = model.config();
+    const auto& words = plan.vocabulary;
+    for (const std::int32_t token :
+         {words.bos, words.ask, words.first_key, words.last_key, words.first_value, words.last_value})
+        if (token < 0 || static_cast<std::size_t>(token) >= shape.vocabulary)
+            throw input_error(
+                "{}: token {} of the needles lies outside the model's vocabulary of {}: is this a retrieval model?",
+                plan.model, token, shape.vocabulary);
+    if (words.last_key < words.first_key || words.last_value < words.first_value)
+        throw usage_error("keys {}:{} and values {}:{} are no ranges: write FIRST:LAST", words.first_key,
+                          words.last_key, words.first_value, words.last_value);
+    if (plan.block_tokens == 0) throw usage_error("--block 0 is not possible: a block has 1 token or more");
+    if (plan.prompts == 0) throw usage_error("--prompts 0 is not possible: give 1 or more");
+    const auto filler = read_documents(plan.filler, shape, std::numeric_limits<std::size_t>::max());
+    (void)needle_prompt(plan, shape, filler, 0);
+
+    CachePart part;
+    if (plan.last_layer_only) part = {{shape.layers - 1, sim::Side::key}, {shape.layers - 1, sim::Side::value}};
+    struct Version {
+        const estimators::Method* method = nullptr;  ///< null: full precision
+        double bits = 16.0;
+        std::string label = "none";
+    };
+    std::vector<Version> versions(1);
+    for (const auto& codec : plan.codecs)
+        for (const double bits : codec.bits) {
+            versions.push_back({&codec.method, bits, codec.label});
+            (void)CompressedCache(shape, codec.method, bits, plan.quantizer, part);  // said before the work
+        }
+
+    struct Reading {
+        PromptScore score;
+        double bits = 0.0, entries = 0.0;
+    };
+    std::vector<std::vector<Reading>> found(versions.size(), std::vector<Reading>(plan.prompts));
+    std::size_t done = 0;
+    std::mutex telling;
+    const auto read_all = [&](std::size_t first_version, std::size_t last_version) {
+        for_each_parallel((last_version - first_version) * plan.prompts, plan.threads, [&](std::size_t job) {
+            const std::size_t v = first_version + job / plan.prompts;
+            const std::size_t number = job % plan.prompts;
+            const NeedlePrompt prompt = needle_prompt(plan, shape, filler, number);
+            Reading& reading = found[v][number];
+            if (versions[v].method == nullptr) {
+                reading.score = score_prompt(model, prompt, words, plan.block_tokens, plan.exact_questions, {});
+            } else {
+                CompressedCache cache(shape, *versions[v].method, versions[v].bits, plan.quantizer, part);
+                reading.score =
+                    score_prompt(model, prompt, words, plan.block_tokens, plan.exact_questions, cache.keeper());
+                reading.bits = cache.stored_bits();
+                reading.entries = cache.entries();
+            }
+            const std::scoped_lock lock(telling);
+            if (plan.progress) plan.progress(++done, versions.size() * plan.prompts);
+        });
+    };
+    const auto mean_right = [&](std::size_t v) {
+        double sum = 0.0;
+        for (const auto& reading : found[v]) sum += reading.score.right;
+        return sum / static_cast<double>(plan.prompts);
+    };
+    read_all(0, 1);
+    if (mean_right(0) < 0.5)
+        throw input_error(
+            "{}: the model answers {:.1f} % of the questions in full precision (expected at least half): is it trained "
+            "for "
+            "these needles?",
+            plan.model, 100.0 * mean_right(0));
+    read_all(1, versions.size());
+
+    // Where the answers are found.
+    arma::mat exact_mass(shape.layers, shape.heads, arma::fill::zeros);
+    for (const auto& reading : found[0]) exact_mass += reading.score.mass;
+    const arma::uword best = exact_mass.index_max();
+
+    Retrieval result{plan.prompts,
+                     plan.needles,
+                     std::min(plan.asked, plan.needles),
+                     shape.context - 2 * std::min(plan.asked, plan.needles),
+                     plan.last_layer_only,
+                     {}};
+    for (std::size_t v = 0; v < versions.size(); ++v) {
+        RetrievalRow row{.method = versions[v].label, .bits = versions[v].bits};
+        const auto collect = [&](const auto& value) {
+            Moments moments;
+            for (std::size_t p = 0; p < plan.prompts; ++p) moments.add(value(found[v][p].score, p));
+            return over(moments);
+        };
+        row.right = collect([](const PromptScore& score, std::size_t) { return score.right; });
+        row.log_probability = collect([](const PromptScore& score, std::size_t) { return score.log_probability; });
+        row.lost =
+            collect([&](const PromptScore& score, std::size_t p) { return found[0][p].score.right - score.right; });
+        row.mass = collect([&](const PromptScore& score, std::size_t) { return score.mass(best); });
+        for (std::size_t layer = 0; layer < shape.layers; ++layer)
+            for (std::size_t head = 0; head < shape.heads; ++head)
+                row.heads.push_back(
+                    {layer, head,
+                     collect([&](const PromptScore& score, std::size_t) { return score.mass(layer, head); }),
+                     collect([&](const PromptScore& score, std::size_t) { return score.peaks(layer, head); })});
+        if (v > 0) {
+            double bits = 0.0;
+            double entries = 0.0;
+            for (const auto& reading : found[v]) (bits += reading.bits, entries += reading.entries);
+            row.bits_per_entry = bits / entries;
+        }
+        result.rows.push_back(std::move(row));
+    }
+    return result;
+}
+
+}  // namespace spiked::validation

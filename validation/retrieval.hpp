@@ -1,0 +1,99 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "validation/block_study.hpp"
+#include "validation/compressed_cache.hpp"
+
+namespace spiked::validation {
+
+/// What the tokens of a retrieval model mean. A prompt is BOS, then filler with needles in it: a key token directly
+/// followed by its value token; then, for each question, ASK and a key. The answer is the value.
+struct NeedleVocabulary {
+    std::int32_t bos = 0;
+    std::int32_t ask = 1;
+    std::int32_t first_key = 512, last_key = 1023;
+    std::int32_t first_value = 1024, last_value = 1535;
+};
+
+struct Needle {
+    std::size_t key_at = 0, value_at = 0;  ///< tokens
+    std::size_t asked_at = 0;              ///< token whose prediction is the answer
+    std::int32_t answer = 0;
+};
+
+struct NeedlePrompt {
+    std::vector<std::int32_t> tokens;
+    std::size_t context = 0;      ///< tokens before the questions
+    std::vector<Needle> needles;  ///< those that are asked
+};
+
+struct RetrievalPlan {
+    std::string model;   ///< folder
+    std::string filler;  ///< .npy, streams x tokens
+    NeedleVocabulary vocabulary;
+    std::size_t needles = 16;  ///< in a prompt
+    std::size_t asked = 32;    ///< of them, at most
+    std::size_t prompts = 64;
+    std::vector<NamedCodec> codecs;
+    bool last_layer_only = false;
+    bool exact_questions = false;  ///< the questions are read exactly, only the context before them is compressed
+    std::size_t block_tokens = 128;
+    estimators::QuantizerOptions quantizer;  ///< its seed is that of the prompts, too
+    std::size_t threads = 0;
+    std::function<void(std::size_t done, std::size_t of)> progress = {};
+};
+
+/// What the model does with the questions of one prompt, means over them.
+struct PromptScore {
+    double right = 0.0;            ///< share whose likeliest value token is the answer
+    double log_probability = 0.0;  ///< natural, of the answer among all tokens
+    /// Attention of the questions by layer and query head: the weight on the needle's value, and the share of the
+    /// questions whose largest weight lies there.
+    arma::mat mass, peaks;
+};
+
+struct MeanAndError {
+    double mean = std::numeric_limits<double>::quiet_NaN();
+    double mcse = std::numeric_limits<double>::quiet_NaN();  ///< over prompts
+};
+
+struct HeadAttention {
+    std::size_t layer = 0, head = 0;
+    MeanAndError mass, peaks;
+};
+
+struct RetrievalRow {
+    std::string method;  ///< "none" for full precision
+    double bits = 16.0;
+    double bits_per_entry = 16.0;  ///< stored, of what was compressed
+    MeanAndError right, log_probability;
+    MeanAndError lost;  ///< right of full precision minus right, paired by prompt
+    MeanAndError mass;  ///< attention on the needle in the head that finds it best in full precision
+    std::vector<HeadAttention> heads;
+};
+
+struct Retrieval {
+    std::size_t prompts = 0, needles = 0, asked = 0, context = 0;
+    bool last_layer_only = false, exact_questions = false;
+    std::vector<RetrievalRow> rows;  ///< full precision first, then in the order asked
+};
+
+/// Prompt number so and so of the plan: a pure function of its seed. Throws input_error when the vocabulary or the
+/// model's context have no room for the needles, or a stream of the filler is too short.
+[[nodiscard]] NeedlePrompt needle_prompt(const RetrievalPlan& plan, const sim::LlamaConfig& model,
+                                         const std::vector<std::vector<std::int32_t>>& filler, std::uint64_t number);
+
+/// Reads a prompt through `keep`: all of it, or its context only.
+[[nodiscard]] PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt,
+                                       const NeedleVocabulary& vocabulary, std::size_t block_tokens,
+                                       bool exact_questions, sim::CacheKeeper keep);
+
+/// Throws usage_error and input_error before the work, and input_error when the model does not answer in full
+/// precision: fewer than half right.
+[[nodiscard]] Retrieval measure_retrieval(const RetrievalPlan& plan);
+
+}  // namespace spiked::validation

@@ -1,0 +1,132 @@
+#include "validation/retrieval.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "theory/base/error.hpp"
+#include "validation/perplexity.hpp"
+
+namespace spiked::validation {
+namespace {
+
+sim::LlamaConfig shape_of(std::size_t context) {
+    sim::LlamaConfig shape;
+    shape.vocabulary = 1536;
+    shape.context = context;
+    return shape;
+}
+
+const std::vector<std::vector<std::int32_t>> filler(3, std::vector<std::int32_t>(300, 7));
+
+TEST(NeedlePrompt, IsWhatItSays) {
+    RetrievalPlan plan;
+    plan.needles = 40;
+    std::set<std::vector<std::int32_t>> different;
+    for (std::uint64_t number = 0; number < 20; ++number) {
+        const NeedlePrompt prompt = needle_prompt(plan, shape_of(256), filler, number);
+        EXPECT_EQ(prompt.context, 256 - 64);
+        ASSERT_EQ(prompt.tokens.size(), 256);
+        EXPECT_EQ(prompt.tokens[0], 0);
+        std::set<std::int32_t> keys;
+        std::size_t values = 0;
+        for (std::size_t t = 1; t < prompt.context; ++t) {
+            const std::int32_t token = prompt.tokens[t];
+            if (token >= 512 && token < 1024) {
+                EXPECT_TRUE(keys.insert(token).second);
+                EXPECT_GE(prompt.tokens[t + 1], 1024);
+            } else {
+                EXPECT_TRUE(token == 7 || token >= 1024);
+            }
+            values += token >= 1024 ? 1 : 0;
+        }
+        EXPECT_EQ(keys.size(), 40);
+        EXPECT_EQ(values, 40);
+        ASSERT_EQ(prompt.needles.size(), 32);
+        for (const Needle& needle : prompt.needles) {
+            EXPECT_EQ(needle.value_at, needle.key_at + 1);
+            EXPECT_EQ(prompt.tokens[needle.value_at], needle.answer);
+            EXPECT_EQ(prompt.tokens[needle.asked_at], prompt.tokens[needle.key_at]);
+            EXPECT_EQ(prompt.tokens[needle.asked_at - 1], 1);
+        }
+        EXPECT_EQ(prompt.tokens, needle_prompt(plan, shape_of(256), filler, number).tokens);
+        different.insert(prompt.tokens);
+    }
+    EXPECT_EQ(different.size(), 20);
+}
+
+TEST(NeedlePrompt, RefusesWhatDoesNotFit) {
+    const auto refused = [](const RetrievalPlan& plan, std::size_t context, const std::string& part) {
+        try {
+            (void)needle_prompt(plan, shape_of(context), filler, 0);
+            ADD_FAILURE() << "nothing was thrown for " << part;
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ExitCode::unusable_input);
+            EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+        }
+    };
+    RetrievalPlan plan;
+    plan.needles = 0;
+    refused(plan, 256, "0 needles");
+    plan.needles = 600;
+    refused(plan, 4096, "1 to 512, the keys of the vocabulary");
+    plan.needles = 100;
+    refused(plan, 256, "do not fit a context of 256 tokens (95 do)");
+    plan.needles = 16;
+    refused(plan, 1024, "a stream of the filler has 300 tokens (expected 992 or more)");
+}
+
+/// A trained model, where somebody has one: $SPIKED_EXTRA_MODELS/needle.
+class Needles : public testing::Test {
+protected:
+    void SetUp() override {
+        const char* models = std::getenv("SPIKED_EXTRA_MODELS");
+        if (models == nullptr) GTEST_SKIP() << "SPIKED_EXTRA_MODELS names no folder";
+        plan_.model = std::string(models) + "/needle";
+        plan_.filler = plan_.model + "/filler.npy";
+        plan_.prompts = 24;
+    }
+    RetrievalPlan plan_;
+};
+
+TEST_F(Needles, AreFoundInFullPrecisionAndWhereCompressionIsMild) {
+    plan_.codecs = {{"tq-mse", estimators::parse_method("tq-mse"), {1.0, 4.0}}};
+    const Retrieval found = measure_retrieval(plan_);
+    ASSERT_EQ(found.rows.size(), 3);
+    EXPECT_GE(found.rows[0].right.mean, 0.99);
+    EXPECT_GE(found.rows[0].mass.mean, 0.95);
+    // A prototype has .851 with an error of .010 over other prompts and rotations.
+    EXPECT_NEAR(found.rows[1].right.mean, 0.851, 4.0 * (0.010 + found.rows[1].right.mcse));
+    EXPECT_DOUBLE_EQ(found.rows[1].bits_per_entry, 1.125);
+    EXPECT_GE(found.rows[2].right.mean, 0.99);
+    EXPECT_GT(found.rows[2].log_probability.mean, found.rows[1].log_probability.mean);
+    plan_.threads = 1;
+    plan_.prompts = 4;
+    const auto one = measure_retrieval(plan_);
+    plan_.threads = 2;
+    EXPECT_EQ(one.rows[1].log_probability.mean, measure_retrieval(plan_).rows[1].log_probability.mean);
+}
+
+TEST_F(Needles, AreFoundByChanceWhereAnswersAreThoseOfOthers) {
+    const sim::Llama model(plan_.model);
+    const auto streams = read_documents(plan_.filler, model.config(), 1 << 20);
+    double right = 0.0;
+    double mass = 0.0;
+    for (std::uint64_t number = 0; number < 8; ++number) {
+        NeedlePrompt prompt = needle_prompt(plan_, model.config(), streams, number);
+        const std::vector<Needle> was = prompt.needles;
+        for (std::size_t n = 0; n < was.size(); ++n) {
+            prompt.needles[n].answer = was[(n + 1) % was.size()].answer;
+            prompt.needles[n].value_at = was[n].value_at + 1;
+        }
+        const auto score = score_prompt(model, prompt, plan_.vocabulary, 128, false, {});
+        right += score.right / 8.0;
+        mass += score.mass.max() / 8.0;
+    }
+    EXPECT_LT(right, 0.05);
+    EXPECT_LT(mass, 0.1);
+}
+
+}  // namespace
+}  // namespace spiked::validation
