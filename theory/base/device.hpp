@@ -9,3 +9,10 @@
 #define SPIKED_DEVICE
 #endif
 #endif
+
+/// Before a loop over an array that a GPU shall keep in registers.
+#ifdef __CUDACC__
+#define SPIKED_UNROLL _Pragma("unroll")
+#else
+#define SPIKED_UNROLL
+#endif
