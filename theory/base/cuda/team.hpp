@@ -71,6 +71,16 @@ private:
 
 #endif
 
+/// Where a shared array begins, for code that takes pointers.
+template <class T>
+SPIKED_DEVICE T* raw(T* array) {
+    return array;
+}
+template <class Array>
+auto raw(const Array& array) -> decltype(array.data()) {
+    return array.data();
+}
+
 /// The sum over the 32 threads of a warp, the same in each: the order of the additions does not depend on the device.
 template <class Team, class Number>
 SPIKED_DEVICE Number warp_sum(Team& team, Number x) {
