@@ -1,4 +1,6 @@
 #pragma once
+#include <cmath>
+
 #include "estimators/cuda/decomposition_batch.hpp"
 #include "theory/base/cuda/team.hpp"
 

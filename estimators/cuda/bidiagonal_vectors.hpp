@@ -1,4 +1,6 @@
 #pragma once
+#include <cmath>
+
 #include "estimators/bidiagonal_tolerances.hpp"
 #include "estimators/cuda/decomposition_batch.hpp"
 #include "estimators/cuda/one_lane.hpp"

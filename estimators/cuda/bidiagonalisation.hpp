@@ -31,9 +31,10 @@ struct Bidiagonalise {
     static constexpr unsigned warps = threads / spiked::cuda::warp_size;
     static constexpr unsigned most_rows = lanes * row_slots;
     static constexpr unsigned most_columns = groups * column_slots;
-    /// As many blocks as 65536 registers hold, by what a thread needs besides its tile (README.md has what it uses).
+    /// A quarter of a multiprocessor has 16384 registers for its warps, of which a thread needs as many for its tile
+    /// and these besides (README.md has what it uses).
     static constexpr unsigned words = row_slots * column_slots * (sizeof(Real) / 4) + (sizeof(Real) == 4 ? 64 : 104);
-    static constexpr unsigned resident = 65536 / (threads * words);
+    static constexpr unsigned resident = 16384 / (spiked::cuda::warp_size * words) * 4 / warps;
     static constexpr unsigned rows_a_lane = (most_rows + 31) / 32;
 
     DecompositionBatch<Real> batch;
