@@ -2,14 +2,31 @@
 
 #include <boost/context/fiber.hpp>
 #include <boost/context/pooled_fixedsize_stack.hpp>
+#include <boost/context/preallocated.hpp>
 #include <exception>
 #include <string>
 #include <vector>
 
 #include "theory/base/error.hpp"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 namespace spiked::cuda {
 namespace {
+
+/// Tells the address sanitizer which stack comes next, and that it has come. `kept` is its own.
+void leave_for([[maybe_unused]] void** kept, [[maybe_unused]] const void* bottom, [[maybe_unused]] std::size_t size) {
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_start_switch_fiber(kept, bottom, size);
+#endif
+}
+void arrive([[maybe_unused]] void* kept, [[maybe_unused]] const void** from, [[maybe_unused]] std::size_t* size) {
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_finish_switch_fiber(kept, from, size);
+#endif
+}
 
 using boost::context::fiber;
 
@@ -23,6 +40,9 @@ std::string line_of(const std::source_location& where) {
     const std::string file = where.file_name();
     return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), where.line());
 }
+
+/// Ends a fibre whose block has failed.
+struct Stopped {};
 
 /// When a thread touched shared memory: between which barriers of the block, and of its warp.
 struct Touch {
@@ -51,35 +71,33 @@ public:
 
     void run(const std::function<void(EmulatedTeam&)>& body) {
         boost::context::pooled_fixedsize_stack stacks(stack_bytes);
-        for (unsigned rank = 0; rank < threads_; ++rank)
-            threads_of_[rank].fibre = fiber(std::allocator_arg, stacks, [this, rank, &body](fiber&& scheduler) {
-                Thread& self = threads_of_[rank];
-                self.scheduler = std::move(scheduler);
-                try {
-                    EmulatedTeam team(*this, rank);
-                    body(team);
-                } catch (const boost::context::detail::forced_unwind&) {
-                    throw;
-                } catch (...) {
-                    failure_ = std::current_exception();
-                }
-                self.waiting = Waiting::ended;
-                return std::move(self.scheduler);
-            });
-        while (true) {
-            for (unsigned warp = 0; warp < warps_.size(); ++warp) run_warp(warp);
-            unsigned at_barrier = 0;
-            unsigned ended = 0;
-            for (const Thread& thread : threads_of_) {
-                at_barrier += thread.waiting == Waiting::at_barrier;
-                ended += thread.waiting == Waiting::ended;
-            }
-            if (ended == threads_) return;
-            for (unsigned rank = 0; rank < threads_; ++rank)
-                for (const unsigned other : {0U, threads_ - 1}) same_barrier(rank, other);
-            if (at_barrier != threads_) throw bug("threads of a block wait for each other for ever");
-            for (Thread& thread : threads_of_) thread.waiting = Waiting::no;
-            ++interval_;
+        for (unsigned rank = 0; rank < threads_; ++rank) {
+            Thread& thread = threads_of_[rank];
+            const boost::context::stack_context stack = stacks.allocate();
+            thread.stack_bottom = static_cast<char*>(stack.sp) - stack.size;
+            thread.fibre = fiber(std::allocator_arg, boost::context::preallocated(stack.sp, stack.size, stack), stacks,
+                                 [this, &thread, rank, &body](fiber&& scheduler) {
+                                     arrive(nullptr, &scheduler_bottom_, &scheduler_size_);
+                                     thread.scheduler = std::move(scheduler);
+                                     try {
+                                         EmulatedTeam team(*this, rank);
+                                         body(team);
+                                     } catch (const Stopped&) {
+                                     } catch (...) {
+                                         failure_ = std::current_exception();
+                                     }
+                                     thread.waiting = Waiting::ended;
+                                     leave_for(nullptr, scheduler_bottom_, scheduler_size_);
+                                     return std::move(thread.scheduler);
+                                 });
+        }
+        try {
+            run_to_the_end();
+        } catch (...) {
+            stopping_ = true;
+            for (Thread& thread : threads_of_)
+                while (thread.waiting != Waiting::ended) resume(thread);
+            throw;
         }
     }
 
@@ -139,6 +157,7 @@ public:
 private:
     struct Thread {
         fiber fibre, scheduler;
+        const char* stack_bottom = nullptr;
         Waiting waiting = Waiting::no;
         std::source_location where;
         std::uint32_t warp_interval = 0;
@@ -159,7 +178,36 @@ private:
         Thread& self = threads_of_[rank];
         self.waiting = what;
         self.where = where;
+        void* kept = nullptr;
+        leave_for(&kept, scheduler_bottom_, scheduler_size_);
         self.scheduler = std::move(self.scheduler).resume();
+        arrive(kept, nullptr, nullptr);
+        if (stopping_) throw Stopped();
+    }
+
+    void resume(Thread& thread) {
+        void* kept = nullptr;
+        leave_for(&kept, thread.stack_bottom, stack_bytes);
+        thread.fibre = std::move(thread.fibre).resume();
+        arrive(kept, nullptr, nullptr);
+    }
+
+    void run_to_the_end() {
+        while (true) {
+            for (unsigned warp = 0; warp < warps_.size(); ++warp) run_warp(warp);
+            unsigned at_barrier = 0;
+            unsigned ended = 0;
+            for (const Thread& thread : threads_of_) {
+                at_barrier += thread.waiting == Waiting::at_barrier;
+                ended += thread.waiting == Waiting::ended;
+            }
+            if (ended == threads_) return;
+            for (unsigned rank = 0; rank < threads_; ++rank)
+                for (const unsigned other : {0U, threads_ - 1}) same_barrier(rank, other);
+            if (at_barrier != threads_) throw bug("threads of a block wait for each other for ever");
+            for (Thread& thread : threads_of_) thread.waiting = Waiting::no;
+            ++interval_;
+        }
     }
 
     /// Until all of its threads are at a barrier or ended.
@@ -168,7 +216,7 @@ private:
         while (true) {
             for (Thread* thread = first; thread < first + warp_size; ++thread)
                 if (thread->waiting == Waiting::no) {
-                    thread->fibre = std::move(thread->fibre).resume();
+                    resume(*thread);
                     if (failure_) std::rethrow_exception(failure_);
                 }
             unsigned in_warp = 0;
@@ -211,7 +259,10 @@ private:
     std::vector<Warp> warps_;
     std::uint32_t interval_ = 1;
     std::exception_ptr failure_;
-    std::vector<Thread> threads_of_;  ///< last: their stacks unwind first
+    bool stopping_ = false;
+    const void* scheduler_bottom_ = nullptr;
+    std::size_t scheduler_size_ = 0;
+    std::vector<Thread> threads_of_;
 };
 
 unsigned EmulatedTeam::size() const { return block_->threads(); }
