@@ -12,6 +12,7 @@
 #include "estimators/bidiagonal_svd.hpp"
 #include "estimators/decomposition_kernels.hpp"
 #include "estimators/gram_reduction.hpp"
+#include "estimators/scaling_exponent.hpp"
 #include "estimators/transposition.hpp"
 #include "theory/base/error.hpp"
 
@@ -42,15 +43,6 @@ std::size_t padded(std::size_t length) {
     constexpr std::size_t line = kernels::alignment / sizeof(Real);
     const std::size_t stride = (length + line - 1) / line * line;
     return stride * sizeof(Real) % 1024 == 0 ? stride + line : stride;
-}
-
-/// The power of two that brings the largest entry to [1, 2), or as near as it is a number. None where it is near 1.
-template <class Real>
-int exponent_of(double largest) {
-    constexpr int most = sizeof(Real) == 8 ? 1020 : 124;
-    constexpr int harmless = 8;
-    const int exponent = largest == 0.0 ? 0 : std::clamp(-std::ilogb(largest), -most, most);
-    return std::abs(exponent) <= harmless ? 0 : exponent;
 }
 
 }  // namespace
@@ -175,7 +167,7 @@ private:
         if (!std::isfinite(largest))
             throw input_error(
                 "block {} of a batch holds NaN or infinity (no decomposition exists): clean the data first", block);
-        exponents_[block] = exponent_of<Real>(largest);
+        exponents_[block] = scaling_exponent<Real>(largest);
         if (exponents_[block] != 0)
             path_.kernels->scale(entries, stride_, long_side_, short_side_,
                                  static_cast<Real>(std::ldexp(1.0, exponents_[block])), entries, stride_);

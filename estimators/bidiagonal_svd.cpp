@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "estimators/bidiagonal_tolerances.hpp"
 #include "estimators/transposition.hpp"
 #include "theory/base/error.hpp"
 
@@ -14,31 +15,9 @@ extern "C" void dbdsdc_(const char* triangle, const char* vectors, const int* si
                         std::size_t);
 
 namespace spiked::estimators {
+using namespace bidiagonal;
 namespace {
 
-constexpr double epsilon = 0x1p-53;
-
-/// QL on B B^T leaves an error of a few epsilon in squares; below this share of the largest value it is found again.
-constexpr double too_small_for_squares = 1e-3;
-
-/// Vectors of values closer than this share of the largest one are made orthogonal; the others are by themselves.
-template <class Real>
-constexpr double close = sizeof(Real) == 8 ? 1e-2 : 1e-3;
-
-/// The eigenvectors of plus and minus a value are told apart down to here.
-constexpr double smallest_for_twisted = 1e-9;
-
-/// What may be missed of value times vector, as a share of the largest value, before another round.
-template <class Real>
-constexpr double good_residual = sizeof(Real) == 8 ? 16.0 * epsilon : 1e-9;
-
-/// The square of an off-diagonal entry that QL drops, as a share of the product of its neighbours: it moves no value by
-/// more than the root of this share.
-template <class Real>
-constexpr double negligible_link = sizeof(Real) == 8 ? epsilon* epsilon : 1e-18;
-
-/// Smaller entries of a vector would become denormal on the way back, which is slow.
-constexpr double smallest_entry = 1e-30;
 double flushed(double entry) { return std::abs(entry) < smallest_entry ? 0.0 : entry; }
 
 /// Beyond this LAPACK is faster.

@@ -1,8 +1,9 @@
 #pragma once
 #include "estimators/decomposition_kernels.hpp"
+#include "theory/base/device.hpp"
 
 #ifndef SPIKED_KERNEL
-#define SPIKED_KERNEL
+#define SPIKED_KERNEL SPIKED_DEVICE
 #endif
 
 /// Singular values of bidiagonal matrices, many at once.
@@ -12,13 +13,13 @@ namespace spiked::estimators::kernels {
 /// Symmetric Eigenvalue Problem, 8.15), one matrix a lane. A sweep runs over every lane from the last row up; each lane
 /// has its own shift and its own end, the first row not yet deflated, so that no lane changes what another one gets.
 /// The two divisions of a step are one: with p = gamma^2 / c, the next p is n^2 / (p (p + b)), n = p (a - shift) - b
-/// gamma.
-template <class Pack>
+/// gamma. For the first `vectors` registers of lanes; a GPU has a thread for each lane.
+template <class Pack, std::size_t vectors = value_lanes / Pack::width>
 struct RootFreeQl {
     using Vector = typename Pack::Vector;
     static constexpr std::size_t width = Pack::width;
-    static constexpr std::size_t lanes = value_lanes;
-    static constexpr std::size_t vectors = lanes / width;
+    static constexpr std::size_t lanes = vectors * width;
+    static constexpr std::size_t stride = value_lanes;
     static constexpr double smallest_gamma = 0x1p-160;  ///< its sixth power is still a number
     static constexpr double smallest_square = 0x1p-700;
     static constexpr std::size_t most_sweeps = 12;  ///< a row, on average
@@ -35,11 +36,11 @@ struct RootFreeQl {
         const double* const diagonal = batch.diagonal + lane;
         double* const off = batch.off_diagonal_squared + lane;
         while (end < batch.size) {
-            const double here = diagonal[end * lanes];
+            const double here = diagonal[end * stride];
             if (end + 1 < batch.size) {
-                const double product = __builtin_fabs(here * diagonal[(end + 1) * lanes]);
-                if (off[end * lanes] > batch.tolerance * product + state.floor[lane]) break;
-                off[end * lanes] = 0.0;
+                const double product = __builtin_fabs(here * diagonal[(end + 1) * stride]);
+                if (off[end * stride] > batch.tolerance * product + state.floor[lane]) break;
+                off[end * stride] = 0.0;
             }
             batch.eigenvalues[lane * batch.size + end] = here;
             ++end;
@@ -54,9 +55,9 @@ struct RootFreeQl {
 
     /// The eigenvalue of the two rows at the end that is nearer to the last one.
     SPIKED_KERNEL static void choose_shift(const TridiagonalBatch& batch, Lanes& state, std::size_t lane) {
-        const std::size_t at = static_cast<std::size_t>(state.end[lane]) * lanes + lane;
+        const std::size_t at = static_cast<std::size_t>(state.end[lane]) * stride + lane;
         const double square = batch.off_diagonal_squared[at];
-        const double half = 0.5 * (batch.diagonal[at + lanes] - batch.diagonal[at]);
+        const double half = 0.5 * (batch.diagonal[at + stride] - batch.diagonal[at]);
         const double root = __builtin_sqrt(half * half + square);
         state.shift[lane] = batch.diagonal[at] - square / (half + (half >= 0.0 ? root : -root));
     }
@@ -72,8 +73,8 @@ struct RootFreeQl {
         const Vector least = Pack::set(smallest_gamma);
         const Vector tiny = Pack::set(smallest_square);
         for (std::size_t i = from; i-- > to;) {
-            double* const diagonal = batch.diagonal + i * lanes;
-            double* const off = batch.off_diagonal_squared + i * lanes;
+            double* const diagonal = batch.diagonal + i * stride;
+            double* const off = batch.off_diagonal_squared + i * stride;
             for (std::size_t g = 0; g < vectors; ++g) {
                 Vector square = Pack::load(off + g * width);
                 if constexpr (ragged)
@@ -84,7 +85,7 @@ struct RootFreeQl {
                 const Vector r = p + square;
                 const auto inverse = Pack::inverse(p * r);
                 const Vector above = run.sine[g] * r;
-                Pack::store(off + lanes + g * width, Pack::where_less(above, tiny, Pack::set(0.0), above));
+                Pack::store(off + stride + g * width, Pack::where_less(above, tiny, Pack::set(0.0), above));
                 Vector numerator = Pack::fma(p, alpha - run.shift[g], -(square * run.gamma[g]));
                 const Vector bound = least * r;
                 numerator = Pack::where_less(Pack::abs(numerator), bound, bound, numerator);
@@ -95,7 +96,7 @@ struct RootFreeQl {
                 if constexpr (ragged)
                     value = Pack::where_equal(Pack::set(static_cast<double>(i + 1)), Pack::load(state.end + g * width),
                                               run.gamma[g] + run.shift[g], value);
-                Pack::store(diagonal + lanes + g * width, value);
+                Pack::store(diagonal + stride + g * width, value);
                 run.p[g] = Pack::times(numerator * numerator, inverse);
                 run.gamma[g] = gamma;
             }
@@ -115,7 +116,7 @@ struct RootFreeQl {
         Running run;
         for (std::size_t g = 0; g < vectors; ++g) {
             run.shift[g] = Pack::load(state.shift + g * width);
-            const Vector gamma = Pack::load(batch.diagonal + bottom * lanes + g * width) - run.shift[g];
+            const Vector gamma = Pack::load(batch.diagonal + bottom * stride + g * width) - run.shift[g];
             const Vector least = Pack::set(smallest_gamma);
             run.gamma[g] = Pack::where_less(Pack::abs(gamma), least, least, gamma);
             run.p[g] = run.gamma[g] * run.gamma[g];
@@ -126,9 +127,9 @@ struct RootFreeQl {
         const Vector tiny = Pack::set(smallest_square);
         for (std::size_t g = 0; g < vectors; ++g) {
             const Vector above = run.sine[g] * run.p[g];
-            Pack::store(batch.off_diagonal_squared + first * lanes + g * width,
+            Pack::store(batch.off_diagonal_squared + first * stride + g * width,
                         Pack::where_less(above, tiny, Pack::set(0.0), above));
-            Pack::store(batch.diagonal + first * lanes + g * width, run.gamma[g] + run.shift[g]);
+            Pack::store(batch.diagonal + first * stride + g * width, run.gamma[g] + run.shift[g]);
         }
     }
 
@@ -138,7 +139,7 @@ struct RootFreeQl {
         for (std::size_t lane = 0; lane < lanes; ++lane) {
             double largest = 0.0;
             for (std::size_t i = 0; i < batch.size; ++i) {
-                const double size = __builtin_fabs(batch.diagonal[i * lanes + lane]);
+                const double size = __builtin_fabs(batch.diagonal[i * stride + lane]);
                 if (size > largest) largest = size;
             }
             state.floor[lane] = 1e-40 * largest * largest;
@@ -168,11 +169,10 @@ struct RootFreeQl {
 
 /// Signs of the differential stationary quotient-difference transform of B^T B - point^2 (Dhillon and Parlett 2004):
 /// relatively accurate counts, however small the singular values are.
-template <class Pack>
+template <class Pack, std::size_t vectors = value_lanes / Pack::width>
 struct SturmCounts {
     using Vector = typename Pack::Vector;
     static constexpr std::size_t width = Pack::width;
-    static constexpr std::size_t vectors = value_lanes / width;
 
     SPIKED_KERNEL static void count(std::size_t size, const double* diagonal_squared,
                                     const double* off_diagonal_squared, const double* points, double* counts) {

@@ -1,11 +1,7 @@
 #include "estimators/eoptshrink.hpp"
 
 #include <cmath>
-#include <complex>
 
-#include "estimators/edge_fit.hpp"
-#include "estimators/empirical_law.hpp"
-#include "estimators/noise_imputation.hpp"
 #include "estimators/rate_distortion_rank.hpp"
 #include "estimators/relative_spectrum.hpp"
 #include "theory/base/error.hpp"
@@ -13,58 +9,6 @@
 
 namespace spiked::estimators {
 namespace {
-
-using theory::edge_extrapolation;
-
-std::span<const double> from(std::span<const double> all, std::size_t first) { return all.subspan(first); }
-
-/// The noise law of Step 2, eigenvalues, largest first.
-std::vector<double> noise_eigenvalues(const RelativeSpectrum& spectrum, std::size_t rank, std::size_t k,
-                                      const EOptShrinkOptions& options) {
-    if (options.imputation == Imputation::none) {
-        const auto rest = from(spectrum.eigenvalues, rank);
-        return {rest.begin(), rest.end()};
-    }
-    if (options.imputation == Imputation::twice_rank) {
-        std::vector<double> noise = impute_top(spectrum.values, 2 * rank, 0.0);
-        for (double& value : noise) value *= value;
-        return noise;
-    }
-    std::vector<double> raised(spectrum.eigenvalues.begin() + static_cast<std::ptrdiff_t>(rank),
-                               spectrum.eigenvalues.end());
-    for (double& value : raised) value = std::pow(value, options.power);
-    std::vector<double> noise = impute_top(raised, k, options.imputation == Imputation::from_j ? 1.0 : 0.0);
-    for (double& value : noise) value = std::pow(value, 1.0 / options.power);
-    return noise;
-}
-
-std::size_t needed_values(std::size_t rank, std::size_t k, Imputation imputation) {
-    switch (imputation) {
-        case Imputation::none:
-            return rank + 1;
-        case Imputation::twice_rank:
-            return 4 * rank + 1;
-        default:
-            return rank + 2 * k + 1;
-    }
-}
-
-/// The author's program as it stands: nothing is kept in its range. Returns strength, left, right, shrunk.
-std::array<double, 4> unclipped(const EmpiricalTransforms& at, bool left_is_short, theory::Loss loss) {
-    const double d = 1.0 / std::sqrt(at.d_transform);
-    const double to_overlap = at.d_transform / at.d_transform_slope;
-    const double a_s = at.stieltjes_short * to_overlap;
-    const double a_l = at.stieltjes_long * to_overlap;
-    double shrunk = 0.0;
-    if (loss == theory::Loss::frobenius)
-        shrunk = d * std::sqrt(a_s * a_l);
-    else if (loss == theory::Loss::operator_norm)
-        shrunk = d * std::sqrt(std::min(a_s, a_l) / std::max(a_s, a_l));
-    else
-        shrunk = std::abs(d * (std::sqrt(std::complex<double>(a_s * a_l)) -
-                               std::sqrt(std::complex<double>((1.0 - a_s) * (1.0 - a_l)))));
-    return {d, left_is_short ? a_s : a_l, left_is_short ? a_l : a_s, std::isfinite(shrunk) ? shrunk : 0.0};
-}
 
 EOptShrinkOptions options_of(const NameOptions& typed) {
     EOptShrinkOptions options = typed.has_word("paper")     ? EOptShrinkOptions::paper()
@@ -145,82 +89,66 @@ EOptShrinkOptions EOptShrinkOptions::edge_fit() {
     return options;
 }
 
-Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const EOptShrinkOptions& asked) {
-    const RelativeSpectrum spectrum(singular_values, shape);
-    if (spectrum.unit == 0.0) return nothing_found("the block is zero or empty");
-    EOptShrinkOptions options = asked;
-    const std::vector<double>& lambda = spectrum.eigenvalues;
-    const std::size_t p = spectrum.size();
+EOptShrinkRule eoptshrink_rule(Shape shape, const EOptShrinkOptions& options) {
+    const std::size_t p = shape.short_side();
     const std::size_t side = options.pilot_from_columns ? shape.columns : p;
     std::size_t k = options.pilot.value_or(theory::pilot_count(side));
-    if (2 * k + 1 > p) k = (p - 1) / 2;
+    if (2 * k + 1 > p) k = p == 0 ? 0 : (p - 1) / 2;
+    return {.loss = options.loss,
+            .pilot = k,
+            .edge = options.edge,
+            .factor = options.factor,
+            .power = options.power,
+            .margin = options.margin.value_or(std::pow(static_cast<double>(side), -1.0 / 3.0)),
+            .bound = options.edge == EdgeRule::fit ? options.cap.value_or(2 * k) : k,
+            .imputation = options.imputation,
+            .mass_of_rest = options.mass_of_rest,
+            .clip = options.clip,
+            .rank_is_told = options.rank.has_value(),
+            .rank = options.rank.value_or(0)};
+}
+
+Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const EOptShrinkOptions& options) {
+    const RelativeSpectrum spectrum(singular_values, shape);
+    if (spectrum.unit == 0.0) return nothing_found("the block is zero or empty");
+    const std::size_t p = spectrum.size();
+    EOptShrinkRule rule = eoptshrink_rule(shape, options);
+    const std::size_t k = rule.pilot;
     if (k == 0) return nothing_found("too few singular values for an edge estimate (at least 3 are needed)");
-
     if (options.entry_bits) {
-        options.rank = rate_distortion_rank(spectrum, *options.entry_bits);
-        while (*options.rank > 0 && needed_values(*options.rank, k, options.imputation) > p) --*options.rank;
+        rule.rank_is_told = true;
+        rule.rank = rate_distortion_rank(spectrum, *options.entry_bits);
+        while (rule.rank > 0 && needed_values(rule.rank, k, rule.imputation) > p) --rule.rank;
     }
 
-    // Step 1: bulk edge and rank.
-    const double margin = options.margin.value_or(std::pow(static_cast<double>(side), -1.0 / 3.0));
     Shrinkage result;
-    double edge = 0.0;
-    std::size_t rank = 0;
-    const std::size_t bound = options.edge == EdgeRule::fit ? options.cap.value_or(2 * k) : k;
-    if (options.edge == EdgeRule::fit) {
-        EdgeFit fit = fit_edge(lambda, k, margin, bound);
-        if (options.rank) fit = edge_behind(lambda, k, *options.rank);
-        rank = fit.rank;
-        edge = fit.edge;
-    } else {
-        const auto raised = [&](std::size_t i) {
-            return options.power == 1 ? lambda[i] : std::pow(lambda[i], options.power);
-        };
-        const double raised_edge = raised(k) + options.factor * edge_extrapolation * (raised(k) - raised(2 * k));
-        edge = options.power == 1 ? raised_edge : std::pow(raised_edge, 1.0 / options.power);
-        while (rank < p && raised(rank) > (1.0 + margin) * raised_edge) ++rank;
-    }
-    if (!options.rank) result.note = more_than_bound(lambda, k, std::pow(static_cast<double>(p), -1.0 / 3.0), bound);
-    if (edge == 0.0)
-        return spectrum.unshrunk(options.rank.value_or(spectrum.above_rounding),
+    if (!rule.rank_is_told)
+        result.note =
+            more_than_bound(spectrum.eigenvalues, k, std::pow(static_cast<double>(p), -1.0 / 3.0), rule.bound);
+    std::vector<double> weights;
+    if (rule.edge == EdgeRule::fit) weights = intercept_weights(k);
+    std::vector<double> noise(p);
+    const EOptShrinkAnswer answer =
+        estimate_eoptshrink(rule, shape, {spectrum.unit, spectrum.observed, spectrum.values, spectrum.eigenvalues},
+                            weights, noise, [&](std::size_t, const ShrunkComponent& component) {
+                                result.strengths.push_back(component.strength);
+                                result.overlap_left.push_back(component.overlap_left);
+                                result.overlap_right.push_back(component.overlap_right);
+                                result.shrunk.push_back(component.shrunk);
+                            });
+    if (answer.outcome == EOptShrinkOutcome::exactly_low_rank)
+        return spectrum.unshrunk(rule.rank_is_told ? rule.rank : spectrum.above_rounding,
                                  "the block is exactly of low rank: nothing to shrink");
-    result.bulk_edge = spectrum.eigenvalue(edge);
-    if (options.rank) rank = std::min(*options.rank, p);
-    const std::size_t needed = needed_values(rank, k, options.imputation);
-    if (needed > p) {
+    result.bulk_edge = spectrum.eigenvalue(answer.edge);
+    if (answer.outcome == EOptShrinkOutcome::no_room) {
         // Nothing is said about a block whose noise cannot be seen.
-        result.note = fmt::format("rank {} leaves fewer than {} noise eigenvalues: set to 0", rank, needed - rank);
+        const std::size_t needed = needed_values(answer.rank, k, rule.imputation);
+        result.note =
+            fmt::format("rank {} leaves fewer than {} noise eigenvalues: set to 0", answer.rank, needed - answer.rank);
         return result;
     }
-
-    // Step 2: the noise law. Imputed values reach beyond the outliers when the bulk has no square-root edge; then the
-    // largest observed noise eigenvalue bounds them.
-    std::vector<double> noise = noise_eigenvalues(spectrum, rank, k, options);
-    if (options.clip && rank > 0 && noise[0] >= lambda[rank - 1])
-        for (double& mu : noise) mu = std::min(mu, lambda[rank]);
-    EmpiricalLaw law(noise, shape);
-    if (!options.mass_of_rest) law.count = static_cast<double>(p);
-
-    // Step 3: strengths, overlaps, shrunk values.
-    for (std::size_t i = 0; i < rank; ++i) {
-        OutlierEstimate outlier;
-        double shrunk = 0.0;
-        if (options.clip) {
-            if (lambda[i] > noise[0]) outlier = estimate_outlier(law, shape, Eigenvalue{lambda[i]});
-            shrunk = theory::shrink(outlier.strength, outlier.overlap_left, outlier.overlap_right, options.loss);
-            shrunk = std::clamp(shrunk * spectrum.unit, 0.0, singular_values[i]);
-        } else {
-            const auto raw =
-                unclipped(transforms_at(law, Eigenvalue{lambda[i]}), shape.rows <= shape.columns, options.loss);
-            outlier = {raw[0], raw[1], raw[2]};
-            shrunk = raw[3] * spectrum.unit;
-        }
-        result.strengths.push_back(outlier.strength * spectrum.unit);
-        result.overlap_left.push_back(outlier.overlap_left);
-        result.overlap_right.push_back(outlier.overlap_right);
-        result.shrunk.push_back(shrunk);
-    }
-    result.rank = rank;
+    result.rank = answer.rank;
+    noise.resize(answer.noise);
     for (double& mu : noise) mu *= spectrum.unit * spectrum.unit;
     result.noise_eigenvalues = std::move(noise);
     return result;

@@ -3,19 +3,12 @@
 #include <optional>
 #include <span>
 
+#include "estimators/eoptshrink_rule.hpp"
 #include "estimators/shrinkage.hpp"
 #include "estimators/spectral_family.hpp"
 #include "theory/shrinkers.hpp"
 
 namespace spiked::estimators {
-
-/// How the top noise eigenvalues, hidden under the outliers, are filled in: not at all, by the pilot's k values with
-/// exponent base j/k or (j-1)/k, or by 2 rank values on the singular-value scale that take the places of the largest 2
-/// rank of all p atoms, signals included (the author's program).
-enum class Imputation { none, from_j, from_j_minus_1, twice_rank };
-
-/// Where the bulk edge comes from: extrapolated from eigenvalues k + 1 and 2k + 1, or by fit_edge.
-enum class EdgeRule { two_points, fit };
 
 struct EOptShrinkOptions {
     theory::Loss loss = theory::Loss::frobenius;
@@ -50,6 +43,10 @@ struct EOptShrinkOptions {
 /// count. An exactly low-rank block is kept unshrunk. Scale equivariant from 1e-150 to 1e150 and beyond; where a bulk
 /// edge is no double it is left out. Cost O(p rank).
 [[nodiscard]] Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const EOptShrinkOptions& = {});
+
+/// The same options for all blocks of one shape, as the arithmetic takes them. `pilot` is 0 where the shape is too
+/// small for an edge estimate. A rank by `entry_bits` depends on the block and is not in it.
+[[nodiscard]] EOptShrinkRule eoptshrink_rule(Shape shape, const EOptShrinkOptions& = {});
 
 [[nodiscard]] SpectralFamily eoptshrink_family();
 

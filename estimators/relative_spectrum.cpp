@@ -19,12 +19,10 @@ RelativeSpectrum::RelativeSpectrum(std::span<const double> singular_values, Shap
     if (singular_values.empty() || singular_values[0] == 0.0) return;
     unit = singular_values[0];
     observed.assign(singular_values.begin(), singular_values.end());
-    const double floor = static_cast<double>(shape.long_side()) * std::numeric_limits<double>::epsilon();
     for (const double value : singular_values) {
-        const double relative = value / unit;
-        values.push_back(relative > floor ? relative : 0.0);
+        values.push_back(relative_value(value, unit, shape.long_side()));
         eigenvalues.push_back(values.back() * values.back());
-        if (relative > floor) ++above_rounding;
+        if (values.back() > 0.0) ++above_rounding;
     }
 }
 

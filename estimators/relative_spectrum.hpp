@@ -4,8 +4,16 @@
 #include <vector>
 
 #include "estimators/shrinkage.hpp"
+#include "theory/base/device.hpp"
 
 namespace spiked::estimators {
+
+/// A singular value in units of the largest; within rounding of 0, long side times epsilon, it is 0.
+[[nodiscard]] SPIKED_DEVICE inline double relative_value(double value, double unit, std::size_t long_side) {
+    const double floor = static_cast<double>(long_side) * 0x1p-52;
+    const double relative = value / unit;
+    return relative > floor ? relative : 0.0;
+}
 
 /// The singular values of a block in units of the largest, so that squares neither overflow nor vanish at any scale a
 /// double has. Values within rounding of 0, long side times epsilon, are 0.

@@ -43,7 +43,7 @@ theory::ValueAndSlope condition(std::span<const double> noise, double gamma, dou
 double relative_threshold(const RelativeSpectrum& spectrum, std::size_t bound, ScreeNotFill fill) {
     std::vector<double> noise = spectrum.values;
     if (fill == ScreeNotFill::impute)
-        noise = impute_top(spectrum.values, bound, 0.0);
+        impute_top(noise, bound, 0.0);
     else
         std::fill_n(noise.begin(), bound, fill == ScreeNotFill::winsorize ? spectrum.values[bound] : 0.0);
     const double top = *std::max_element(noise.begin(), noise.end());

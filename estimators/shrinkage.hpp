@@ -14,8 +14,8 @@ struct Shape {
     std::size_t rows = 0;
     std::size_t columns = 0;
 
-    [[nodiscard]] std::size_t short_side() const { return std::min(rows, columns); }
-    [[nodiscard]] std::size_t long_side() const { return std::max(rows, columns); }
+    [[nodiscard]] constexpr std::size_t short_side() const { return std::min(rows, columns); }
+    [[nodiscard]] constexpr std::size_t long_side() const { return std::max(rows, columns); }
 };
 
 /// What a method expects its own squared error to be, ||S^ - S||_F^2.

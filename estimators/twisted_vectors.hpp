@@ -1,8 +1,9 @@
 #pragma once
 #include "estimators/decomposition_kernels.hpp"
+#include "theory/base/device.hpp"
 
 #ifndef SPIKED_KERNEL
-#define SPIKED_KERNEL
+#define SPIKED_KERNEL SPIKED_DEVICE
 #endif
 
 /// Eigenvectors of a Golub-Kahan matrix by twisted factorisations (Dhillon and Parlett 2004), one eigenvalue a lane:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "theory/bulk_distribution.hpp"
+#include "theory/edge_extrapolation.hpp"
 #include "theory/separable_law.hpp"
 
 namespace spiked::theory {
@@ -53,9 +54,6 @@ struct FiniteSize {
 /// k of eOptShrink for p = min(n, d): floor(p^c), c = 1/2.01, or 1/loglog p once that is smaller (spectral.md 1.1).
 /// 0 for p < 3.
 [[nodiscard]] std::size_t pilot_count(std::size_t side);
-
-/// 1/(2^(2/3) - 1): near a regular edge the j-th eigenvalue lies C (j/p)^(2/3) below it, so the edge follows from two.
-inline constexpr double edge_extrapolation = 1.7024143839193153;
 
 /// First-order finite-size theory of n x d noise under `law` (research note theory.md C1, C6, C7): the top eigenvalue
 /// is edge + TW1 / (g d^(2/3)); eigenvalues above a cutoff are counted by the limiting edge process, and by the

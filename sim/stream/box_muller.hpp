@@ -3,15 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-/// What stands before each function of this file: nothing, `__host__ __device__` under nvcc, or what a file that
-/// includes this one defines first (normal_avx2.cpp: the instruction set).
-#ifndef SPIKED_DEVICE
-#ifdef __CUDACC__
-#define SPIKED_DEVICE __host__ __device__
-#else
-#define SPIKED_DEVICE
-#endif
-#endif
+#include "theory/base/device.hpp"
 
 /// Box-Muller from random words, one source for every processor: bit-equal results wherever +, -, *, /, sqrt and fma
 /// round correctly. No product that rounds meets a sum outside fma(), so a compiler that contracts changes nothing. No

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/stream/box_muller.hpp"
+#include "sim/stream/block_normals.hpp"
 #include "sim/stream/normal_paths.hpp"
 #include "theory/base/error.hpp"
 
@@ -10,19 +10,10 @@ namespace spiked::stream {
 namespace detail {
 namespace {
 
-void plain_block(const PhiloxCounter& words, double* out) {
-    box_muller::double_normals<box_muller::PlainDouble>(words[0], words[1], words[2], words[3], out[0], out[1]);
-}
-
-void plain_block(const PhiloxCounter& words, float* out) {
-    box_muller::float_normals<box_muller::PlainFloat>(words[0], words[1], out[0], out[1]);
-    box_muller::float_normals<box_muller::PlainFloat>(words[2], words[3], out[2], out[3]);
-}
-
 template <class Real>
 void plain_from_words(const WordGroup& words, Real* out) {
     for (const PhiloxCounter& block : words) {
-        plain_block(block, out);
+        normals_of_block(block, out);
         out += block_normals<Real>;
     }
 }
@@ -30,7 +21,7 @@ void plain_from_words(const WordGroup& words, Real* out) {
 template <class Real>
 void plain_groups(PhiloxCounter counter, PhiloxKey key, std::size_t groups, Real* out) {
     for (std::size_t block = 0; block < groups * group_blocks; ++block, ++counter[0], out += block_normals<Real>)
-        plain_block(philox_4x32_10(counter, key), out);
+        normals_of_block(philox_4x32_10(counter, key), out);
 }
 
 }  // namespace

@@ -1,0 +1,3 @@
+#include "estimators/cuda/device_decomposition.cuh"
+
+template class spiked::estimators::cuda::DeviceDecomposition<double>;

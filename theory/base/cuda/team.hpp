@@ -1,0 +1,100 @@
+#pragma once
+#include <cstddef>
+
+#include "theory/base/device.hpp"
+
+/// What the code of a GPU kernel is written against, so that one source serves the device and its tests on a host.
+///
+/// A kernel is a struct of its arguments with
+///
+///     static constexpr unsigned threads;            // of a block, a multiple of 32
+///     static constexpr unsigned resident;           // blocks a multiprocessor should hold at once
+///     std::size_t shared_bytes() const;             // sum of shared_room of what it takes
+///     template <class Team> SPIKED_DEVICE void operator()(Team& team, unsigned block) const;
+///
+/// and is started by `executor.launch(kernel, blocks)`: DeviceExecutor (device_launch.cuh) on a GPU, EmulatedExecutor
+/// (emulated_block.hpp) on the host, every thread a fibre. A team is a thread's view of its block:
+///
+///     rank() size() lane() warp()                   // numbers
+///     barrier()                                     // all threads of the block
+///     warp_barrier()                                // 32 neighbours: what one wrote to shared memory, all may read
+///     shuffle(x, lane) shuffle_xor(x, mask)         // x of another of the 32; all take part
+///     take<T>(count)                                // shared memory, the same calls in every thread
+namespace spiked::cuda {
+
+inline constexpr unsigned warp_size = 32;
+/// Shared arrays begin at multiples of this.
+inline constexpr std::size_t shared_alignment = 16;
+
+/// Bytes that take<T>(count) uses.
+template <class T>
+[[nodiscard]] constexpr std::size_t shared_room(std::size_t count) {
+    return (count * sizeof(T) + shared_alignment - 1) / shared_alignment * shared_alignment;
+}
+
+#ifdef __CUDACC__
+
+class DeviceTeam {
+public:
+    template <class T>
+    using Shared = T*;
+
+    __device__ DeviceTeam() : next_(memory()) {}
+    __device__ unsigned rank() const { return threadIdx.x; }
+    __device__ unsigned size() const { return blockDim.x; }
+    __device__ unsigned lane() const { return threadIdx.x % warp_size; }
+    __device__ unsigned warp() const { return threadIdx.x / warp_size; }
+    __device__ void barrier() { __syncthreads(); }
+    __device__ void warp_barrier() { __syncwarp(); }
+    template <class T>
+    __device__ T shuffle(T x, unsigned lane) {
+        return __shfl_sync(0xFFFFFFFFU, x, static_cast<int>(lane));
+    }
+    template <class T>
+    __device__ T shuffle_xor(T x, unsigned mask) {
+        return __shfl_xor_sync(0xFFFFFFFFU, x, static_cast<int>(mask));
+    }
+    template <class T>
+    __device__ T* take(std::size_t count) {
+        T* const here = reinterpret_cast<T*>(next_);
+        next_ += shared_room<T>(count);
+        return here;
+    }
+
+private:
+    __device__ static unsigned char* memory() {
+        extern __shared__ __align__(16) unsigned char spiked_shared_memory[];
+        return spiked_shared_memory;
+    }
+    unsigned char* next_;
+};
+
+#endif
+
+/// Where a shared array begins, for code that takes pointers.
+template <class T>
+SPIKED_DEVICE T* raw(T* array) {
+    return array;
+}
+template <class Array>
+auto raw(const Array& array) -> decltype(array.data()) {
+    return array.data();
+}
+
+/// The sum over the 32 threads of a warp, the same in each: the order of the additions does not depend on the device.
+template <class Team, class Number>
+SPIKED_DEVICE Number warp_sum(Team& team, Number x) {
+    for (unsigned mask = warp_size / 2; mask > 0; mask /= 2) x += team.shuffle_xor(x, mask);
+    return x;
+}
+
+template <class Team, class Number>
+SPIKED_DEVICE Number warp_max(Team& team, Number x) {
+    for (unsigned mask = warp_size / 2; mask > 0; mask /= 2) {
+        const Number other = team.shuffle_xor(x, mask);
+        x = other > x ? other : x;
+    }
+    return x;
+}
+
+}  // namespace spiked::cuda

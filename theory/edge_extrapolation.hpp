@@ -1,0 +1,8 @@
+#pragma once
+
+namespace spiked::theory {
+
+/// 1/(2^(2/3) - 1): near a regular edge the j-th eigenvalue lies C (j/p)^(2/3) below it, so the edge follows from two.
+inline constexpr double edge_extrapolation = 1.7024143839193153;
+
+}  // namespace spiked::theory
