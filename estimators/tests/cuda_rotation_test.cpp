@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "estimators/cuda/hadamard.hpp"
+#include "estimators/cuda/matrix_rotation.hpp"
 #include "estimators/row_rotation.hpp"
 #include "estimators/tests/quantizer_samples.hpp"
 #include "theory/base/cuda/emulated_block.hpp"
@@ -76,6 +77,49 @@ TEST(CudaRotationIdentity, HadamardKernelsTurnRowsAsTheCpuDoesBitForBit) {
     for (const std::uint32_t dimension : {3U, 5U, 12U, 80U, 96U, 128U, 200U}) {
         expect_the_same_bits<float>({RotationKind::fht_kac, 4, dimension, 5});
         expect_the_same_bits<double>({RotationKind::fht_kac, 4, dimension, 64});
+    }
+}
+
+template <class Real>
+arma::Mat<Real> by_matrix(const arma::Mat<Real>& matrix, const std::vector<arma::Mat<Real>>& blocks) {
+    const std::vector<Real> from = side_by_side(blocks);
+    const auto rows = static_cast<std::uint32_t>(blocks.front().n_rows);
+    const auto dimension = static_cast<std::uint32_t>(blocks.front().n_cols);
+    arma::Mat<Real> to(from.size(), 1);
+    to.fill(static_cast<Real>(NAN));
+    const TurnByMatrix<Real> kernel{
+        static_cast<std::uint32_t>(blocks.size()), rows, dimension, matrix.memptr(), from.data(), to.memptr()};
+    spiked::cuda::EmulatedExecutor().launch(kernel, kernel.blocks());
+    return to;
+}
+
+/// Sums of up to 200 products of entries of size 1 and 1/sqrt(d): rounding adds like a walk of that many steps.
+template <class Real>
+void expect_the_haar_rotation(std::size_t rows, std::size_t dimension) {
+    const RowRotation rotation(RotationKind::haar, address(5), dimension);
+    const arma::mat R = rotation.rotate(arma::mat(dimension, dimension, arma::fill::eye)).t();
+    const auto matrix = arma::conv_to<arma::Mat<Real>>::from(R);
+    const auto blocks = blocks_of<Real>(2, rows, dimension);
+    for (const bool back : {false, true}) {
+        const arma::Mat<Real> turning = back ? arma::Mat<Real>(matrix.t()) : matrix;
+        const arma::Mat<Real> to = by_matrix(turning, blocks);
+        const double limit =
+            8.0 * static_cast<double>(std::numeric_limits<Real>::epsilon()) * std::sqrt(static_cast<double>(dimension));
+        for (std::size_t b = 0; b < blocks.size(); ++b) {
+            const arma::Mat<Real> found =
+                arma::reshape(to.rows(b * rows * dimension, (b + 1) * rows * dimension - 1), rows, dimension);
+            const arma::Mat<Real> expected = turned(rotation, back, blocks[b]);
+            EXPECT_LT(arma::abs(found - expected).max(), limit) << rows << " x " << dimension << " back " << back;
+        }
+        EXPECT_GT(arma::abs(by_matrix(arma::Mat<Real>(turning.t()), blocks) - to).max(), 0.01 * (dimension > 1))
+            << "a control: the transpose turns elsewhere";
+    }
+}
+
+TEST(CudaRotationReference, ByItsMatrixAHaarRotationTurnsRowsAsTheCpuDoes) {
+    for (const auto& [rows, dimension] : {std::pair{3, 5}, {64, 64}, {65, 80}, {130, 128}, {16, 200}}) {
+        expect_the_haar_rotation<float>(rows, dimension);
+        expect_the_haar_rotation<double>(rows, dimension);
     }
 }
 

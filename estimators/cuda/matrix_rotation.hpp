@@ -1,0 +1,37 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "theory/base/cuda/tile_product.hpp"
+
+namespace spiked::estimators::cuda {
+
+/// Kernel: rows x of column-major blocks, rows x dimension each, to R x for any matrix R: a Haar rotation by its
+/// matrix, the way back by its transpose. Not in place.
+template <class Real>
+struct TurnByMatrix {
+    using Product = spiked::cuda::TileProduct<Real>;
+    static constexpr unsigned threads = Product::threads;
+    static constexpr unsigned resident = 2;
+
+    std::uint32_t count;
+    std::uint32_t rows;  ///< of a block
+    std::uint32_t dimension;
+    const Real* matrix;  ///< R, column-major
+    const Real* from;
+    Real* to;
+
+    [[nodiscard]] SPIKED_DEVICE unsigned tiles() const { return Product::tiles(rows, dimension); }
+    [[nodiscard]] unsigned blocks() const { return count * tiles(); }
+    [[nodiscard]] std::size_t shared_bytes() const { return Product::shared_bytes(); }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
+        const std::size_t corner = std::size_t{part / tiles()} * rows * dimension;
+        Product product(rows, dimension, part % tiles());
+        product.multiply(team, from + corner, matrix, dimension, [](unsigned) { return Real{1}; });
+        product.each_entry(team, [&](std::size_t place, Real sum) { to[corner + place] = sum; });
+    }
+};
+
+}  // namespace spiked::estimators::cuda
