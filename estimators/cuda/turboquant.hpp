@@ -1,0 +1,229 @@
+#pragma once
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "theory/base/cuda/team.hpp"
+#include "theory/base/float16.hpp"
+
+/// tq-mse (../turboquant.hpp) with norms in fp16, in float, by kernels in this order: ScaleRows finds and stores norms,
+/// a rotation (hadamard.hpp, matrix_rotation.hpp) turns the rows as they are, PackCells finds and packs indices. Back:
+/// UnpackLevels, then the rotation back. The bytes are those of the CPU's float path, but that a coordinate next to a
+/// threshold may fall on its other side where the rotation is a product of matrices; a Hadamard rotation has the CPU's
+/// bits, and so has everything after it.
+namespace spiked::estimators::cuda {
+
+/// What became of a block. Anything but `coded` leaves zero bytes, which decode to zeros.
+enum class CodingStatus : std::uint8_t {
+    coded = 0,
+    norm_too_large = 1,  ///< for fp16
+    for_the_host = 2,    ///< a norm below 1e-15 or above 1e18: the CPU codes such blocks in double
+    not_finite = 3,      ///< an entry is NaN or infinite
+    norm_too_small = 4   ///< the largest norm would be stored with less than 8 bits, or as 0
+};
+
+/// Bytes of one block.
+[[nodiscard]] SPIKED_DEVICE constexpr std::size_t turboquant_bytes(std::size_t rows, std::size_t dimension,
+                                                                   unsigned bits) {
+    return 2 * rows + (rows * dimension * bits + 7) / 8;
+}
+
+/// Kernel: norms of the rows of column-major blocks, a thread block a matrix. A norm is that of the CPU bit for bit:
+/// squares are added in float, column after column.
+struct ScaleRows {
+    static constexpr unsigned threads = 128;
+    static constexpr unsigned resident = 8;
+    static constexpr unsigned warps = threads / spiked::cuda::warp_size;
+
+    std::uint32_t count;
+    std::uint32_t rows;
+    std::uint32_t dimension;
+    double unit;          ///< sqrt(dimension)
+    bool all_may_vanish;  ///< no norm is too small
+    const float* from;
+    CodingStatus* status;
+    float* factors;       ///< rows a block: what brings a row to unit variance, 0 of a zero row
+    std::uint8_t* bytes;  ///< the first 2 rows of each block's are written
+    std::size_t stride;   ///< from block to block, at least turboquant_bytes
+
+    [[nodiscard]] unsigned blocks() const { return count; }
+    [[nodiscard]] std::size_t shared_bytes() const {
+        return spiked::cuda::shared_room<unsigned>(warps) + spiked::cuda::shared_room<double>(warps);
+    }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
+        auto worst_of = team.template take<unsigned>(warps);
+        auto largest_of = team.template take<double>(warps);
+        unsigned worst = 0;
+        double largest = 0.0;
+        for (unsigned t = team.rank(); t < rows; t += threads) {
+            const double norm = norm_of(from + std::size_t{block} * rows * dimension + t);
+            const std::uint16_t stored = to_float16(norm);
+            const unsigned now = static_cast<unsigned>(status_of(norm, stored));
+            worst = now > worst ? now : worst;
+            largest = norm > largest ? norm : largest;
+            put(block, t, stored, norm == 0.0 ? 0.0F : static_cast<float>(unit / norm));
+        }
+        worst = spiked::cuda::warp_max(team, worst);
+        largest = spiked::cuda::warp_max(team, largest);
+        if (team.lane() == 0) {
+            worst_of[team.warp()] = worst;
+            largest_of[team.warp()] = largest;
+        }
+        team.barrier();
+        for (unsigned w = 0; w < warps; ++w) {
+            const unsigned other_worst = worst_of[w];
+            const double other_largest = largest_of[w];
+            worst = other_worst > worst ? other_worst : worst;
+            largest = other_largest > largest ? other_largest : largest;
+        }
+        auto answer = static_cast<CodingStatus>(worst);
+        if (answer == CodingStatus::coded && !all_may_vanish &&
+            std::fabs(from_float16(to_float16(largest)) - largest) > largest * 0x1p-8)
+            answer = CodingStatus::norm_too_small;
+        if (team.rank() == 0) status[block] = answer;
+        if (answer == CodingStatus::coded) return;
+        for (unsigned t = team.rank(); t < rows; t += threads) put(block, t, 0, 0.0F);
+    }
+
+private:
+    SPIKED_DEVICE void put(std::size_t block, unsigned t, std::uint16_t stored, float factor) const {
+        std::uint8_t* const to = bytes + block * stride + 2 * std::size_t{t};
+        to[0] = static_cast<std::uint8_t>(stored);
+        to[1] = static_cast<std::uint8_t>(stored >> 8);
+        factors[block * rows + t] = factor;
+    }
+    SPIKED_DEVICE static CodingStatus status_of(double norm, std::uint16_t stored) {
+        if (!(norm <= std::numeric_limits<double>::max())) return CodingStatus::not_finite;
+        if (norm != 0.0 && (norm < 1e-15 || norm > 1e18)) return CodingStatus::for_the_host;
+        return stored >= 0x7C00U ? CodingStatus::norm_too_large : CodingStatus::coded;
+    }
+    SPIKED_DEVICE double norm_of(const float* row) const {
+        float squares = 0.0F;
+        for (unsigned j = 0; j < dimension; ++j) {
+            const float x = row[std::size_t{j} * rows];
+            squares += x * x;
+        }
+        const float least = std::numeric_limits<float>::min() / std::numeric_limits<float>::epsilon();
+        if (squares > least && squares <= std::numeric_limits<float>::max())
+            return std::sqrt(static_cast<double>(squares));
+        // Squares of floats fit a double.
+        double wide = 0.0;
+        for (unsigned j = 0; j < dimension; ++j) {
+            const double x = row[std::size_t{j} * rows];
+            wide += x * x;
+        }
+        return std::sqrt(wide);
+    }
+};
+
+/// Kernel: index of the cell of every coordinate times its row's factor, packed without gaps after the norms; a thread
+/// takes 8 of them.
+struct PackCells {
+    static constexpr unsigned threads = 256;
+    static constexpr unsigned resident = 8;
+    static constexpr unsigned together = 8;
+    static constexpr unsigned most_levels = 256;
+
+    std::uint32_t count;
+    std::uint32_t rows;
+    std::uint32_t dimension;
+    std::uint32_t bits;
+    const float* thresholds;  ///< 2^bits - 1, ascending
+    const CodingStatus* status;
+    const float* factors;
+    const float* coordinates;
+    std::uint8_t* bytes;
+    std::size_t stride;
+
+    [[nodiscard]] SPIKED_DEVICE std::size_t entries() const { return std::size_t{rows} * dimension; }
+    /// Thread blocks a matrix.
+    [[nodiscard]] SPIKED_DEVICE unsigned parts() const {
+        return static_cast<unsigned>((entries() + together * threads - 1) / (together * threads));
+    }
+    [[nodiscard]] unsigned blocks() const { return count * parts(); }
+    [[nodiscard]] std::size_t shared_bytes() const { return spiked::cuda::shared_room<float>(most_levels); }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
+        auto table = team.template take<float>(most_levels);
+        const unsigned cells = 1U << bits;
+        for (unsigned i = team.rank(); i < cells - 1; i += threads) table[i] = thresholds[i];
+        team.barrier();
+        const std::size_t block = part / parts();
+        const std::size_t first = (std::size_t{part % parts()} * threads + team.rank()) * together;
+        if (first >= entries()) return;
+        const unsigned here = static_cast<unsigned>(entries() - first < together ? entries() - first : together);
+        std::uint64_t word = 0;
+        if (status[block] == CodingStatus::coded) {
+            const float* const from = coordinates + block * entries() + first;
+            auto t = static_cast<unsigned>(first % rows);
+            for (unsigned i = 0; i < here; ++i) {
+                const float value = from[i] * factors[block * rows + t];
+                unsigned cell = 0;
+                for (unsigned step = cells / 2; step > 0; step /= 2) {
+                    const float threshold = table[cell + step - 1];
+                    cell += value > threshold ? step : 0;
+                }
+                word |= std::uint64_t{cell} << (i * bits);
+                t = t + 1 == rows ? 0 : t + 1;
+            }
+        }
+        std::uint8_t* const to = bytes + block * stride + 2 * std::size_t{rows} + first / together * bits;
+        for (unsigned i = 0; i < (here * bits + 7) / 8; ++i) to[i] = static_cast<std::uint8_t>(word >> (8 * i));
+    }
+};
+
+/// Kernel: what the bytes of a block stand for before the rotation back: the level of each index times its row's norm
+/// over sqrt(dimension).
+struct UnpackLevels {
+    static constexpr unsigned threads = 256;
+    static constexpr unsigned resident = 8;
+    static constexpr unsigned together = 8;
+    static constexpr unsigned most_levels = 256;
+
+    std::uint32_t count;
+    std::uint32_t rows;
+    std::uint32_t dimension;
+    std::uint32_t bits;
+    double per_unit;      ///< 1 / sqrt(dimension)
+    const float* levels;  ///< 2^bits
+    const std::uint8_t* bytes;
+    std::size_t stride;
+    float* coordinates;
+
+    [[nodiscard]] SPIKED_DEVICE std::size_t entries() const { return std::size_t{rows} * dimension; }
+    [[nodiscard]] SPIKED_DEVICE unsigned parts() const {
+        return static_cast<unsigned>((entries() + together * threads - 1) / (together * threads));
+    }
+    [[nodiscard]] unsigned blocks() const { return count * parts(); }
+    [[nodiscard]] std::size_t shared_bytes() const { return spiked::cuda::shared_room<float>(most_levels); }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
+        auto table = team.template take<float>(most_levels);
+        for (unsigned i = team.rank(); i < 1U << bits; i += threads) table[i] = levels[i];
+        team.barrier();
+        const std::size_t block = part / parts();
+        const std::size_t first = (std::size_t{part % parts()} * threads + team.rank()) * together;
+        if (first >= entries()) return;
+        const unsigned here = static_cast<unsigned>(entries() - first < together ? entries() - first : together);
+        const std::uint8_t* const norms = bytes + block * stride;
+        const std::uint8_t* const cells = norms + 2 * std::size_t{rows} + first / together * bits;
+        std::uint64_t word = 0;
+        for (unsigned i = 0; i < (here * bits + 7) / 8; ++i) word |= std::uint64_t{cells[i]} << (8 * i);
+        auto t = static_cast<unsigned>(first % rows);
+        float* const to = coordinates + block * entries() + first;
+        for (unsigned i = 0; i < here; ++i) {
+            const auto stored =
+                static_cast<std::uint16_t>(norms[2 * std::size_t{t}] | unsigned{norms[2 * std::size_t{t} + 1]} << 8);
+            const float level = table[word >> (i * bits) & ((1U << bits) - 1U)];
+            to[i] = level * static_cast<float>(from_float16(stored) * per_unit);
+            t = t + 1 == rows ? 0 : t + 1;
+        }
+    }
+};
+
+}  // namespace spiked::estimators::cuda
