@@ -48,9 +48,10 @@ struct SplitLowRank {
         Product product(rows, columns, part % tiles());
         product.multiply(team, left + block * vectors * rows, right + block * vectors * columns, rank,
                          [shares](unsigned k) { return static_cast<Real>(shares[k]); });
-        product.each_entry(team, [&](std::size_t place, Real sum) {
-            if (residual != nullptr) residual[corner + place] = fails ? Real{0} : blocks_in[corner + place] - sum;
-            if (estimate != nullptr) estimate[corner + place] = sum;
+        product.each_entry(team, [&](unsigned row, unsigned column, Real sum) {
+            const std::size_t at = corner + std::size_t{column} * rows + row;
+            if (residual != nullptr) residual[at] = fails ? Real{0} : blocks_in[at] - sum;
+            if (estimate != nullptr) estimate[at] = sum;
         });
     }
 };

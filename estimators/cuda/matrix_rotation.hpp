@@ -30,7 +30,9 @@ struct TurnByMatrix {
         const std::size_t corner = std::size_t{part / tiles()} * rows * dimension;
         Product product(rows, dimension, part % tiles());
         product.multiply(team, from + corner, matrix, dimension, [](unsigned) { return Real{1}; });
-        product.each_entry(team, [&](std::size_t place, Real sum) { to[corner + place] = sum; });
+        product.each_entry(team, [&](unsigned row, unsigned column, Real sum) {
+            to[corner + std::size_t{column} * rows + row] = sum;
+        });
     }
 };
 

@@ -67,7 +67,7 @@ public:
         }
     }
 
-    /// put(place, sum) of this thread's entries, `place` in a column-major rows x columns matrix.
+    /// put(row, column, sum) of this thread's entries.
     template <class Team, class Put>
     SPIKED_DEVICE void each_entry(const Team& team, Put put) const {
         SPIKED_UNROLL
@@ -76,7 +76,7 @@ public:
             for (unsigned i = 0; i < each; ++i) {
                 const unsigned row = top_ + team.rank() % across + across * i;
                 const unsigned column = left_ + team.rank() / across + across * j;
-                if (row < rows_ && column < columns_) put(std::size_t{column} * rows_ + row, sums_[i][j]);
+                if (row < rows_ && column < columns_) put(row, column, sums_[i][j]);
             }
         }
     }
