@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 
@@ -18,13 +19,16 @@
 namespace spiked::app {
 namespace {
 
-std::string origin(const validation::Validation& found) {
+std::string origin(const Arguments& arguments, const validation::Validation& found) {
+    std::string dumps;
+    for (const auto& dump : arguments.positionals)
+        dumps += " " + shell_word(std::filesystem::path(dump).filename().string());
     const std::time_t now = std::time(nullptr);
     std::tm utc{};
     gmtime_r(&now, &utc);
     const std::string line = version_line();
-    return fmt::format("Made by `spiked validate --tier {} --seed {}` on {:04}-{:02}-{:02}, {}.", name_of(found.tier),
-                       found.seed.text(), utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
+    return fmt::format("Made by `spiked validate{} --tier {} --seed {}` on {:04}-{:02}-{:02}, {}.", dumps,
+                       name_of(found.tier), found.seed.text(), utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
                        line.substr(0, line.find('\n')));
 }
 
@@ -57,6 +61,7 @@ bool as_html(const std::string& path) {
 
 int validate(const Arguments& arguments) {
     const bool html = arguments.has("--output") && as_html(arguments.text("--output"));
+    keep_apart(arguments.text("--output"), arguments.text("--junit"));
     // Opened first: what takes minutes is not lost to a folder that does not exist.
     const auto page = output_of(arguments, "--output");
     const auto junit = output_of(arguments, "--junit");
@@ -87,7 +92,8 @@ int validate(const Arguments& arguments) {
     }
     finish(junit, [&] { return reports::claims_junit(found); });
     finish(page, [&] {
-        return html ? reports::claims_html(found, origin(found)) : reports::claims_markdown(found, origin(found));
+        return html ? reports::claims_html(found, origin(arguments, found))
+                    : reports::claims_markdown(found, origin(arguments, found));
     });
     if (arguments.json())
         print_json(reports::claims_json(found));

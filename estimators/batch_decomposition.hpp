@@ -19,7 +19,8 @@ enum class Instructions { best, avx512, avx2, generic };
 /// (twisted_vectors.hpp, reflectors.hpp). Double blocks whose long side is 1.5 times the short one or more come to
 /// bidiagonal form by their Gram matrix (gram_reduction.hpp) unless values below 1e-3 s1, or vectors of values below
 /// 0.05 s1, would suffer. Where more than a quarter of the vectors is wanted (and more than 32), or
-/// values are so close or so small that these vectors fail their checks, LAPACK (bdsdc) finds the vectors of B.
+/// values are so close or so small that these vectors fail their checks, LAPACK (bdsdc, or where
+/// that gives up or loses orthogonality bdsqr) finds the vectors of B.
 ///
 /// With s1 the largest value, p the short side and q the long one, for any spectrum, clusters and rank deficiency
 /// included:
@@ -30,7 +31,8 @@ enum class Instructions { best, avx512, avx2, generic };
 ///              |              | 16 beside a few spikes up to 100 times as strong as the noise
 ///   vectors    | 1e-12        | 5e-6: entries of V^T V - I, and |A v - s u|, |A^T u - s v| over s1
 ///
-/// Tests find a tenth to a hundredth of these in most spectra. Values of a float block below 1e-7 s1 mean nothing.
+/// Tests find a tenth to a hundredth of these in most spectra; values of float blocks of equal entries and several
+/// hundred rows have up to three times the error above. Values of a float block below 1e-7 s1 mean nothing.
 ///
 /// Cost, one core, 128 x 128 and 16 vectors: bench/README.md.
 ///

@@ -1,6 +1,7 @@
 #include "estimators/bidiagonal_svd.hpp"
 
 #include <algorithm>
+#include <armadillo>
 #include <cmath>
 #include <vector>
 
@@ -14,11 +15,22 @@ extern "C" void dbdsdc_(const char* triangle, const char* vectors, const int* si
                         double* compact, int* compact_integers, double* work, int* integers, int* info, std::size_t,
                         std::size_t);
 
+extern "C" void dbdsqr_(const char* triangle, const int* size, const int* columns, const int* rows, const int* others,
+                        double* diagonal, double* off_diagonal, double* right, const int* right_step, double* left,
+                        const int* left_step, double* other, const int* other_step, double* work, int* info,
+                        std::size_t);
+
 namespace spiked::estimators {
 using namespace bidiagonal;
 namespace {
 
 double flushed(double entry) { return std::abs(entry) < smallest_entry ? 0.0 : entry; }
+
+/// Whether the first columns are orthonormal well within what batch_decomposition.hpp promises.
+bool orthonormal(const arma::mat& vectors) {
+    const arma::mat products = vectors.t() * vectors;
+    return arma::abs(products - arma::eye(arma::size(products))).max() < 2e-13;
+}
 
 /// Beyond this LAPACK is faster.
 std::size_t most_for_twisted(std::size_t size) { return std::max<std::size_t>(32, size / 4); }
@@ -73,7 +85,10 @@ void BidiagonalSvd<Real>::values(std::span<const Bidiagonal> matrices, bool exac
         if (!exact_small) continue;
         const double limit = too_small_for_squares * found[0];
         const auto small = std::lower_bound(found.begin(), found.end(), limit, std::greater<>());
-        if (small != found.end()) bisect(matrices[lane], 1.1 * limit, {small, found.end()});
+        if (small == found.end()) continue;
+        bisect(matrices[lane], 1.1 * limit, {small, found.end()});
+        // Equal values that lay on both sides of the limit.
+        std::sort(found.begin(), found.end(), std::greater<>());
     }
 }
 
@@ -221,25 +236,42 @@ bool BidiagonalSvd<Real>::twisted_group(std::span<const double> values, double l
 template <class Real>
 void BidiagonalSvd<Real>::lapack(const Bidiagonal& matrix, std::size_t wanted) {
     make_room(wanted);
-    std::vector<double> diagonal(matrix.diagonal.begin(), matrix.diagonal.end());
-    std::vector<double> off_diagonal(matrix.off_diagonal.begin(), matrix.off_diagonal.end());
-    off_diagonal.resize(size_);
-    std::vector<double> left(size_ * size_);
-    std::vector<double> right(size_ * size_);  // transposed
+    std::vector<double> diagonal;
+    std::vector<double> off_diagonal;
+    const auto load = [&] {
+        diagonal.assign(matrix.diagonal.begin(), matrix.diagonal.end());
+        off_diagonal.assign(matrix.off_diagonal.begin(), matrix.off_diagonal.end());
+        off_diagonal.resize(size_);
+    };
+    load();
+    arma::mat left(size_, size_);
+    arma::mat right(size_, size_);  // transposed
     std::vector<double> work(size_ * (3 * size_ + 4));
     std::vector<int> integers(8 * size_);
     const int size = static_cast<int>(size_);
     int info = 0;
-    dbdsdc_("U", "I", &size, diagonal.data(), off_diagonal.data(), left.data(), &size, right.data(), &size, nullptr,
+    dbdsdc_("U", "I", &size, diagonal.data(), off_diagonal.data(), left.memptr(), &size, right.memptr(), &size, nullptr,
             nullptr, work.data(), integers.data(), &info, 1, 1);
-    if (info != 0)
-        throw input_error("the singular vectors of a block did not converge (LAPACK bdsdc): check its values");
+    if (info != 0 || !orthonormal(left.head_cols(wanted)) || !orthonormal(right.head_rows(wanted).t())) {
+        // Divide and conquer gives up, or loses orthogonality, on values in a few tight clusters; QL is slower.
+        load();
+        left.eye();
+        right.eye();
+        const int none = 0;
+        const int one = 1;
+        double unused = 0.0;
+        dbdsqr_("U", &size, &size, &size, &none, diagonal.data(), off_diagonal.data(), right.memptr(), &size,
+                left.memptr(), &size, &unused, &one, work.data(), &info, 1);
+        if (info != 0)
+            throw input_error(
+                "the singular vectors of a block did not converge (LAPACK's bdsdc and bdsqr gave up): take it out");
+    }
     constexpr std::size_t lanes = kernels::vector_lanes;
     for (std::size_t first = 0; first < wanted; first += lanes) {
         const std::size_t some = std::min(lanes, wanted - first);
-        copy_transposed(left.data() + first * size_, size_, size_, some, left_.data() + first * size_, lanes);
+        copy_transposed(left.memptr() + first * size_, size_, size_, some, left_.data() + first * size_, lanes);
         for (std::size_t i = 0; i < size_; ++i)
-            std::copy_n(right.data() + i * size_ + first, some, right_.data() + first * size_ + i * lanes);
+            std::copy_n(right.memptr() + i * size_ + first, some, right_.data() + first * size_ + i * lanes);
     }
 }
 

@@ -209,7 +209,8 @@ std::string how_to_read(const Validation& validation) {
     return fmt::format(
         "A statement is judged in its printed form and, where that fails or says nothing, in a corrected one. Holds, "
         "refuted, inconclusive are meant against the margin that is named; vacuous: a planted violation passes. Every "
-        "criterion has controls, its own trials with one fault planted, that must fail. Intervals cover all {} "
+        "criterion that holds has controls, its own trials with one fault planted, that must fail; what is refuted as "
+        "printed stands beside a corrected form that has them. Intervals cover all {} "
         "comparisons together with probability 1 - {:g}. Rates and growth are slopes of a root mean square or a "
         "quantile against the size, on logarithmic scales. Values carry their standard error in the last digits; "
         "detectable is the smallest deviation that would have failed with probability 0.99.",
@@ -306,7 +307,10 @@ std::string selftest_text(const validation::Selftest& selftest) {
     for (const auto& one : selftest.defects)
         defects.add({one.defect.name, one.defect.claim,
                      with_error(one.finding.interval.estimate, one.finding.interval.error),
-                     region_text(one.finding.region), one.caught ? "yes" : "NO"});
+                     region_text(one.finding.region),
+                     one.caught   ? "yes"
+                     : one.intact ? "NO"
+                                  : "NO: refused without it, too"});
     TextTable calibrations({"calibration", "with a mistake", "p", "p with mistake", "passed"}, 2);
     for (const auto& one : selftest.calibrations)
         calibrations.add({one.name + ": " + one.measures, one.control, fmt::format("{:.2g}", one.p_value),
@@ -326,7 +330,8 @@ Json selftest_json(const validation::Selftest& selftest) {
                                    {"mcse", one.finding.interval.error},
                                    {"predicted", one.finding.region.predicted},
                                    {"margin", one.finding.region.margin},
-                                   {"caught", one.caught}}));
+                                   {"caught", one.caught},
+                                   {"intact", one.intact}}));
     Json calibrations = Json::array();
     for (const auto& one : selftest.calibrations)
         calibrations.push(Json::object({{"name", one.name},

@@ -203,8 +203,19 @@ PrintedVerdict verdict_of(const std::vector<CriterionOutcome>& criteria, Form fo
     return open ? PrintedVerdict::inconclusive : PrintedVerdict::holds;
 }
 
+/// A printed criterion without controls stands there to be refuted: one that holds has shown nothing.
+const CriterionOutcome* unshown(const ClaimOutcome& claim) {
+    if (claim.claim->settled != PrintedVerdict::refuted) return nullptr;
+    for (const auto& one : claim.criteria)
+        if (one.criterion->form == Form::printed && one.controls.empty() && one.outcome.verdict == Verdict::pass)
+            return &one;
+    return nullptr;
+}
+
 /// The first thing to say about a claim that failed or is open.
 std::string reason_of(const ClaimOutcome& claim) {
+    if (const auto* one = unshown(claim); one != nullptr)
+        return fmt::format("{}: holds, and was refuted before", one->criterion->name);
     if (claim.failed && claim.corrected != PrintedVerdict::refuted)
         return fmt::format("the printed form is {}, and {} was found before", name_of(claim.printed),
                            name_of(claim.claim->settled));
@@ -230,8 +241,8 @@ void decide(ClaimOutcome& claim) {
     claim.corrected = verdict_of(claim.criteria, Form::corrected);
     const bool decided = claim.printed != PrintedVerdict::inconclusive && claim.printed != PrintedVerdict::none;
     const bool settled = claim.claim->settled != PrintedVerdict::none;
-    claim.failed =
-        claim.corrected == PrintedVerdict::refuted || (decided && settled && claim.printed != claim.claim->settled);
+    claim.failed = claim.corrected == PrintedVerdict::refuted ||
+                   (decided && settled && claim.printed != claim.claim->settled) || unshown(claim) != nullptr;
     if (claim.failed || claim.open()) claim.reason = reason_of(claim);
 }
 

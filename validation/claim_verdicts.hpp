@@ -45,7 +45,8 @@ struct ClaimOutcome {
     PrintedVerdict printed = PrintedVerdict::none;
     PrintedVerdict corrected = PrintedVerdict::none;  ///< never vacuous
     std::vector<CriterionOutcome> criteria;
-    /// A corrected form that fails, a control of one that passes, or a printed form decided against what is settled.
+    /// A corrected form that fails, a control of one that passes, a printed form decided against what is settled, or,
+    /// where that is refuted, a printed criterion without controls that holds.
     bool failed = false;
     std::string reason;  ///< why it failed, or why it is open; empty otherwise
     [[nodiscard]] bool open() const {

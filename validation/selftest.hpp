@@ -18,8 +18,9 @@ struct PlantedDefect {
 
 struct DefectOutcome {
     PlantedDefect defect;
-    bool caught = false;
-    Finding finding;  ///< of the criterion with the defect in
+    bool caught = false;  ///< refused with the defect in, and not without it
+    bool intact = false;  ///< not refused without it
+    Finding finding;      ///< of the criterion with the defect in
 };
 
 /// Whether a procedure keeps its promise on draws from its own null law.
@@ -38,6 +39,7 @@ struct SelftestPlan {
     stream::StudySeed seed;
     double false_alarm = 1e-6;  ///< that an intact program fails any part
     std::size_t threads = 0;
+    std::vector<PlantedDefect> defects = planted_defects();
     std::function<void(std::size_t done, std::size_t of)> progress;
 };
 

@@ -465,6 +465,38 @@ TEST(BatchDecomposition, NoVectorsAndNoBlocksAreFine) {
     EXPECT_THROW(BatchDecomposition<double>({0, 3}), Error);
 }
 
+TEST(BatchDecomposition, ValuesDescendWhereEqualOnesAreFoundInTwoWays) {
+    // A thousandth of the largest is where squares give way to bisection.
+    Random random(26);
+    arma::vec spectrum(64, arma::fill::ones);
+    spectrum(0) = 1000.0;
+    BatchDecomposition<double> decomposition({64, 64});
+    for (int t = 0; t < 30; ++t) {
+        const arma::mat block = with_spectrum(random, 64, 64, spectrum);
+        decomposition.decompose({block.memptr(), block.n_elem});
+        const auto found = decomposition.singular_values(0);
+        EXPECT_TRUE(std::is_sorted(found.begin(), found.end(), std::greater<>()));
+        EXPECT_TRUE(within(value_errors(found, singular_values(block)), bounds<double>({64, 64})));
+    }
+}
+
+TEST(BatchDecomposition, AllVectorsOfTwoClustersAreOrthonormal) {
+    // LAPACK's divide and conquer leaves 1e-11 in some of these, and gives up on others.
+    Random random(27);
+    arma::vec spectrum(35);
+    for (arma::uword i = 0; i < 35; ++i) spectrum(i) = i < 18 ? 1.0 : 1e-8;
+    BatchDecomposition<double> decomposition({35, 58});
+    for (int t = 0; t < 60; ++t) {
+        const arma::mat block = arma::round(with_spectrum(random, 35, 58, spectrum) / 5e-13) * 5e-13;
+        decomposition.decompose({block.memptr(), block.n_elem});
+        arma::mat left;
+        arma::mat right;
+        decomposition.leading_vectors(0, 35, &left, &right);
+        const Errors errors = vector_errors(block, decomposition.singular_values(0), left, right);
+        EXPECT_TRUE(within(errors, bounds<double>({35, 58}))) << text(errors);
+    }
+}
+
 TEST(BatchDecompositionControl, TheJudgeSeesAWrongValueAndAWrongVector) {
     Random random(25);
     const arma::mat block = gaussian(random, 30, 20);

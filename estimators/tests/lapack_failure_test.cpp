@@ -1,4 +1,4 @@
-// LAPACK's own failure, which no input is known to bring about: bdsdc is stood in front of, and told to give up.
+// LAPACK's own failures, which few inputs bring about: bdsdc and bdsqr are stood in front of, and told to give up.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -13,8 +13,10 @@
 
 namespace {
 
-bool gives_up = false;
+bool gives_up = false;  // bdsdc
+bool both_give_up = false;
 int asked = 0;
+int asked_instead = 0;
 
 }  // namespace
 
@@ -24,11 +26,24 @@ extern "C" void dbdsdc_(const char* triangle, const char* vectors, const int* si
                         std::size_t b) {
     ++asked;
     static const auto behind = reinterpret_cast<decltype(&dbdsdc_)>(dlsym(RTLD_NEXT, "dbdsdc_"));
-    if (gives_up || behind == nullptr)
+    if (gives_up || both_give_up || behind == nullptr)
         *info = 1;
     else
         behind(triangle, vectors, size, diagonal, off_diagonal, left, left_step, right, right_step, compact,
                compact_integers, work, integers, info, a, b);
+}
+
+extern "C" void dbdsqr_(const char* triangle, const int* size, const int* columns, const int* rows, const int* others,
+                        double* diagonal, double* off_diagonal, double* right, const int* right_step, double* left,
+                        const int* left_step, double* other, const int* other_step, double* work, int* info,
+                        std::size_t a) {
+    ++asked_instead;
+    static const auto behind = reinterpret_cast<decltype(&dbdsqr_)>(dlsym(RTLD_NEXT, "dbdsqr_"));
+    if (both_give_up || behind == nullptr)
+        *info = 1;
+    else
+        behind(triangle, size, columns, rows, others, diagonal, off_diagonal, right, right_step, left, left_step, other,
+               other_step, work, info, a);
 }
 
 namespace spiked::estimators {
@@ -57,23 +72,32 @@ void judge_failure() {
         return arma::Mat<Real>(arma::join_rows(left, right));
     };
     std::vector<arma::Mat<Real>> before;
-    asked = 0;
+    asked = asked_instead = 0;
     for (std::size_t b = 0; b < count; ++b) before.push_back(vectors(b));
     EXPECT_EQ(asked, 1);
 
+    const int by_bdsdc_itself = asked_instead;
     gives_up = true;
+    const arma::Mat<Real> instead = vectors(equal);
+    gives_up = false;
+    EXPECT_EQ(asked_instead, by_bdsdc_itself + 1);
+    // Left and right vectors of the identity are the same, and orthonormal.
+    const arma::Mat<Real> products = instead.head_cols(wanted).t() * instead.tail_cols(wanted);
+    EXPECT_LT(arma::abs(products - arma::eye<arma::Mat<Real>>(wanted, wanted)).max(), 1e-6);
+
+    both_give_up = true;
     try {
         static_cast<void>(vectors(equal));
         ADD_FAILURE() << "what LAPACK left behind was taken for vectors";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::unusable_input);
-        EXPECT_NE(std::string(error.what()).find("bdsdc"), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find("bdsdc and bdsqr gave up"), std::string::npos) << error.what();
     }
     for (const std::size_t b : {std::size_t{0}, std::size_t{2}})
         EXPECT_TRUE(arma::all(arma::vectorise(vectors(b) == before[b]))) << b;
     for (const double value : batch.singular_values(equal)) EXPECT_NEAR(value, 1.0, 1e-6);
-    gives_up = false;
-    EXPECT_EQ(asked, 2);
+    both_give_up = false;
+    EXPECT_EQ(asked, 3);
     EXPECT_TRUE(arma::all(arma::vectorise(vectors(equal) == before[equal])));
 }
 

@@ -37,7 +37,7 @@ Trial shrinker_trial(const TrialPlace& place, const BedShape& shape, theory::Los
         const double a = found.overlap_left[0];
         const double b = found.overlap_right[0];
         if (square_only) value = found.strengths[0];
-        if (unclipped) value = found.strengths[0] * (std::sqrt(a * b) - std::sqrt((1.0 - a) * (1.0 - b)));
+        if (unclipped) value = found.strengths[0] * std::abs(std::sqrt(a * b) - std::sqrt((1.0 - a) * (1.0 - b)));
         if (one_transform) {
             estimators::EmpiricalLaw law(found.noise_eigenvalues, block.shape());
             law.aspect = 1.0;
@@ -107,7 +107,7 @@ Claim shrinker(theory::Loss loss) {
     if (loss == theory::Loss::nuclear) {
         claim.criteria.push_back(level("level-weak", {Noise::white, 1.0, {1.1}}, false,
                                        "one spike at 1.1 thresholds, where the optimal one is 0, white noise", 0.1,
-                                       {{"unclipped", "the formula below 0 not cut off"}}));
+                                       {{"unclipped", "the absolute value of the formula, not cut off below 0"}}));
         claim.criteria.push_back(
             level("level-white", {Noise::white, 1.0, {2.0}}, true, "one spike at 2 thresholds, white noise", 0.06,
                   {{"power", "the fourth power of the observed value in place of the strength's"}}));

@@ -25,13 +25,26 @@ const stream::StudySeed seed = stream::StudySeed::parse("0xade90ac7");
 
 /// What is wrong with the blocks of a head; nothing: spikes of 4, 3 and 2 thresholds in Gaussian noise, A AR(1), B
 /// exponential on a random basis.
-enum class Fault { none, power_law, other_scale, token_signals, loud_tokens, sparse_entries, hidden_entries };
+enum class Fault {
+    none,
+    power_law,
+    square_root,
+    other_scale,
+    token_signals,
+    loud_tokens,
+    sparse_entries,
+    hidden_entries
+};
 
-arma::mat power_law_spectrum(const arma::mat& block) {
+/// Eigenvalues that follow j^-1, or a square-root edge: 1 - .03 (j - 1/2)^(2/3).
+arma::mat with_exact_edge(const arma::mat& block, Fault fault) {
     arma::mat left, right;
     arma::vec values;
     arma::svd_econ(left, values, right, block);
-    for (arma::uword j = 0; j < values.n_elem; ++j) values(j) = std::pow(static_cast<double>(j + 1), -0.5);
+    for (arma::uword i = 0; i < values.n_elem; ++i) {
+        const double j = static_cast<double>(i + 1);
+        values(i) = std::sqrt(fault == Fault::power_law ? 1.0 / j : 1.0 - 0.03 * std::cbrt((j - 0.5) * (j - 0.5)));
+    }
     return left * arma::diagmat(values) * right.t();
 }
 
@@ -57,7 +70,7 @@ std::vector<arma::mat> head_of(Fault fault, std::size_t head) {
     for (std::size_t b = 0; b < blocks_of_head; ++b) {
         const auto sample = sim::sample(model, seed, cell, b);
         arma::mat block = sample.observed;
-        if (fault == Fault::power_law) block = power_law_spectrum(sample.noise);
+        if (fault == Fault::power_law || fault == Fault::square_root) block = with_exact_edge(sample.noise, fault);
         if (fault == Fault::other_scale && b == 0) block *= 1.5;
         if (fault == Fault::loud_tokens)
             for (std::size_t t = 0; t < 6; ++t)
@@ -161,6 +174,11 @@ TEST(AdequacyReference, ExponentAndPeakAreThoseOfTheBlock) {
         EXPECT_NEAR(block.exponent, 1.0, 1e-9);
         EXPECT_GT(block.power_advantage, 10.0);
     }
+}
+
+TEST(AdequacyReference, ASquareRootEdgeIsToldFromAPowerLaw) {
+    const std::vector<arma::mat> blocks = head_of(Fault::square_root, 0);
+    for (const auto& block : judge_head(blocks, {seed, "cell", draws, 1})) EXPECT_LT(block.power_advantage, -10.0);
 }
 
 TEST(Adequacy, BlocksWithoutNoiseAreNotJudged) {

@@ -82,6 +82,14 @@ TEST(ClaimVerdicts, AVerdictAgainstWhatIsSettledFails) {
     EXPECT_TRUE(judged({made_up(Form::printed, "a", 5.0, 0.1)}).failed);
     EXPECT_TRUE(judged({made_up(Form::printed, "a", 0.0, 0.1)}, PrintedVerdict::refuted).failed);
     EXPECT_FALSE(judged({made_up(Form::printed, "a", 1.0, 0.1)}, PrintedVerdict::refuted).failed) << "open";
+    // One of two that were refuted holds.
+    const auto one =
+        judged({made_up(Form::printed, "a", 5.0, 0.1), made_up(Form::printed, "b", 0.0, 0.1)}, PrintedVerdict::refuted);
+    EXPECT_TRUE(one.failed);
+    EXPECT_EQ(one.reason, "b: holds, and was refuted before");
+    EXPECT_FALSE(judged({made_up(Form::printed, "a", 5.0, 0.1), made_up(Form::printed, "b", 0.0, 0.1, {fault}, 9.0)},
+                        PrintedVerdict::refuted)
+                     .failed);
 }
 
 TEST(ClaimVerdicts, WhatIsOpenIsDrawnOnOnce) {
