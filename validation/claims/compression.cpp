@@ -440,8 +440,7 @@ std::vector<Claim> compression_claims() {
         {.id = "one-bit-saved",
          .place = "paper, abstract and Section 4.1",
          .statement = "eOptShrinkQ saves nearly one bit an entry over TurboQuant at equal quality",
-         .corrected = "it saves log(||X|| / ||R||) over the logarithm a bit is worth, less the bits of the factors, "
-                      "whatever that is: the energies of a block say it",
+         .corrected = "it saves log(||X|| / ||R||) over the logarithm a bit is worth, less the bits of the factors",
          .settled = PrintedVerdict::refuted,
          .criteria = {printed_saving(&PrintedTable::one, "TurboQuant", nearly_one),
                       saving("keys", keys, "tq-mse", nearly_one), saving("values", values, "tq-mse", nearly_one),
@@ -450,7 +449,7 @@ std::vector<Claim> compression_claims() {
          .place = "paper, Section 4.1",
          .statement = "automatic rank selection is essential: it improves on rank 1",
          .corrected = "what the further components save at equal bits is what the energy they remove is worth, less "
-                      "the bits of their factors: more than 0 or less, as the block has it",
+                      "the bits of their factors: on some blocks a gain, on others a loss",
          .settled = PrintedVerdict::refuted,
          .criteria = {printed_saving(&PrintedTable::first, "rank 1", worth_it),
                       saving("keys", keys, "svd:1+tq-mse", worth_it),
