@@ -20,19 +20,21 @@ CompressedCache::CompressedCache(const sim::LlamaConfig& model, const estimators
         if (layer >= model.layers)
             throw usage_error("--only {}:{}: the model has layers 0 to {}", layer, sim::side_name(side),
                               model.layers - 1);
+    auto codecs = std::make_shared<std::vector<estimators::Compressor>>();
     for (std::size_t layer = 0; layer < model.layers; ++layer)
         for (const Side side : {Side::key, Side::value})
             for (std::size_t head = 0; head < model.kv_heads; ++head) {
                 auto own = options;
                 own.axis = side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
                 own.rotation_index = codec_index(model, {layer, side, head, 0});
-                codecs_.emplace_back(method, model.head_dim, bits, own);
+                codecs->emplace_back(method, model.head_dim, bits, own);
             }
+    codecs_ = std::move(codecs);
 }
 
 arma::fmat CompressedCache::keep(const sim::CachePlace& place, const arma::fmat& exact) {
     if (!only_.empty() && !only_.contains({place.layer, place.side})) return exact;
-    const auto& codec = codecs_[codec_index(model_, place)];
+    const auto& codec = (*codecs_)[codec_index(model_, place)];
     const bool turned = method_.unrope && place.side == Side::key;
     const auto first = static_cast<double>(place.first_token);
     auto rows = arma::conv_to<arma::mat>::from(exact);
@@ -50,6 +52,15 @@ arma::fmat CompressedCache::keep(const sim::CachePlace& place, const arma::fmat&
                     fmt::format("layer {}, {} of head {}, tokens {} to {}: {}", place.layer, sim::side_name(place.side),
                                 place.head, place.first_token, place.first_token + exact.n_rows - 1, error.what()));
     }
+}
+
+std::vector<CacheVersion> cache_versions(const sim::LlamaConfig& model, const std::vector<NamedCodec>& codecs,
+                                         const estimators::QuantizerOptions& options, const CachePart& only) {
+    std::vector<CacheVersion> versions(1);
+    for (const auto& codec : codecs)
+        for (const double bits : codec.bits)
+            versions.push_back({codec.label, bits, CompressedCache(model, codec.method, bits, options, only)});
+    return versions;
 }
 
 }  // namespace spiked::validation

@@ -1,10 +1,13 @@
 #pragma once
+#include <memory>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "estimators/compressor.hpp"
 #include "sim/llama/llama.hpp"
+#include "validation/block_study.hpp"
 
 namespace spiked::validation {
 
@@ -13,6 +16,7 @@ using CachePart = std::set<std::pair<std::size_t, sim::Side>>;
 
 /// A cache keeper that sends blocks through a method and back, and counts what it stored. `unrope+` turns keys back
 /// before they are coded. A layer, side and head has a rotation of its own, the same for every sequence.
+/// Copies share the codecs and count by themselves.
 class CompressedCache {
 public:
     /// Throws usage_error for bits that the method does not take and for layers that do not exist.
@@ -32,9 +36,21 @@ private:
     sim::LlamaConfig model_;
     estimators::Method method_;
     CachePart only_;
-    std::vector<estimators::Compressor> codecs_;  ///< by layer, side and head
+    std::shared_ptr<const std::vector<estimators::Compressor>> codecs_;  ///< by layer, side and head
     double bits_ = 0.0;
     double entries_ = 0.0;
 };
+
+/// One way to keep a cache.
+struct CacheVersion {
+    std::string label = "none";
+    double bits = 16.0;
+    std::optional<CompressedCache> cache;  ///< empty, to be copied for each sequence; nothing: full precision
+};
+/// Full precision, then every codec at each of its bits, in their order. Throws as CompressedCache does.
+[[nodiscard]] std::vector<CacheVersion> cache_versions(const sim::LlamaConfig& model,
+                                                       const std::vector<NamedCodec>& codecs,
+                                                       const estimators::QuantizerOptions& options,
+                                                       const CachePart& only);
 
 }  // namespace spiked::validation

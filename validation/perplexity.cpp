@@ -65,18 +65,7 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
             "{}: documents of {} tokens (expected {} or more for blocks of {}): no token would see a compressed block",
             plan.tokens, documents.empty() ? 0 : documents.front().size(), plan.block_tokens + 2, plan.block_tokens);
 
-    struct Version {
-        const estimators::Method* method = nullptr;  ///< null: full precision
-        double bits = 0.0;
-        std::string label = {};
-    };
-    std::vector<Version> versions(1);
-    for (const auto& codec : plan.codecs)
-        for (const double bits : codec.bits) {
-            versions.push_back({&codec.method, bits, codec.label});
-            (void)CompressedCache(shape, codec.method, bits, plan.quantizer,
-                                  plan.only);  // what it refuses is said before the work
-        }
+    const auto versions = cache_versions(shape, plan.codecs, plan.quantizer, plan.only);
 
     struct Reading {
         double nats = 0.0, bits = 0.0, entries = 0.0;
@@ -86,14 +75,12 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
     std::size_t done = 0;
     std::mutex telling;
     for_each_parallel(readings, plan.threads, [&](std::size_t job) {
-        const Version& version = versions[job / documents.size()];
+        auto cache = versions[job / documents.size()].cache;
         const auto& document = documents[job % documents.size()];
-        if (version.method == nullptr) {
-            found[job] = {nats_of(model, document, plan.block_tokens, {}), 0.0, 0.0};
-        } else {
-            CompressedCache cache(shape, *version.method, version.bits, plan.quantizer, plan.only);
-            const double nats = nats_of(model, document, plan.block_tokens, cache.keeper());
-            found[job] = {nats, cache.stored_bits(), cache.entries()};
+        found[job].nats = nats_of(model, document, plan.block_tokens, cache ? cache->keeper() : sim::CacheKeeper{});
+        if (cache) {
+            found[job].bits = cache->stored_bits();
+            found[job].entries = cache->entries();
         }
         const std::scoped_lock lock(telling);
         if (plan.progress) plan.progress(++done, readings);

@@ -125,17 +125,7 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
 
     CachePart part;
     if (plan.last_layer_only) part = {{shape.layers - 1, sim::Side::key}, {shape.layers - 1, sim::Side::value}};
-    struct Version {
-        const estimators::Method* method = nullptr;  ///< null: full precision
-        double bits = 16.0;
-        std::string label = "none";
-    };
-    std::vector<Version> versions(1);
-    for (const auto& codec : plan.codecs)
-        for (const double bits : codec.bits) {
-            versions.push_back({&codec.method, bits, codec.label});
-            (void)CompressedCache(shape, codec.method, bits, plan.quantizer, part);  // said before the work
-        }
+    const auto versions = cache_versions(shape, plan.codecs, plan.quantizer, part);
 
     struct Reading {
         PromptScore score;
@@ -150,14 +140,12 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
             const std::size_t number = job % plan.prompts;
             const NeedlePrompt prompt = needle_prompt(plan, shape, filler, number);
             Reading& reading = found[v][number];
-            if (versions[v].method == nullptr) {
-                reading.score = score_prompt(model, prompt, words, plan.block_tokens, plan.exact_questions, {});
-            } else {
-                CompressedCache cache(shape, *versions[v].method, versions[v].bits, plan.quantizer, part);
-                reading.score =
-                    score_prompt(model, prompt, words, plan.block_tokens, plan.exact_questions, cache.keeper());
-                reading.bits = cache.stored_bits();
-                reading.entries = cache.entries();
+            auto cache = versions[v].cache;
+            reading.score = score_prompt(model, prompt, words, plan.block_tokens, plan.exact_questions,
+                                         cache ? cache->keeper() : sim::CacheKeeper{});
+            if (cache) {
+                reading.bits = cache->stored_bits();
+                reading.entries = cache->entries();
             }
             const std::scoped_lock lock(telling);
             if (plan.progress) plan.progress(++done, versions.size() * plan.prompts);
@@ -172,8 +160,7 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
     if (mean_right(0) < 0.5)
         throw input_error(
             "{}: the model answers {:.1f} % of the questions in full precision (expected at least half): is it trained "
-            "for "
-            "these needles?",
+            "for these needles?",
             plan.model, 100.0 * mean_right(0));
     read_all(1, versions.size());
 
