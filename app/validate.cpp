@@ -59,6 +59,20 @@ bool as_html(const std::string& path) {
     throw usage_error("-o {}: what kind of page is unclear: let the name end in .md or .html", path);
 }
 
+/// A claim about blocks that a dump has no blocks for.
+void say_what_is_not_asked(const Arguments& arguments, const std::vector<validation::Claim>& of_dumps) {
+    const auto wanted = arguments.list("--claim");
+    for (const auto& path : arguments.positionals)
+        for (const std::string id : validation::claims_about_blocks) {
+            if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), id) == wanted.end()) continue;
+            const std::string file = std::filesystem::path(path).filename().string();
+            if (std::none_of(of_dumps.begin(), of_dumps.end(),
+                             [&](const auto& claim) { return claim.id == id && claim.on == file; }))
+                remark(arguments, fmt::format("{} is not asked of {}: no {} to ask it of, or all of them zero", id,
+                                              path, id == "rope.cost" ? "keys" : "blocks"));
+        }
+}
+
 int validate(const Arguments& arguments) {
     const bool html = arguments.has("--output") && as_html(arguments.text("--output"));
     keep_apart(arguments.text("--output"), arguments.text("--junit"));
@@ -82,6 +96,7 @@ int validate(const Arguments& arguments) {
                 throw usage_error("{} is about dumps, and none was named: give one or more files", option.name);
     } else {
         auto of_dumps = validation::claims_on_dumps(read_dump_plan(arguments));
+        say_what_is_not_asked(arguments, of_dumps);
         std::move(of_dumps.begin(), of_dumps.end(), std::back_inserter(claims));
     }
     validation::Validation found;

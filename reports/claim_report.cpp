@@ -15,7 +15,6 @@ namespace {
 using validation::ClaimOutcome;
 using validation::ControlOutcome;
 using validation::CriterionOutcome;
-using validation::Fault;
 using validation::Finding;
 using validation::Region;
 using validation::Validation;
@@ -78,11 +77,16 @@ Json control_json(const ControlOutcome& control) {
                          {"mcse", finding.interval.error}});
 }
 
-/// For each finding of a criterion, and each control, a line.
+/// For each finding of a criterion a line, and for each control and true case, with its words.
 template <class Line>
 void each_line(const CriterionOutcome& one, const Line& line) {
-    for (const auto& finding : one.outcome.findings) line(nullptr, finding);
-    for (const auto& control : one.controls) line(&control.fault, control.outcome.deciding());
+    for (const auto& finding : one.outcome.findings) line("", finding);
+    const auto changed = [&](std::string_view kind, const std::vector<ControlOutcome>& all) {
+        for (const auto& each : all)
+            line(fmt::format("{} {}: {}", kind, each.fault.name, each.fault.words), each.outcome.deciding());
+    };
+    changed("control", one.controls);
+    changed("true case", one.true_cases);
 }
 
 }  // namespace
@@ -112,12 +116,11 @@ std::string claims_text(const Validation& validation, bool details) {
             for (const auto& one : claim.criteria) {
                 text += fmt::format("  {} {}: {}{}\n", name_of(one.criterion->form), one.criterion->name,
                                     one.criterion->measures, one.extended ? " (drawn on)" : "");
-                each_line(one, [&](const Fault* fault, const Finding& finding) {
-                    text +=
-                        fmt::format("    {:<9} {:<13} {:>14}  {}  detectable {:.2g}{}\n", verdict_word(finding.verdict),
-                                    at_size(finding), with_error(finding.interval.estimate, finding.interval.error),
-                                    region_text(finding.region), finding.detectable,
-                                    fault == nullptr ? "" : fmt::format("  with {}: {}", fault->name, fault->words));
+                each_line(one, [&](const std::string& change, const Finding& finding) {
+                    text += fmt::format(
+                        "    {:<9} {:<13} {:>14}  {}  detectable {:.2g}{}\n", verdict_word(finding.verdict),
+                        at_size(finding), with_error(finding.interval.estimate, finding.interval.error),
+                        region_text(finding.region), finding.detectable, change.empty() ? "" : "  " + change);
                 });
             }
         }
@@ -141,6 +144,8 @@ Json claims_json(const Validation& validation) {
             Json findings = Json::array();
             for (const auto& finding : one.outcome.findings) findings.push(finding_json(finding));
             Json own = Json::array();
+            Json true_cases = Json::array();
+            for (const auto& each : one.true_cases) true_cases.push(control_json(each).set("passes", each.passes()));
             for (const auto& control : one.controls) {
                 own.push(control_json(control));
                 controls.push(control_json(control).set("criterion", one.criterion->name));
@@ -152,7 +157,8 @@ Json claims_json(const Validation& validation) {
                                         {"verdict", name_of(one.outcome.verdict)},
                                         {"extended", one.extended},
                                         {"findings", std::move(findings)},
-                                        {"controls", std::move(own)}}));
+                                        {"controls", std::move(own)},
+                                        {"true_cases", std::move(true_cases)}}));
         }
         list.push(Json::object(
             {{"id", claim.claim->id},
@@ -209,8 +215,9 @@ std::string how_to_read(const Validation& validation) {
     return fmt::format(
         "A statement is judged in its printed form and, where that fails or says nothing, in a corrected one. Holds, "
         "refuted, inconclusive are meant against the margin that is named; vacuous: a planted violation passes. Every "
-        "criterion that holds has controls, its own trials with one fault planted, that must fail; what is refuted as "
-        "printed stands beside a corrected form that has them. Intervals cover all {} "
+        "criterion that holds has controls, its own trials with one fault planted, that must fail; one that is refuted "
+        "has true cases, its own trials changed so that the sentence is true, that must pass, and a corrected form "
+        "beside it. Intervals cover all {} "
         "comparisons together with probability 1 - {:g}. Rates and growth are slopes of a root mean square or a "
         "quantile against the size, on logarithmic scales. Values carry their standard error in the last digits; "
         "detectable is the smallest deviation that would have failed with probability 0.99.",
@@ -227,11 +234,11 @@ template <class Row>
 void each_row(const ClaimOutcome& claim, const Row& row) {
     for (const auto& one : claim.criteria) {
         bool first = true;
-        each_line(one, [&](const Fault* fault, const Finding& finding) {
+        each_line(one, [&](const std::string& change, const Finding& finding) {
             row(std::vector<std::string>{first ? std::string(name_of(one.criterion->form)) : "",
-                                         fault != nullptr ? fmt::format("control {}: {}", fault->name, fault->words)
-                                         : first          ? one.criterion->measures
-                                                          : "",
+                                         !change.empty() ? change
+                                         : first         ? one.criterion->measures
+                                                         : "",
                                          at_size(finding),
                                          with_error(finding.interval.estimate, finding.interval.error),
                                          region_text(finding.region), fmt::format("{:.2g}", finding.detectable),

@@ -17,6 +17,7 @@
 #include "sim/stream/normal.hpp"
 #include "theory/base/error.hpp"
 #include "theory/finite_size.hpp"
+#include "validation/adequacy_null.hpp"
 #include "validation/moments.hpp"
 #include "validation/parallel.hpp"
 
@@ -290,93 +291,10 @@ std::vector<const Prepared*> others_of(const std::vector<Prepared>& head, std::s
     return references;
 }
 
-/// Independent rows made AR(1).
-void correlate_rows(arma::mat& rows, double correlation) {
-    const double fresh = std::sqrt(1.0 - correlation * correlation);
-    for (arma::uword j = 0; j < rows.n_cols; ++j)
-        for (arma::uword t = 1; t < rows.n_rows; ++t) rows(t, j) = correlation * rows(t - 1, j) + fresh * rows(t, j);
-}
-
-/// mean(a^2) / mean(a)^2 of the eigenvalues of AR(1) rows.
-double row_moment(double correlation) {
-    const double square = correlation * correlation;
-    return (1.0 + square) / (1.0 - square);
-}
-
-/// The law of Z from other residuals.
-struct OthersLaw {
-    double correlation = 0.0;  ///< of neighbouring rows
-    arma::mat root;            ///< d x d, root^T root is C
-    arma::rowvec variances;    ///< of the channels of the residuals it is made of
-    double unevenness = 1.0;   ///< kappa
-
-    explicit OthersLaw(const std::vector<const Prepared*>& blocks);
-    [[nodiscard]] arma::mat draw(arma::mat gaussian) const;
-};
-
-OthersLaw::OthersLaw(const std::vector<const Prepared*>& blocks) {
-    const arma::uword d = blocks.front()->residual.n_cols;
-    arma::mat covariance(d, d, arma::fill::zeros);
-    double lagged = 0.0;
-    double plain = 0.0;
-    double rows = 0.0;
-    for (const Prepared* block : blocks) {
-        const arma::mat& r = block->residual;
-        covariance += r.t() * r;
-        const auto later = r.tail_rows(r.n_rows - 1);
-        const auto earlier = r.head_rows(r.n_rows - 1);
-        lagged += arma::accu(later % earlier);
-        plain += 0.5 * (arma::accu(arma::square(later)) + arma::accu(arma::square(earlier)));
-        rows += static_cast<double>(r.n_rows);
-    }
-    covariance /= rows;
-    correlation = std::clamp(lagged / plain, -0.95, 0.95);
-    // The diagonal and the rest times `keep` lie between two covariances, so they are one.
-    const arma::vec diagonal = covariance.diag();
-    variances = diagonal.t();
-    const double squares = arma::accu(arma::square(diagonal));
-    const double beside = arma::accu(arma::square(covariance)) - squares;
-    const double by_chance = row_moment(correlation) / rows * (std::pow(arma::accu(diagonal), 2) - squares);
-    covariance *= beside > by_chance ? std::sqrt(1.0 - by_chance / beside) : 0.0;
-    covariance.diag() = diagonal;
-    unevenness = diagonal.max() / arma::mean(diagonal);
-
-    arma::vec values;
-    arma::mat basis;
-    if (!arma::eig_sym(values, basis, covariance))
-        throw input_error("the covariance of {} channels could not be decomposed (LAPACK did not converge)", d);
-    root = basis * arma::diagmat(arma::sqrt(arma::clamp(values, 0.0, arma::datum::inf))) * basis.t();
-}
-
-arma::mat OthersLaw::draw(arma::mat gaussian) const {
-    correlate_rows(gaussian, correlation);
-    return gaussian * root;
-}
-
-/// Standard deviations of the columns of regular noise with the first two moments of a residual's eigenvalues.
-arma::rowvec regular_deviations(const std::vector<double>& residual, Shape shape, double correlation) {
-    const double n = static_cast<double>(shape.rows);
-    const double d = static_cast<double>(shape.columns);
-    double first = 0.0;
-    double second = 0.0;
-    for (const double value : residual) {
-        first += value / n;
-        second += value * value / n;
-    }
-    // The eigenvalues of Z Z^T have m2 / m1^2 = mean(a^2) / mean(a)^2 + (n/d) mean(b^2) / mean(b)^2.
-    const double wanted = (second / (first * first) - row_moment(correlation)) * d / n;
-    const auto ratio = [](double c) { return c < 1e-6 ? 1.0 : 0.5 * c / std::tanh(0.5 * c); };
-    double low = 0.0;
-    double high = 8.0;
-    for (int step = 0; step < 60; ++step) {
-        const double middle = 0.5 * (low + high);
-        (ratio(middle) < wanted ? low : high) = middle;
-    }
-    arma::rowvec variances(shape.columns);
-    for (arma::uword j = 0; j < variances.n_elem; ++j)
-        variances(j) = std::exp(-low * (static_cast<double>(j) + 0.5) / d);
-    variances *= first / arma::accu(variances);
-    return arma::sqrt(variances);
+std::vector<const arma::mat*> residuals_of(const std::vector<const Prepared*>& blocks) {
+    std::vector<const arma::mat*> residuals;
+    for (const Prepared* block : blocks) residuals.push_back(&block->residual);
+    return residuals;
 }
 
 /// One block against its null laws.
@@ -388,7 +306,7 @@ public:
           draws_(draws),
           shape_{at_.block.n_rows, at_.block.n_cols},
           references_(others_of(head, block)),
-          law_(references_),
+          law_(residuals_of(references_)),
           whole_(shape_),
           half_({shape_.rows / 2, shape_.columns}) {}
 
@@ -438,7 +356,7 @@ private:
     const AdequacyDraws& draws_;
     Shape shape_;
     std::vector<const Prepared*> references_;
-    OthersLaw law_;
+    ResidualLaw law_;
     Decomposer whole_;
     Decomposer half_;
     BlockAdequacy found_;
@@ -454,8 +372,7 @@ void Judge::undo_loss() {
         kept += arma::mean(arma::square(lossy.residual), 0);
         drawn += 1.0;
     }
-    for (arma::uword j = 0; j < kept.n_elem; ++j)
-        if (kept(j) > 0.0) law_.root.col(j) *= std::sqrt(law_.variances(j) * drawn / kept(j));
+    if (drawn > 0.0) law_.restore(kept / drawn);
 }
 
 void Judge::against_others() {
@@ -512,7 +429,8 @@ void Judge::against_others() {
 }
 
 void Judge::against_regular() {
-    const arma::rowvec deviations = regular_deviations(at_.spectrum.residual, shape_, law_.correlation);
+    const arma::rowvec deviations =
+        regular_deviations(at_.spectrum.residual, shape_.rows, shape_.columns, law_.correlation);
     std::vector<double> null(draws_.count);
     whole_(
         draws_.count,

@@ -31,7 +31,8 @@ std::size_t comparisons_of(const std::vector<Claim>& claims, Tier tier) {
     for (const auto& claim : claims)
         for (const auto& criterion : claim.criteria) {
             const std::size_t sizes = plan_of(criterion, tier).size();
-            count += one_slope(criterion) ? std::min<std::size_t>(sizes, 1) : sizes;
+            count +=
+                (one_slope(criterion) ? std::min<std::size_t>(sizes, 1) : sizes) * (1 + criterion.true_cases.size());
         }
     return std::max<std::size_t>(count, 1);
 }
@@ -155,32 +156,42 @@ Outcome look(const Run& run, double alpha) {
     return outcome;
 }
 
-/// A criterion with its controls, drawn as far as any of them.
+/// A criterion with its controls and true cases, drawn as far as any of them.
 struct Question {
     const Claim* claim = nullptr;
     std::size_t at = 0;  ///< position among the claims asked
     Run run;
     std::vector<Run> controls;
+    std::vector<Run> true_cases;
     CriterionOutcome outcome;
 
     [[nodiscard]] Company company() {
         Company all{&run};
-        for (auto& control : controls) all.push_back(&control);
+        for (auto* changed : {&controls, &true_cases})
+            for (auto& one : *changed) all.push_back(&one);
         return all;
     }
     void judge(double alpha) {
         outcome.criterion = run.criterion;
         outcome.outcome = look(run, alpha);
-        outcome.controls.clear();
-        for (std::size_t i = 0; i < controls.size(); ++i)
-            outcome.controls.push_back({run.criterion->faults[i], look(controls[i], alpha)});
+        const auto look_at = [alpha](const std::vector<Fault>& changes, const std::vector<Run>& runs) {
+            std::vector<ControlOutcome> found;
+            for (std::size_t i = 0; i < runs.size(); ++i) found.push_back({changes[i], look(runs[i], alpha)});
+            return found;
+        };
+        outcome.controls = look_at(run.criterion->faults, controls);
+        outcome.true_cases = look_at(run.criterion->true_cases, true_cases);
     }
+    /// Controls are asked where the criterion holds, true cases where it is refuted.
     [[nodiscard]] bool open() const {
-        if (outcome.outcome.verdict == Verdict::inconclusive) return true;
-        return outcome.outcome.verdict == Verdict::pass &&
-               std::any_of(outcome.controls.begin(), outcome.controls.end(), [](const ControlOutcome& control) {
-                   return control.outcome.verdict == Verdict::inconclusive;
-               });
+        const Verdict verdict = outcome.outcome.verdict;
+        return verdict == Verdict::inconclusive ||
+               any_open(verdict == Verdict::pass ? outcome.controls : outcome.true_cases);
+    }
+    [[nodiscard]] static bool any_open(const std::vector<ControlOutcome>& controls) {
+        return std::any_of(controls.begin(), controls.end(), [](const ControlOutcome& control) {
+            return control.outcome.verdict == Verdict::inconclusive;
+        });
     }
 };
 
@@ -191,7 +202,10 @@ PrintedVerdict verdict_of(const std::vector<CriterionOutcome>& criteria, Form fo
     for (const auto& one : criteria) {
         if (one.criterion->form != form) continue;
         asked = true;
-        if (one.outcome.verdict == Verdict::fail) return PrintedVerdict::refuted;
+        const bool shown = std::all_of(one.true_cases.begin(), one.true_cases.end(),
+                                       [](const ControlOutcome& true_case) { return true_case.passes(); });
+        if (one.outcome.verdict == Verdict::fail && shown) return PrintedVerdict::refuted;
+        open = open || one.outcome.verdict == Verdict::fail;
         open = open || one.outcome.verdict == Verdict::inconclusive;
         for (const auto& control : one.controls) {
             blind = blind || control.outcome.verdict == Verdict::pass;
@@ -212,8 +226,18 @@ const CriterionOutcome* unshown(const ClaimOutcome& claim) {
     return nullptr;
 }
 
+/// A true case that is refuted as well, and the criterion it is of.
+std::pair<const CriterionOutcome*, const ControlOutcome*> wronged(const ClaimOutcome& claim) {
+    for (const auto& one : claim.criteria)
+        for (const auto& true_case : one.true_cases)
+            if (true_case.fails()) return {&one, &true_case};
+    return {};
+}
+
 /// The first thing to say about a claim that failed or is open.
 std::string reason_of(const ClaimOutcome& claim) {
+    if (const auto [one, true_case] = wronged(claim); one != nullptr)
+        return fmt::format("{}: refutes \"{}\" too, which is true", one->criterion->name, true_case->fault.name);
     if (const auto* one = unshown(claim); one != nullptr)
         return fmt::format("{}: holds, and was refuted before", one->criterion->name);
     if (claim.failed && claim.corrected != PrintedVerdict::refuted)
@@ -232,6 +256,9 @@ std::string reason_of(const ClaimOutcome& claim) {
         for (const auto& control : one.controls)
             if (claim.open() && control.outcome.verdict == Verdict::inconclusive)
                 return fmt::format("{}: the control \"{}\" is open", one.criterion->name, control.fault.name);
+        for (const auto& true_case : one.true_cases)
+            if (claim.open() && true_case.outcome.verdict == Verdict::inconclusive)
+                return fmt::format("{}: the true case \"{}\" is open", one.criterion->name, true_case.fault.name);
     }
     return "";
 }
@@ -242,7 +269,8 @@ void decide(ClaimOutcome& claim) {
     const bool decided = claim.printed != PrintedVerdict::inconclusive && claim.printed != PrintedVerdict::none;
     const bool settled = claim.claim->settled != PrintedVerdict::none;
     claim.failed = claim.corrected == PrintedVerdict::refuted ||
-                   (decided && settled && claim.printed != claim.claim->settled) || unshown(claim) != nullptr;
+                   (decided && settled && claim.printed != claim.claim->settled) || unshown(claim) != nullptr ||
+                   wronged(claim).first != nullptr;
     if (claim.failed || claim.open()) claim.reason = reason_of(claim);
 }
 
@@ -295,6 +323,8 @@ Validation validate_claims(const ValidationPlan& plan, const std::vector<Claim>&
             question->run = make_run(claim, criterion, "", plan);
             for (const auto& fault : criterion.faults)
                 question->controls.push_back(make_run(claim, criterion, fault.name, plan));
+            for (const auto& true_case : criterion.true_cases)
+                question->true_cases.push_back(make_run(claim, criterion, true_case.name, plan));
             questions.push_back(std::move(question));
         }
         result.claims.push_back(std::move(outcome));

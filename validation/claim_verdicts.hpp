@@ -31,13 +31,15 @@ struct ControlOutcome {
     Fault fault;
     Outcome outcome;
     [[nodiscard]] bool fails() const { return outcome.verdict == Verdict::fail; }
+    [[nodiscard]] bool passes() const { return outcome.verdict == Verdict::pass; }
 };
 
 struct CriterionOutcome {
     const Criterion* criterion = nullptr;
     Outcome outcome;
-    std::vector<ControlOutcome> controls;
-    bool extended = false;  ///< decided, or left open, by the second look
+    std::vector<ControlOutcome> controls;    ///< that must fail
+    std::vector<ControlOutcome> true_cases;  ///< that must pass
+    bool extended = false;                   ///< decided, or left open, by the second look
 };
 
 struct ClaimOutcome {
@@ -45,8 +47,8 @@ struct ClaimOutcome {
     PrintedVerdict printed = PrintedVerdict::none;
     PrintedVerdict corrected = PrintedVerdict::none;  ///< never vacuous
     std::vector<CriterionOutcome> criteria;
-    /// A corrected form that fails, a control of one that passes, a printed form decided against what is settled, or,
-    /// where that is refuted, a printed criterion without controls that holds.
+    /// A corrected form that fails, a control of one that passes, a printed form decided against what is settled; where
+    /// that is refuted, a printed criterion without controls that holds, or one that refutes what is true.
     bool failed = false;
     std::string reason;  ///< why it failed, or why it is open; empty otherwise
     [[nodiscard]] bool open() const {
@@ -74,7 +76,8 @@ struct Validation {
 };
 
 /// Judges claims. A criterion that is inconclusive at first is drawn four times as far, once: each look spends half of
-/// its share of the false alarm. Controls run the same trials, numbers and regions as their criterion. Verdicts depend
+/// its share of the false alarm. Controls and true cases run the same trials, numbers and regions as their criterion; a
+/// form is refuted only where its true cases pass, which are comparisons of their own. Verdicts depend
 /// on the seed alone, not on threads or on which other claims were asked. Throws usage_error for an unknown id.
 [[nodiscard]] Validation validate_claims(const ValidationPlan& plan);
 

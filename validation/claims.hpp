@@ -46,7 +46,7 @@ enum class Summary {
 };
 [[nodiscard]] std::string_view name_of(Summary summary);
 
-/// One violation that the same trials, sample size and region must not let pass.
+/// One change of the trials.
 struct Fault {
     std::string name;
     std::string words;
@@ -79,7 +79,10 @@ struct Criterion {
     std::function<Region(std::size_t size)> region;  ///< of slopes: asked for size 0
     std::vector<SizePlan> quick;                     ///< empty: the full tier only
     std::vector<SizePlan> full;                      ///< empty: as quick
+    /// Violations that the same trials, sample size and region must not let pass.
     std::vector<Fault> faults = {};
+    /// Of a printed form that is refuted: changes that make the sentence true, which the same must not refute.
+    std::vector<Fault> true_cases = {};
     double level = 0.95;                                               ///< of the quantile of `growth`
     std::function<double(double)> (*law)(std::size_t size) = nullptr;  ///< of `distance`
 };
@@ -102,8 +105,10 @@ struct Claim {
 
 [[nodiscard]] const std::vector<Claim>& claims();
 struct KvPlan;
-/// The claims that blocks of a dump can decide, for each dump of the plan: one-bit-saved, adaptive-rank, rope.cost.
-/// They are about that dump, not about others of its kind. Throws as open_dumps does.
+/// Ids of the claims that blocks of a dump can decide.
+inline constexpr const char* claims_about_blocks[] = {"one-bit-saved", "adaptive-rank", "rope.cost"};
+/// These for each dump of the plan, without those that it has no blocks for: rope.cost is about keys, and a side that
+/// is zero decides nothing. They are about that dump, not about others of its kind. Throws as open_dumps does.
 [[nodiscard]] std::vector<Claim> claims_on_dumps(const KvPlan& plan);
 /// Throws nothing: null when there is none of that id.
 [[nodiscard]] const Claim* find_claim(std::string_view id);

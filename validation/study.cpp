@@ -94,12 +94,13 @@ std::vector<std::pair<Check, const toml::table*>> read_checks(Section& root, Mis
             std::vector<std::string> names;
             for (const auto& one : claims())
                 if (one.in_study) names.push_back(one.id);
-            mistakes.add(*table.get("claim"),
-                         claim == nullptr
-                             ? fmt::format("unknown claim \"{}\"{}", check.claim, suggestion(check.claim, names))
-                             : fmt::format("claim \"{0}\" is no check of a study (its trials are its own): judge it with "
-                                           "spiked validate --claim {0}; studies check {1}",
-                                           check.claim, fmt::join(names, ", ")));
+            mistakes.add(
+                *table.get("claim"),
+                claim == nullptr
+                    ? fmt::format("unknown claim \"{}\"{}", check.claim, suggestion(check.claim, names))
+                    : fmt::format("claim \"{0}\" is no check of a study (its trials are its own): judge it with "
+                                  "spiked validate --claim {0}; studies check {1}",
+                                  check.claim, fmt::join(names, ", ")));
         }
         if (const toml::table* margin = section.table("margin")) {
             Section inside(*margin, "margin", mistakes);

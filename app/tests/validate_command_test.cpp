@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "app/tests/process.hpp"
+#include "sim/tests/scratch.hpp"
 
 namespace spiked::app {
 namespace {
@@ -56,7 +57,7 @@ TEST(ValidateCommand, ChosenClaimsAsTextPageAndJunit) {
                                  "/CLAIMS.md --junit " + folder + "/claims.xml");
     ASSERT_EQ(found.code, 0) << found.err;
     EXPECT_NE(found.out.find("bits.formula  refuted  holds"), std::string::npos) << found.out;
-    EXPECT_NE(found.out.find("with norms-not-counted"), std::string::npos) << found.out;
+    EXPECT_NE(found.out.find("control norms-not-counted"), std::string::npos) << found.out;
     EXPECT_NE(found.out.find("2 claims, quick tier: 0 failed, 0 open."), std::string::npos) << found.out;
     const std::string page = text_of(folder + "/CLAIMS.md");
     EXPECT_NE(page.find("| `qjl.mean` | refuted | holds |"), std::string::npos) << page;
@@ -87,6 +88,39 @@ TEST(ValidateCommand, JudgesDumpsBesideWhatIsSimulated) {
     EXPECT_EQ(*claims[2].find("id")->string(), "adaptive-rank");
     EXPECT_EQ(*claims[2].find("on")->string(), "rope-lm-cut.safetensors");
     EXPECT_EQ(*claims[2].find("corrected")->string(), "holds");
+    EXPECT_EQ(found.err, "");
+    // What cannot be asked is said.
+    const Outcome values = spiked("validate --claim rope.cost --layers 0 --heads 0 --side value '" + sample_dump + "'");
+    EXPECT_EQ(values.code, 0) << values.err;
+    EXPECT_NE(values.err.find("rope.cost is not asked of " + sample_dump + ": no keys"), std::string::npos)
+        << values.err;
+}
+
+TEST(ValidateCommand, ASideThatIsZeroIsNotAsked) {
+    const std::string path = scratch("zero-values") + ".safetensors";
+    std::string data(2 * 256 * 32 * 2, '\0');
+    for (std::size_t at = 0; at < 256 * 32; ++at) {
+        // fp16 of either sign, 1 to 2.
+        data[2 * at] = static_cast<char>(at * at * 40503U >> 8);
+        data[2 * at + 1] = static_cast<char>((at * 2654435761U >> 13) % 2 == 0 ? 0x3c : 0xbc);
+    }
+    std::ofstream(path, std::ios::binary) << sim::safetensors_bytes(
+        R"({"__metadata__":{"layout":"head,token,dim"},)"
+        R"("layers.0.key":{"dtype":"F16","shape":[1,256,32],"data_offsets":[0,16384]},)"
+        R"("layers.0.value":{"dtype":"F16","shape":[1,256,32],"data_offsets":[16384,32768]}})",
+        data);
+    const Outcome both = spiked("validate --claim one-bit-saved --json --progress none " + path);
+    ASSERT_EQ(both.code, 0) << both.err;
+    const Json document = both.json();
+    const auto& claims = *document.find("claims")->items();
+    ASSERT_EQ(claims.size(), 2U);
+    for (const auto& criterion : *claims[1].find("criteria")->items())
+        EXPECT_NE(criterion.find("name")->string()->find("key"), std::string::npos);
+    const Outcome zero = spiked("validate --claim one-bit-saved --side value --progress none " + path);
+    EXPECT_EQ(zero.code, 0) << zero.err;
+    EXPECT_NE(zero.err.find("one-bit-saved is not asked of " + path + ": no blocks to ask it of, or all of them zero"),
+              std::string::npos)
+        << zero.err;
 }
 
 TEST(ValidateCommand, UnusableWords) {

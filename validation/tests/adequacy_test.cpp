@@ -7,10 +7,15 @@
 #include <algorithm>
 #include <boost/math/distributions/binomial.hpp>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 
+#include "estimators/analysed_block.hpp"
+#include "estimators/eoptshrink.hpp"
 #include "sim/covariance_spec.hpp"
 #include "sim/spiked_sampler.hpp"
+#include "sim/tests/scratch.hpp"
 #include "theory/base/error.hpp"
 #include "theory/separable_law.hpp"
 
@@ -174,6 +179,72 @@ TEST(AdequacyReference, ExponentAndPeakAreThoseOfTheBlock) {
         EXPECT_NEAR(block.exponent, 1.0, 1e-9);
         EXPECT_GT(block.power_advantage, 10.0);
     }
+}
+
+// The bound by hand: residual of the block, unevenness of the channels of the other's.
+TEST(AdequacyReference, ThePeakIsMeasuredAgainstItsBound) {
+    auto blocks = head_of(Fault::none, 0);
+    blocks.resize(2);
+    arma::mat residual[2];
+    for (int b = 0; b < 2; ++b) {
+        blocks[b] = blocks[b].head_rows(48);  // n and d apart
+        estimators::AnalysedBlock block(blocks[b], estimators::AnalysedBlock::EmptyLines::keep);
+        residual[b] = block.residual(
+            estimators::eoptshrink(block.singular_values(), block.shape(), estimators::EOptShrinkOptions::edge_fit()));
+    }
+    const auto found = judge_head(blocks, {seed, "cell", draws, 1});
+    for (int b = 0; b < 2; ++b) {
+        double peak = 0.0;
+        for (arma::uword t = 0; t < 48; ++t)
+            for (arma::uword j = 0; j < side; ++j)
+                peak = std::max(peak, std::abs(residual[b](t, j)) / arma::norm(residual[b].row(t)));
+        const arma::rowvec energies = arma::sum(arma::square(residual[1 - b]), 0);
+        const double kappa = energies.max() / arma::mean(energies);
+        EXPECT_NEAR(found[b].peak_over_bound, peak / std::sqrt(2.0 * kappa * std::log(48.0 * side) / side), 1e-9);
+    }
+}
+
+// `any` counts what the model forbids, and not the independent entries that the permutations ask for.
+TEST(AdequacyTable, AnyIsOfTheModelAlone) {
+    std::string data;
+    const auto append = [&](const std::vector<arma::mat>& blocks) {
+        for (const auto& block : blocks)
+            for (arma::uword t = 0; t < side; ++t)
+                for (arma::uword j = 0; j < side; ++j) {
+                    const auto entry = static_cast<float>(block(t, j));
+                    data.append(reinterpret_cast<const char*>(&entry), sizeof entry);
+                }
+    };
+    for (std::size_t head = 0; head < 8; ++head) append(head_of(Fault::none, head));
+    const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "adequacy-any.safetensors";
+    std::ofstream(path, std::ios::binary) << sim::safetensors_bytes(
+        fmt::format(
+            R"({{"__metadata__":{{"layout":"head,token,dim"}},"layers.0.key":{{"dtype":"F32","shape":[8,{},{}],)"
+            R"("data_offsets":[0,{}]}}}})",
+            blocks_of_head * side, side, data.size()),
+        data);
+    AdequacyPlan plan;
+    plan.blocks.dumps = {path.string()};
+    plan.blocks.block_tokens = side;
+    plan.seed = seed;
+    plan.level = 0.05;
+    const Adequacy found = measure_adequacy(plan);
+    const AdequacyRow& all = found.rows.front();
+    EXPECT_EQ(all.blocks, 8 * blocks_of_head);
+    double largest = 0.0;
+    double sum = 0.0;
+    for (std::size_t test = 0; test < adequacy_tests().size(); ++test) {
+        const double share = all.rejected[test].estimate;
+        if (!adequacy_tests()[test].of_model) continue;
+        largest = std::max(largest, share);
+        sum += share;
+    }
+    EXPECT_EQ(all.rejected[place_of("signal.columns")].estimate, 1.0);
+    const double any = all.rejected.back().estimate;
+    EXPECT_GE(any, largest);
+    EXPECT_LE(any, sum + 1e-12);
+    EXPECT_LT(any, 1.0) << "spiked blocks, seven tests at .05";
+    std::filesystem::remove(path);
 }
 
 TEST(AdequacyReference, ASquareRootEdgeIsToldFromAPowerLaw) {

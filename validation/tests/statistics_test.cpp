@@ -74,6 +74,24 @@ TEST(Statistics, DeviationIntervalIsChiSquares) {
     EXPECT_NEAR(interval.estimate, std::sqrt(2.5), 1e-15);
     EXPECT_NEAR(interval.low, std::sqrt(10.0 / 11.143286781877796), 1e-10);
     EXPECT_NEAR(interval.high, std::sqrt(10.0 / 0.484418557087930), 1e-9);
+    // The spread of standard deviations of 50 normal values, over 4000 samples: its own relative error is 1/sqrt(8000),
+    // here at six of them, and what the first order leaves out, 1/100.
+    std::mt19937_64 engine(23);
+    std::normal_distribution<double> normal;
+    std::vector<double> found;
+    double said = 0.0;
+    for (int sample = 0; sample < 4000; ++sample) {
+        std::vector<double> drawn(50);
+        for (double& value : drawn) value = normal(engine);
+        const Interval one = deviation_interval(drawn, 0.05);
+        found.push_back(one.estimate);
+        said += one.error / 4000.0;
+    }
+    double mean = 0.0;
+    double square = 0.0;
+    for (const double value : found) mean += value / 4000.0;
+    for (const double value : found) square += (value - mean) * (value - mean) / 3999.0;
+    EXPECT_NEAR(said / std::sqrt(square), 1.0, 6.0 / std::sqrt(8000.0) + 0.01);
 }
 
 TEST(Statistics, PValuesInBothTails) {
@@ -176,6 +194,23 @@ TEST(Statistics, GrowthIntervalsMissNoMoreThanTheySay) {
     const auto allowed = [](std::uint64_t count) { return share_interval(count, sweeps, 2e-9).low <= alpha; };
     EXPECT_TRUE(allowed(misses)) << misses << " of " << sweeps;
     EXPECT_FALSE(allowed(misses_of_another)) << misses_of_another;
+}
+
+// Limits far from symmetric: above the .9 quantile of these values there is room of one unit on the logarithmic scale,
+// below it of a hundredth, so that a slope may be larger by the room at the large size and smaller by that at the
+// small.
+TEST(Statistics, GrowthLimitsPointTheRightWay) {
+    std::vector<double> values;
+    for (int i = 0; i < 1000; ++i) values.push_back(i < 900 ? std::exp(-0.01 + 1e-5 * i) : std::exp(1.0 + 1e-5 * i));
+    // The quantile jumps only at the larger size.
+    std::vector<double> flat(1000, 1.0);
+    const Interval up = growth_interval(std::vector<SizeDraws>{{64, flat}, {128, values}}, 0.9, 1e-6);
+    ASSERT_EQ(up.count, 2000U);
+    EXPECT_GT(up.high - up.estimate, 0.9 / std::log(2.0));
+    EXPECT_LT(up.estimate - up.low, 0.1);
+    const Interval down = growth_interval(std::vector<SizeDraws>{{64, values}, {128, flat}}, 0.9, 1e-6);
+    EXPECT_GT(down.estimate - down.low, 0.9 / std::log(2.0));
+    EXPECT_LT(down.high - down.estimate, 0.1);
 }
 
 // The error of the mean is the one that is known.
