@@ -73,6 +73,7 @@ using EmptyLines = estimators::AnalysedBlock::EmptyLines;
 [[nodiscard]] std::vector<Claim> vector_claims();
 [[nodiscard]] std::vector<Claim> shrinkage_claims();
 [[nodiscard]] std::vector<Claim> rank_claims();
+[[nodiscard]] std::vector<Claim> white_noise_claims();
 [[nodiscard]] std::vector<Claim> residual_claims();
 [[nodiscard]] std::vector<Claim> row_claims();
 [[nodiscard]] std::vector<Claim> quantizer_claims();

@@ -61,6 +61,22 @@ arma::mat coded_by_hand(const arma::mat& rows, const Handmade& made, const Trial
     return made.inverse ? back.rotate(turned) : back.rotate_back(std::move(turned));
 }
 
+/// The same cells, each with its lower edge for a level; the lowest, which has none, as far below the next.
+theory::Codebook lower_edges(theory::Codebook codebook) {
+    const auto& thresholds = codebook.thresholds;
+    for (std::size_t i = 1; i < codebook.levels.size(); ++i) codebook.levels[i] = thresholds[i - 1];
+    codebook.levels[0] = 2.0 * thresholds[0] - thresholds[1];
+    return codebook;
+}
+
+/// The Walsh-Hadamard matrix over sqrt(d).
+arma::mat walsh(std::size_t d) {
+    arma::mat matrix(1, 1, arma::fill::ones);
+    const arma::mat two = {{1.0, 1.0}, {1.0, -1.0}};
+    while (matrix.n_rows < d) matrix = arma::kron(two, matrix);
+    return matrix / std::sqrt(static_cast<double>(d));
+}
+
 /// Levels of a normal coordinate in the middle, by probability, of cells of equal probability.
 theory::Codebook equal_cells(unsigned bits) {
     const boost::math::normal law;
@@ -99,7 +115,13 @@ Decoded through_tq_mse(const TrialPlace& place, std::uint64_t replicate, Rows ki
             coded_by_hand(result.rows, {levels(512), std::sqrt(static_cast<double>(d) / 512.0)}, place, replicate);
     else if (place.planted("equal-cells"))
         result.decoded = coded_by_hand(result.rows, {equal_cells(bits)}, place, replicate);
-    else if (place.planted("wrong-inverse"))
+    else if (place.planted("lower-edge"))
+        result.decoded = coded_by_hand(result.rows, {lower_edges(levels(d))}, place, replicate);
+    else if (place.planted("no-signs")) {
+        result.rows.fill(1.0);
+        options.rotation = estimators::RotationKind::identity;
+        result.decoded = coded("tq-mse", result.rows * walsh(d), bits, options) * walsh(d).t();
+    } else if (place.planted("wrong-inverse"))
         result.decoded = coded_by_hand(result.rows, {levels(d), 1.0, 1}, place, replicate);
     else if (place.planted("shared-seed")) {
         // As the columns that the rotation was made orthogonal from, they turn into a triangle.
@@ -322,12 +344,14 @@ std::vector<Claim> quantizer_claims() {
                                         {"other-dimension", "the levels of d = 4"},
                                         {"unscaled", "a table of levels for d = 512, not scaled to d"},
                                         {"equal-cells", "cells of equal probability"},
+                                        {"lower-edge", "cells decoded at their lower edge"},
                                         {"wrong-inverse", "another rotation undone"},
                                         {"shared-seed", "rows drawn from the numbers of the rotation"}}),
                       exact_distortion(Rows::gaussian, 4, {half_variance}),
                       exact_distortion(Rows::one_hot, 2,
                                        {{"no-rotation", "rows coded as they are"},
-                                        {"one-round", "one round of the randomised Hadamard transform"}})}},
+                                        {"one-round", "one round of the randomised Hadamard transform"},
+                                        {"no-signs", "constant rows, the Hadamard transform without signs"}})}},
         linear_bias(),
         {.id = "qjl.mean",
          .place = "paper, Section 2.2, QJL",

@@ -138,7 +138,8 @@ TEST(AdequacyNull, RegularNoiseHasTheMomentsAskedFor) {
         for (const arma::uword d : {arma::uword{60}, arma::uword{150}}) {
             const arma::uword n = 100;
             arma::rowvec scale(d);
-            for (arma::uword j = 0; j < d; ++j) scale(j) = std::exp(-1.7 * static_cast<double>(j) / static_cast<double>(d));
+            for (arma::uword j = 0; j < d; ++j)
+                scale(j) = std::exp(-1.7 * static_cast<double>(j) / static_cast<double>(d));
             const auto eigenvalues = [&](arma::mat drawn, const arma::rowvec& deviations) {
                 correlate_rows(drawn, correlation);
                 drawn.each_row() %= deviations;

@@ -1,0 +1,101 @@
+#include <algorithm>
+#include <cmath>
+
+#include "estimators/gavish_donoho.hpp"
+#include "estimators/noise_level.hpp"
+#include "validation/claims/bed.hpp"
+
+// What methods for white noise promise: its level from singular values, and the hard threshold.
+
+namespace spiked::validation {
+namespace {
+
+using estimators::NoiseLevelRule;
+
+/// The estimated standard deviation of the entries of the noise over the true one, minus 1.
+Criterion level(Form form, std::string name, NoiseLevelRule rule, BedShape shape, std::string words, Fault fault) {
+    return {.form = form,
+            .name = std::move(name),
+            .measures = "estimated over true level of the noise minus 1, " + words,
+            .summary = Summary::mean,
+            .prepare = [=](const TrialPlace& place) -> Trial {
+                return [=, bed = make_bed(shape, place.size)](std::uint64_t replicate) {
+                    estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
+                    const auto& values = block.singular_values();
+                    const auto sides = block.shape();
+                    double found =
+                        white_noise_level(values, sides, place.planted("median") ? NoiseLevelRule::median : rule);
+                    if (place.planted("middle")) {
+                        // The law of squares over the long side lives on (1 -+ sqrt(short / long))^2.
+                        const auto longer = static_cast<double>(sides.long_side());
+                        const double middle = 1.0 + static_cast<double>(sides.short_side()) / longer;
+                        found = 0.5 * (values[values.size() / 2 - 1] + values[values.size() / 2]) /
+                                std::sqrt(longer * middle);
+                    }
+                    return found * std::sqrt(bed.d()) - 1.0;
+                };
+            },
+            .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.01, 1.0)); },
+            .quick = {{128, 300}},
+            .full = {{128, 1000}, {256, 400}},
+            .faults = {std::move(fault)}};
+}
+
+/// How many values a program finds above the threshold when it is told the level.
+std::size_t counted(const std::vector<double>& values, estimators::Shape shape, double sigma, const TrialPlace& place) {
+    const double aspect = static_cast<double>(shape.short_side()) / static_cast<double>(shape.long_side());
+    const double coefficient = estimators::hard_threshold_coefficient(aspect);
+    const double root = std::sqrt(static_cast<double>(shape.long_side())) * sigma;
+    const auto above = [&](auto reaches) {
+        return static_cast<std::size_t>(std::count_if(values.begin(), values.end(), reaches));
+    };
+    if (place.planted("short-side"))
+        return above([&](double value) { return value > coefficient * std::sqrt(aspect) * root; });
+    if (place.planted("eigenvalue")) return above([&](double value) { return value * value > coefficient * root; });
+    return estimators::gavish_donoho_hard(values, shape, {.noise_level = sigma}).rank;
+}
+
+Criterion known_level() {
+    return {.name = "known-level",
+            .measures =
+                "share of blocks with as many values above the hard threshold, level told, as spikes, two of "
+                "them at 4 and 3 thresholds, white noise, n/d = 1/4",
+            .summary = Summary::share,
+            .prepare = [](const TrialPlace& place) -> Trial {
+                return [=, bed = make_bed({Noise::white, 0.25, {4.0, 3.0}}, place.size)](std::uint64_t replicate) {
+                    estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
+                    const double sigma = 1.0 / std::sqrt(bed.d());
+                    return counted(block.singular_values(), block.shape(), sigma, place) == 2 ? 1.0 : 0.0;
+                };
+            },
+            .region = [](std::size_t) { return at_least(1.0, 0.05); },
+            .quick = {{128, 500}},
+            .full = {{128, 2000}, {256, 800}},
+            .faults = {{"short-side", "the root of the short side in the threshold"},
+                       {"eigenvalue", "an eigenvalue compared with the threshold of a singular value"}}};
+}
+
+}  // namespace
+
+std::vector<Claim> white_noise_claims() {
+    std::vector<double> many;
+    for (int i = 0; i < 13; ++i) many.push_back(6.0 + i);
+    return {{.id = "noise.level",
+             .place = "Gavish and Donoho 2014, Section 3; ours where signals are many",
+             .statement = "the median singular value over that of the Marchenko-Pastur law is the level of white noise",
+             .corrected = "so without signals; with signals in a tenth of the directions the values below the edge "
+                          "alone give it within a hundredth, the median of all does not",
+             .criteria = {level(Form::printed, "median", NoiseLevelRule::median, {Noise::white, 0.25, {}},
+                                "median rule, white noise, n/d = 1/4",
+                                {"middle", "the middle of the support in place of the median of the law"}),
+                          level(Form::corrected, "many-signals", NoiseLevelRule::quantile, {Noise::white, 1.0, many},
+                                "quantile rule, 13 spikes at 6 to 18 thresholds, white noise",
+                                {"median", "the median of all values"})}},
+            {.id = "hard-threshold",
+             .place = "Gavish and Donoho 2014, equation 3",
+             .statement = "values above lambda*(beta) sqrt(long side) sigma are signals, none of the noise are",
+             .corrected = "",
+             .criteria = {known_level()}}};
+}
+
+}  // namespace spiked::validation
