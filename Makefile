@@ -2,7 +2,7 @@
 # builds ./build/release/bin/spiked. All install missing Debian packages first.
 PRESET ?= dev
 
-.PHONY: all setup demo check paper-tables lint clean
+.PHONY: all setup demo check paper-tables fuzz lint clean
 
 all: setup
 	cmake --preset release -DSPIKED_TESTS=OFF
@@ -23,6 +23,11 @@ check: setup
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET)
 	ctest --preset $(PRESET) -j $$(nproc)
+
+# Every reader under libFuzzer with sanitizers, MINUTES in all. Needs clang, which `make setup` does not install.
+MINUTES ?= 10
+fuzz: setup
+	tools/fuzz --minutes $(MINUTES)
 
 # Needs clang-format and clang-tidy, which `make setup` does not install.
 lint:

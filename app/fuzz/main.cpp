@@ -1,0 +1,28 @@
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "app/fuzz/targets.hpp"
+
+// libFuzzer's entry for all targets: SPIKED_FUZZ names one.
+
+namespace {
+
+const spiked::app::FuzzTarget* chosen = nullptr;
+
+}  // namespace
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+    const char* name = std::getenv("SPIKED_FUZZ");
+    for (const auto& target : spiked::app::fuzz_targets())
+        if (name != nullptr && name == std::string(target.name)) chosen = &target;
+    if (chosen != nullptr) return 0;
+    for (const auto& target : spiked::app::fuzz_targets()) std::printf("%s\n", target.name);
+    std::fprintf(stderr, "SPIKED_FUZZ names none of these targets\n");
+    std::exit(2);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    (void)spiked::app::takes(*chosen, {data, size});
+    return 0;
+}
