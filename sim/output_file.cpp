@@ -15,6 +15,14 @@
 #include "theory/base/error.hpp"
 
 namespace spiked::sim {
+namespace {
+
+std::string folder_of(const std::string& path) {
+    const auto folder = std::filesystem::path(path).parent_path();
+    return folder.empty() ? "." : folder.string();
+}
+
+}  // namespace
 
 OutputFile::OutputFile(std::string path, std::uint64_t expected_bytes)
     : path_(std::move(path)), target_(path_), expected_bytes_(expected_bytes) {
@@ -34,16 +42,27 @@ OutputFile::OutputFile(std::string path, std::uint64_t expected_bytes)
     }
     static std::atomic<unsigned> counter = 0;
     temporary_ = fmt::format("{}.{}-{}.tmp", target_, ::getpid(), counter++);
+    open_nameless();
+    if (state_ != State::nameless) open_temporary();
+}
+
+void OutputFile::open_nameless() {
+    if (::access("/proc/self/fd", X_OK) != 0) return;  // by which it gets its name
+    file_ = FileDescriptor(::open(folder_of(target_).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666));
+    if (file_.number() >= 0)
+        state_ = State::nameless;
+    else if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOSYS)
+        fail(errno);
+}
+
+void OutputFile::open_temporary() {
     file_ = FileDescriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (file_.number() < 0) {
-        const int why = errno;
-        temporary_.clear();
-        fail(why);
-    }
+    if (file_.number() < 0) fail(errno);
+    state_ = State::temporary;
 }
 
 OutputFile::~OutputFile() {
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    if (state_ == State::temporary) ::unlink(temporary_.c_str());
 }
 
 void OutputFile::fail(int why) const {
@@ -79,18 +98,28 @@ void OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
 void OutputFile::write(const std::string& text) { write(std::as_bytes(std::span(text))); }
 
 void OutputFile::commit() {
-    if (temporary_.empty()) {
+    if (state_ == State::in_place) {
         file_.close();
         return;
     }
     if (::fsync(file_.number()) != 0) fail(errno);
+    if (state_ == State::nameless) {
+        const auto give_name = [&](const std::string& name) {
+            const std::string nameless = fmt::format("/proc/self/fd/{}", file_.number());
+            return ::linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+        };
+        if (give_name(target_))
+            state_ = State::in_place;
+        else if (errno == EEXIST && give_name(temporary_))  // a link replaces nothing, renaming does
+            state_ = State::temporary;
+        else
+            fail(errno);
+    }
     file_.close();
-    if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
-    temporary_.clear();
+    if (state_ == State::temporary && std::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
+    state_ = State::in_place;
     // The name is safe only once its folder is on disk; a file system that cannot flush a folder loses nothing else.
-    auto folder = std::filesystem::path(target_).parent_path();
-    if (folder.empty()) folder = ".";
-    const FileDescriptor handle(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const FileDescriptor handle(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (handle.number() >= 0) ::fsync(handle.number());
 }
 

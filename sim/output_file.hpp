@@ -8,8 +8,10 @@
 
 namespace spiked::sim {
 
-/// A file that appears whole or not at all: written beside its place, then flushed and renamed by commit(). Without
-/// commit() nothing is left behind. Devices and pipes are written in place. Every failure is a write_error.
+/// A file that appears whole or not at all: written without a name, then flushed and put in its place by commit().
+/// Without commit() nothing is left behind, whatever ends the process; on file systems that know no nameless files it
+/// is written as `.tmp` beside its place, which a kill leaves there. Devices and pipes are written in place. Every
+/// failure is a write_error.
 class OutputFile {
 public:
     /// `expected_bytes` is only for the message of a full disk.
@@ -26,10 +28,14 @@ public:
 
 private:
     [[noreturn]] void fail(int why) const;
+    void open_nameless();
+    void open_temporary();
 
-    std::string path_;       ///< as given
-    std::string target_;     ///< links resolved
-    std::string temporary_;  ///< empty when written in place or done
+    enum class State { in_place, nameless, temporary };
+    State state_ = State::in_place;  ///< also when done
+    std::string path_;               ///< as given
+    std::string target_;             ///< links resolved
+    std::string temporary_;          ///< a name beside it that nobody else has
     std::uint64_t expected_bytes_;
     FileDescriptor file_;
 };

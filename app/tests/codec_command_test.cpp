@@ -1,10 +1,13 @@
 // spiked kv encode, decode and golden as users run them.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -711,6 +714,42 @@ TEST(GoldenCommand, DescribesEnoughToDecodeWithoutThisProgram) {
         }
     }
     EXPECT_GT(checked, 100);
+}
+
+// Killed at any moment, an encoding has left nothing, or the old file, or the new one whole. SPIKED_KILLS: how often.
+TEST(EncodeCommand, KillsLeaveOneWholeFileOrNone) {
+    const char* wanted = std::getenv("SPIKED_KILLS");
+    const int attempts = wanted == nullptr ? 20 : std::atoi(wanted);
+    const fs::path folder = scratch("kills");
+    fs::create_directories(folder);
+    const std::string file = (folder / "a.spkv").string();
+    const std::string words = "kv encode '" + sample_dump + "' -q --method tcq -o '" + file + "' --bits ";
+    const auto begin = std::chrono::steady_clock::now();
+    ASSERT_EQ(spiked(words + "2").code, 0);
+    const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - begin;
+    const std::string old_bytes = contents(file);
+    ASSERT_EQ(spiked(words + "3").code, 0);
+    const std::string new_bytes = contents(file);
+    ASSERT_NE(old_bytes, new_bytes);
+
+    int kills = 0;
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+        fs::remove(file);
+        if (attempt % 2 == 1) std::ofstream(file, std::ios::binary) << old_bytes;
+        const double seconds = whole.count() * (attempt + 0.5) / attempts;
+        const int code = spiked(words + "3", fmt::format("timeout -s KILL {:.4f}", seconds)).code;
+        ASSERT_TRUE(code == 0 || code == 137) << code;
+        kills += code == 137 ? 1 : 0;
+        for (const auto& entry : fs::directory_iterator(folder)) EXPECT_EQ(entry.path().string(), file);
+        if (!fs::exists(file)) {
+            EXPECT_EQ(attempt % 2, 0) << "the old file is gone";
+            EXPECT_EQ(code, 137);
+        } else {
+            const std::string found = contents(file);
+            EXPECT_TRUE(found == new_bytes || (code == 137 && attempt % 2 == 1 && found == old_bytes)) << seconds;
+        }
+    }
+    EXPECT_GE(kills, attempts / 4);
 }
 
 TEST(CodecCommands, KeepEveryExtraDumpWhole) {
