@@ -12,8 +12,8 @@
 #include "sim/llama/llama_dump.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
-#include "validation/kv_measurement.hpp"
 #include "validation/perplexity.hpp"
+#include "validation/retrieval.hpp"
 
 // Commands that run a model.
 
@@ -24,6 +24,11 @@ const Option model_option = {"--model", "FOLDER", "config.json and model.safeten
                              false};
 const Option method_option = {"--method", "NAME[,NAME...]", "what the cache is sent through; spiked list shows all",
                               "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse,unrope+eoptshrink+tq-mse", true};
+
+const Option budget_option = {"--budget", "SHARE[,SHARE...]",
+                              "of evictions (spiked list evictions, also in front of a method: snapkv+tq-mse): at most "
+                              "this share of the bytes of all tokens in fp16",
+                              "", true};
 
 /// 0:key,3:value
 std::set<std::pair<std::size_t, sim::Side>> read_only(const Arguments& arguments) {
@@ -45,12 +50,25 @@ void require(const Arguments& arguments, std::initializer_list<const char*> opti
         if (!arguments.has(option)) throw usage_error("{} is missing: --help shows how it is used", option);
 }
 
+std::vector<validation::CacheRequest> read_methods(const Arguments& arguments) {
+    std::vector<double> budgets;
+    for (const auto& word : arguments.list("--budget")) {
+        const auto share = to_number(word);
+        if (!share) throw usage_error("--budget: \"{}\" is not a number", word);
+        budgets.push_back(*share);
+    }
+    auto methods = arguments.list("--method");
+    if (!budgets.empty() && !arguments.has("--method"))
+        for (const auto& eviction : estimators::evictions()) methods.push_back(eviction.name);
+    return validation::cache_requests(methods, read_bits(arguments), budgets);
+}
+
 int perplexity(const Arguments& arguments) {
     require(arguments, {"--model", "--tokens"});
     validation::PerplexityPlan plan;
     plan.model = arguments.text("--model");
     plan.tokens = arguments.text("--tokens");
-    plan.codecs = validation::named_codecs(arguments.list("--method"), read_bits(arguments));
+    plan.methods = read_methods(arguments);
     plan.block_tokens = arguments.count("--block");
     plan.only = read_only(arguments);
     plan.quantizer = read_quantizer_options(arguments);
@@ -111,7 +129,7 @@ int retrieve(const Arguments& arguments) {
     plan.needles = arguments.count("--needles");
     plan.asked = arguments.count("--asked");
     plan.prompts = arguments.count("--prompts");
-    plan.codecs = validation::named_codecs(arguments.list("--method"), read_bits(arguments));
+    plan.methods = read_methods(arguments);
     plan.block_tokens = arguments.count("--block");
     const std::string layers = arguments.text("--layers");
     const std::vector<std::string> known = {"all", "last"};
@@ -119,6 +137,8 @@ int retrieve(const Arguments& arguments) {
         throw usage_error("--layers \"{}\" is not possible{}", layers, suggestion(layers, known));
     plan.last_layer_only = layers == "last";
     plan.exact_questions = arguments.has("--exact-questions");
+    plan.at_once = arguments.has("--at-once");
+    plan.observe_questions = arguments.has("--observe-questions");
     plan.quantizer = read_quantizer_options(arguments);
     plan.threads = arguments.count("--threads");
     validation::Retrieval found;
@@ -198,7 +218,13 @@ Command kv_retrieve_command() {
         method_option,
         {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", "1,2,3", true},
         {"--layers", "all|last", "which are compressed", "all", false},
+        budget_option,
         {"--exact-questions", "", "compress the context before the questions only", "", false},
+        {"--at-once", "",
+         "compress the context after all of it has been read, and no question; always so where a method evicts", "",
+         false},
+        {"--observe-questions", "", "evictions see the attention of the questions, too: they know what will be asked",
+         "", false},
         {"--filler", "FILE.npy", "what lies between the needles, a stream of tokens a row [FOLDER/filler.npy]", "",
          false},
         {"--vocabulary", "WORD=TOKENS[,...]", "what tokens mean", "bos=0,ask=1,keys=512:1023,values=1024:1535", true},
@@ -209,7 +235,8 @@ Command kv_retrieve_command() {
     return {"kv retrieve",
             "ask a model for needles in its own compressed context: which answers survive",
             {"spiked kv retrieve --model model/",
-             "spiked kv retrieve --model model/ --needles 240 --prompts 32 --method tq-mse,kivi --bits 2 -v"},
+             "spiked kv retrieve --model model/ --needles 240 --prompts 32 --method tq-mse,kivi --bits 2 -v",
+             "spiked kv retrieve --model model/ --method tq-mse,snapkv,snapkv+tq-mse --bits 2 --budget 0.14"},
             "",
             0,
             0,
@@ -223,6 +250,7 @@ Command kv_perplexity_command() {
         {"--tokens", "FILE.npy", "token ids, a document a row", "", false},
         method_option,
         {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", "2,3,4", true},
+        budget_option,
         {"--only", "LAYER:SIDE[,...]", "compress only these; key or value", "", true},
         {"--block", "TOKENS", "tokens of a block", "128", false},
         {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
@@ -231,7 +259,8 @@ Command kv_perplexity_command() {
     return {"kv perplexity",
             "run a model on its own compressed cache: nats a token that compression adds",
             {"spiked kv perplexity --model model/ --tokens pages.npy",
-             "spiked kv perplexity --model model/ --tokens pages.npy --method tq-mse --bits 1,2 --only 0:key,0:value"},
+             "spiked kv perplexity --model model/ --tokens pages.npy --method tq-mse --bits 1,2 --only 0:key,0:value",
+             "spiked kv perplexity --model model/ --tokens pages.npy --method snapkv,h2o+tq-mse --budget 0.1,0.2"},
             "",
             0,
             0,

@@ -13,10 +13,11 @@ namespace {
 
 /// Mean nats of the tokens of a document that see a compressed block.
 double nats_of(const sim::Llama& model, const std::vector<std::int32_t>& document, std::size_t block_tokens,
-               sim::CacheKeeper keep) {
+               CompressedCache* cache) {
     double sum = 0.0;
     std::size_t count = 0;
-    sim::LlamaReading reading{.block_tokens = block_tokens, .keep = std::move(keep)};
+    sim::LlamaReading reading{.block_tokens = block_tokens};
+    if (cache != nullptr) cache->attach(reading);
     reading.predicted = [&](std::size_t first, const arma::fmat& rows) {
         for (std::size_t t = 0; t < rows.n_rows; ++t) {
             if (first + t < block_tokens) continue;
@@ -65,7 +66,7 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
             "{}: documents of {} tokens (expected {} or more for blocks of {}): no token would see a compressed block",
             plan.tokens, documents.empty() ? 0 : documents.front().size(), plan.block_tokens + 2, plan.block_tokens);
 
-    const auto versions = cache_versions(shape, plan.codecs, plan.quantizer, plan.only);
+    const auto versions = cache_versions(shape, plan.methods, plan.quantizer, plan.only, plan.block_tokens);
 
     struct Reading {
         double nats = 0.0, bits = 0.0, entries = 0.0;
@@ -77,7 +78,7 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
     for_each_parallel(readings, plan.threads, [&](std::size_t job) {
         auto cache = versions[job / documents.size()].cache;
         const auto& document = documents[job % documents.size()];
-        found[job].nats = nats_of(model, document, plan.block_tokens, cache ? cache->keeper() : sim::CacheKeeper{});
+        found[job].nats = nats_of(model, document, plan.block_tokens, cache ? &*cache : nullptr);
         if (cache) {
             found[job].bits = cache->stored_bits();
             found[job].entries = cache->entries();
@@ -104,8 +105,8 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
             result.nats = nats.mean;
             result.mcse_nats = nats.standard_error();
         } else {
-            result.rows.push_back(
-                {versions[v].label, versions[v].bits, bits / entries, nats.mean, nats.standard_error()});
+            result.rows.push_back({versions[v].label, versions[v].bits, versions[v].budget, bits / entries, nats.mean,
+                                   nats.standard_error()});
         }
     }
     return result;

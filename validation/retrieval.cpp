@@ -70,14 +70,17 @@ NeedlePrompt needle_prompt(const RetrievalPlan& plan, const sim::LlamaConfig& mo
     return prompt;
 }
 
-PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, const NeedleVocabulary& vocabulary,
-                         std::size_t block_tokens, bool exact_questions, sim::CacheKeeper keep) {
+PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, const RetrievalPlan& plan,
+                         CompressedCache* cache) {
     const auto& shape = model.config();
     PromptScore score;
     score.mass.zeros(shape.layers, shape.heads);
     score.peaks.zeros(shape.layers, shape.heads);
     const double share = 1.0 / static_cast<double>(prompt.needles.size());
-    sim::LlamaReading reading{.block_tokens = block_tokens, .keep = std::move(keep), .keep_own = !exact_questions};
+    const NeedleVocabulary& vocabulary = plan.vocabulary;
+    const bool exact_questions = plan.exact_questions || plan.at_once;
+    sim::LlamaReading reading{
+        .block_tokens = plan.block_tokens, .at_once = plan.at_once, .keep_own = cache != nullptr && !exact_questions};
     if (exact_questions) reading.context = prompt.context;
     /// The rows of a block that are asked.
     const auto each = [&](std::size_t first, std::size_t rows, const auto& visit) {
@@ -86,9 +89,14 @@ PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, co
     };
     reading.attention = [&](const sim::AttentionBlock& at) {
         each(at.first_token, at.weights.n_rows, [&](const Needle& needle, std::size_t row) {
+            // The last row of a token not behind the needle's value; the first token is never merged into another.
+            const auto behind = std::upper_bound(at.tokens.begin(), at.tokens.end(), needle.value_at);
+            const bool merges = cache != nullptr && cache->merges();
+            if (behind == at.tokens.begin() || (!merges && *(behind - 1) != needle.value_at)) return;
+            const auto holder = static_cast<arma::uword>(behind - at.tokens.begin() - 1);
             const arma::frowvec weights = at.weights.row(row);
-            score.mass(at.layer, at.head) += share * static_cast<double>(weights(needle.value_at));
-            if (weights.index_max() == needle.value_at) score.peaks(at.layer, at.head) += share;
+            score.mass(at.layer, at.head) += share * static_cast<double>(weights(holder));
+            if (weights.index_max() == holder) score.peaks(at.layer, at.head) += share;
         });
     };
     reading.predicted = [&](std::size_t first, const arma::fmat& log_probabilities) {
@@ -101,11 +109,18 @@ PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, co
             score.log_probability += share * static_cast<double>(all(static_cast<arma::uword>(needle.answer)));
         });
     };
+    if (cache != nullptr) {
+        if (plan.observe_questions) cache->observe(model, prompt.tokens);
+        cache->attach(reading);
+    }
     model.read(prompt.tokens, reading);
     return score;
 }
 
-Retrieval measure_retrieval(const RetrievalPlan& plan) {
+Retrieval measure_retrieval(RetrievalPlan plan) {
+    if (std::any_of(plan.methods.begin(), plan.methods.end(),
+                    [](const CacheRequest& request) { return request.how.eviction != nullptr; }))
+        plan.at_once = true;
     const sim::Llama model(plan.model);
     const auto& shape = model.config();
     const auto& words = plan.vocabulary;
@@ -125,7 +140,7 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
 
     CachePart part;
     if (plan.last_layer_only) part = {{shape.layers - 1, sim::Side::key}, {shape.layers - 1, sim::Side::value}};
-    const auto versions = cache_versions(shape, plan.codecs, plan.quantizer, part);
+    const auto versions = cache_versions(shape, plan.methods, plan.quantizer, part, plan.block_tokens);
 
     struct Reading {
         PromptScore score;
@@ -141,8 +156,7 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
             const NeedlePrompt prompt = needle_prompt(plan, shape, filler, number);
             Reading& reading = found[v][number];
             auto cache = versions[v].cache;
-            reading.score = score_prompt(model, prompt, words, plan.block_tokens, plan.exact_questions,
-                                         cache ? cache->keeper() : sim::CacheKeeper{});
+            reading.score = score_prompt(model, prompt, plan, cache ? &*cache : nullptr);
             if (cache) {
                 reading.bits = cache->stored_bits();
                 reading.entries = cache->entries();
@@ -169,14 +183,17 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
     for (const auto& reading : found[0]) exact_mass += reading.score.mass;
     const arma::uword best = exact_mass.index_max();
 
-    Retrieval result{plan.prompts,
-                     plan.needles,
-                     std::min(plan.asked, plan.needles),
-                     shape.context - 2 * std::min(plan.asked, plan.needles),
-                     plan.last_layer_only,
-                     {}};
+    const std::size_t asked = std::min(plan.asked, plan.needles);
+    Retrieval result{.prompts = plan.prompts,
+                     .needles = plan.needles,
+                     .asked = asked,
+                     .context = shape.context - 2 * asked,
+                     .last_layer_only = plan.last_layer_only,
+                     .exact_questions = plan.exact_questions || plan.at_once,
+                     .at_once = plan.at_once,
+                     .observe_questions = plan.observe_questions};
     for (std::size_t v = 0; v < versions.size(); ++v) {
-        RetrievalRow row{.method = versions[v].label, .bits = versions[v].bits};
+        RetrievalRow row{.method = versions[v].label, .bits = versions[v].bits, .budget = versions[v].budget};
         const auto collect = [&](const auto& value) {
             Moments moments;
             for (std::size_t p = 0; p < plan.prompts; ++p) moments.add(value(found[v][p].score, p));

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "validation/block_study.hpp"
 #include "validation/compressed_cache.hpp"
 
 namespace spiked::validation {
@@ -38,9 +37,13 @@ struct RetrievalPlan {
     std::size_t needles = 16;  ///< in a prompt
     std::size_t asked = 32;    ///< of them, at most
     std::size_t prompts = 64;
-    std::vector<NamedCodec> codecs;
+    std::vector<CacheRequest> methods;
     bool last_layer_only = false;
     bool exact_questions = false;  ///< the questions are read exactly, only the context before them is compressed
+    /// All of the context is read before any of it is compressed or evicted, the questions behind it are exact. So it
+    /// is always where a method evicts.
+    bool at_once = false;
+    bool observe_questions = false;  ///< an eviction sees what the questions attend to, not only what the context does
     std::size_t block_tokens = 128;
     estimators::QuantizerOptions quantizer;  ///< its seed is that of the prompts, too
     std::size_t threads = 0;
@@ -69,6 +72,7 @@ struct HeadAttention {
 struct RetrievalRow {
     std::string method;  ///< "none" for full precision
     double bits = 16.0;
+    std::optional<double> budget;  ///< of an eviction
     double bits_per_entry = 16.0;  ///< stored, of what was compressed
     MeanAndError right, log_probability;
     MeanAndError lost;  ///< right of full precision minus right, paired by prompt
@@ -78,7 +82,7 @@ struct RetrievalRow {
 
 struct Retrieval {
     std::size_t prompts = 0, needles = 0, asked = 0, context = 0;
-    bool last_layer_only = false, exact_questions = false;
+    bool last_layer_only = false, exact_questions = false, at_once = false, observe_questions = false;
     std::vector<RetrievalRow> rows;  ///< full precision first, then in the order asked
 };
 
@@ -87,13 +91,13 @@ struct Retrieval {
 [[nodiscard]] NeedlePrompt needle_prompt(const RetrievalPlan& plan, const sim::LlamaConfig& model,
                                          const std::vector<std::vector<std::int32_t>>& filler, std::uint64_t number);
 
-/// Reads a prompt through `keep`: all of it, or its context only.
-[[nodiscard]] PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt,
-                                       const NeedleVocabulary& vocabulary, std::size_t block_tokens,
-                                       bool exact_questions, sim::CacheKeeper keep);
+/// Reads a prompt as the plan says, all in full precision where there is no cache. Attention on a needle is that of the
+/// row that holds its value: none where that was evicted, the row it became a part of where it was merged.
+[[nodiscard]] PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, const RetrievalPlan& plan,
+                                       CompressedCache* cache);
 
 /// Throws usage_error and input_error before the work, and input_error when the model does not answer in full
 /// precision: fewer than half right.
-[[nodiscard]] Retrieval measure_retrieval(const RetrievalPlan& plan);
+[[nodiscard]] Retrieval measure_retrieval(RetrievalPlan plan);
 
 }  // namespace spiked::validation

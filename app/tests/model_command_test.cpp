@@ -103,9 +103,42 @@ TEST(PerplexityCommand, RefusesWhatCannotBeMeasured) {
     refused(good + "--only key", 2, "is not LAYER:key or LAYER:value");
     refused(good + "--method tq-mes --block 16", 2, "did you mean \"tq-mse\"");
     refused(good + "--method palu --block 16", 2, "palu");
-    refused(good + "--method svd:9+tq-mse --block 16", 2, "layer 0, key of head 0, tokens 0 to 15");
+    refused(good + "--method svd:9+tq-mse --block 16", 2, "layer 0, key of head 0, 16 tokens from 0 to 15");
     refused(model().words("keys.npy") + "--block 16", 4, "token 0 of document 0 is");
+    refused(good + "--block 16 --method snapkv --budget 0", 2, "--budget 0 is not possible");
+    refused(good + "--block 16 --method snapkv --budget 1.5", 2, "--budget 1.5 is not possible");
+    refused(good + "--block 16 --method snapkv --budget half", 2, "--budget: \"half\" is not a number");
+    refused(good + "--block 16 --method snapkv", 2, "\"snapkv\" evicts and no budget is given");
+    refused(good + "--block 16 --method snapkv --budget 0.5 --only 0:key", 2, "name both or neither");
     refused("--model /no/such --tokens x.npy", 4, "/no/such/config.json");
+    const Outcome elsewhere = spiked("kv run x.safetensors --method snapkv+tq-mse");
+    EXPECT_EQ(elsewhere.code, 2);
+    EXPECT_NE(elsewhere.err.find("use spiked kv perplexity or kv retrieve --model"), std::string::npos);
+}
+
+TEST(PerplexityCommand, EvictsToABudget) {
+    const auto nats = added("--method snapkv,h2o,dmc,streaming,pyramidkv --budget 1");
+    EXPECT_EQ(nats, std::vector<double>(5, 0.0));
+    const Outcome found = spiked("kv perplexity" + model().words("documents.npy") +
+                                 "--block 16 --json --budget 0.7,0.4 --bits 1 --method snapkv,snapkv+tq-mse,tq-mse");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json document = found.json();
+    const auto& rows = *document.find("rows")->items();
+    ASSERT_EQ(rows.size(), 5);
+    for (std::size_t i = 0; i < 4; ++i) {
+        EXPECT_EQ(number(rows[i], "budget"), i % 2 == 0 ? 0.7 : 0.4);
+        EXPECT_LE(number(rows[i], "bits_per_entry"), 16.0 * number(rows[i], "budget"));
+        EXPECT_EQ(number(rows[i], "bits"), i < 2 ? 16.0 : 1.0);
+        EXPECT_GT(std::abs(number(rows[i], "added_nats")), 0.0);
+    }
+    // All tokens at 3 bits fit either budget.
+    EXPECT_EQ(number(rows[2], "added_nats"), number(rows[3], "added_nats"));
+    EXPECT_EQ(number(rows[2], "bits_per_entry"), 3.0);
+    EXPECT_TRUE(rows[4].find("budget")->is_null());
+    EXPECT_EQ(number(rows[4], "added_nats"), number(rows[2], "added_nats"));
+    const Outcome said = spiked("kv perplexity" + model().words("documents.npy") + "--block 16 --budget 0.4 --bits 2");
+    EXPECT_NE(said.out.find("snapkv at 0.4"), std::string::npos) << said.out << said.err;
+    EXPECT_NE(said.out.find("tq-mse"), std::string::npos);
 }
 
 TEST(DumpCommand, WritesWhatTheModelSees) {
