@@ -121,8 +121,19 @@ validation::NeedleVocabulary read_vocabulary(const Arguments& arguments) {
 }
 
 int retrieve(const Arguments& arguments) {
-    require(arguments, {"--model"});
     validation::RetrievalPlan plan;
+    plan.dumps = arguments.positionals;
+    if (plan.dumps.empty())
+        require(arguments, {"--model"});
+    else
+        for (const char* option : {"--model", "--filler", "--vocabulary", "--needles", "--asked", "--prompts"})
+            if (arguments.has(option))
+                throw usage_error(
+                    "{} belongs to prompts that are built for a model, and {} brings its own: leave one "
+                    "of them out",
+                    option, plan.dumps.front());
+    plan.dump.layout = arguments.text("--layout");
+    plan.dump.tensor_pattern = arguments.text("--tensor");
     plan.model = arguments.text("--model");
     plan.filler = arguments.has("--filler") ? arguments.text("--filler") : plan.model + "/filler.npy";
     plan.vocabulary = read_vocabulary(arguments);
@@ -136,6 +147,8 @@ int retrieve(const Arguments& arguments) {
     if (std::find(known.begin(), known.end(), layers) == known.end())
         throw usage_error("--layers \"{}\" is not possible{}", layers, suggestion(layers, known));
     plan.last_layer_only = layers == "last";
+    if (!plan.dumps.empty() && arguments.has("--layers") && !plan.last_layer_only)
+        throw usage_error("--layers all needs the model (a dump redoes its last layer only): give --model");
     plan.exact_questions = arguments.has("--exact-questions");
     plan.at_once = arguments.has("--at-once");
     plan.observe_questions = arguments.has("--observe-questions");
@@ -217,7 +230,7 @@ Command kv_retrieve_command() {
         {"--prompts", "P", "drawn from the seed", "64", false},
         method_option,
         {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", "1,2,3", true},
-        {"--layers", "all|last", "which are compressed", "all", false},
+        {"--layers", "all|last", "which are compressed; of a dump the last", "all", false},
         budget_option,
         {"--exact-questions", "", "compress the context before the questions only", "", false},
         {"--at-once", "",
@@ -229,17 +242,19 @@ Command kv_retrieve_command() {
          false},
         {"--vocabulary", "WORD=TOKENS[,...]", "what tokens mean", "bos=0,ask=1,keys=512:1023,values=1024:1535", true},
         {"--block", "TOKENS", "tokens of a block", "128", false},
+        {"--tensor", "PATTERN", "names of a dump's tensors", "layers.{layer}.{side}", false},
+        {"--layout", "head,token,dim", "order of their axes, where the file does not say", "", false},
         {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
     };
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return {"kv retrieve",
-            "ask a model for needles in its own compressed context: which answers survive",
-            {"spiked kv retrieve --model model/",
+            "ask a model, or the last layer in a dump, for needles in a compressed context: which answers survive",
+            {"spiked kv retrieve --model model/", "spiked kv retrieve needles-a.safetensors needles-b.safetensors",
              "spiked kv retrieve --model model/ --needles 240 --prompts 32 --method tq-mse,kivi --bits 2 -v",
              "spiked kv retrieve --model model/ --method tq-mse,snapkv,snapkv+tq-mse --bits 2 --budget 0.14"},
-            "",
+            "[DUMP...]",
             0,
-            0,
+            1 << 20,
             options,
             retrieve};
 }

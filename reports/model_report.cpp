@@ -72,18 +72,24 @@ std::string retrieval_text(const validation::Retrieval& found, bool heads) {
                              std::to_string(at.head), shown(at.mass), shown(at.peaks)});
         text += "\n" + by_head.text();
     }
-    return text +
-           fmt::format(
-               "\n{} questions each in {} prompts of {} needles in {} tokens. Keys and values of {} are compressed "
-               "in {}{}.{}\nAttention: of the head that finds the needles best in full precision. In "
-               "brackets standard errors over prompts, paired for what is lost.\n",
-               found.asked, found.prompts, found.needles, found.context,
-               found.exact_questions ? "the context" : "all tokens",
-               found.last_layer_only ? "the last layer" : "all layers", found.at_once ? ", after it has been read" : "",
-               found.observe_questions ? " Evictions have seen the attention of the questions." : "");
+    return text + fmt::format(
+                      "\n{}. Keys and values of {} are compressed in {}{}.{}\nAttention: of the head that finds the "
+                      "needles best in full precision. In "
+                      "brackets standard errors over prompts, paired for what is lost.\n",
+                      found.dumps.empty()
+                          ? fmt::format("{} questions each in {} prompts of {} needles in {} tokens",
+                                        found.questions / found.prompts, found.prompts, found.needles, found.context)
+                          : fmt::format("{} questions of {}, log p among their answers", found.questions,
+                                        found.prompts == 1 ? "a dump" : fmt::format("{} dumps", found.prompts)),
+                      found.exact_questions ? "the context" : "all tokens",
+                      found.last_layer_only ? "the last layer" : "all layers",
+                      found.at_once ? ", after it has been read" : "",
+                      found.observe_questions ? " Evictions have seen the attention of the questions." : "");
 }
 
 Json retrieval_json(const validation::Retrieval& found) {
+    Json dumps = Json::array();
+    for (const auto& dump : found.dumps) dumps.push(dump);
     Json rows = Json::array();
     for (const auto& row : found.rows) {
         Json heads = Json::array();
@@ -109,12 +115,13 @@ Json retrieval_json(const validation::Retrieval& found) {
                                 {"attention_mass", row.mass.mean},
                                 {"mcse_attention_mass", row.mass.mcse},
                                 {"prompts", found.prompts},
-                                {"questions", found.prompts * found.asked},
+                                {"questions", found.questions},
                                 {"heads", std::move(heads)}}));
     }
     return Json::object({{"schema", "spiked.retrieve/1"},
-                         {"needles", found.needles},
-                         {"context", found.context},
+                         {"dumps", std::move(dumps)},
+                         {"needles", found.dumps.empty() ? Json(found.needles) : Json()},
+                         {"context", found.dumps.empty() ? Json(found.context) : Json()},
                          {"rows", std::move(rows)}});
 }
 

@@ -86,14 +86,14 @@ CompressedCache::CompressedCache(const sim::LlamaConfig& model, CachePlan plan)
     }
     if (evicts()) heads_.resize(model.layers * model.kv_heads);
     if (!plan_.how.method) return;
-    auto codecs = std::make_shared<std::vector<estimators::Compressor>>();
+    auto codecs = std::make_shared<std::map<std::size_t, estimators::Compressor>>();
     for (std::size_t layer = 0; layer < model.layers; ++layer)
         for (const Side side : {Side::key, Side::value})
-            for (std::size_t head = 0; head < model.kv_heads; ++head) {
+            for (std::size_t head = 0; head < model.kv_heads && applies_to(layer, side); ++head) {
                 auto own = plan_.quantizer;
                 own.axis = side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
                 own.rotation_index = codec_index(model, layer, side, head);
-                codecs->emplace_back(*plan_.how.method, model.head_dim, plan_.bits, own);
+                codecs->try_emplace(own.rotation_index, *plan_.how.method, model.head_dim, plan_.bits, own);
             }
     codecs_ = std::move(codecs);
 }
@@ -139,7 +139,7 @@ void CompressedCache::attended(const sim::AttentionBlock& at) {
 
 arma::fmat CompressedCache::coded(const sim::CachePlace& place, const arma::fmat& exact,
                                   std::span<const std::size_t> tokens, double& bits) const {
-    const auto& codec = (*codecs_)[codec_index(model_, place.layer, place.side, place.head)];
+    const auto& codec = codecs_->at(codec_index(model_, place.layer, place.side, place.head));
     const bool turned = plan_.how.method->unrope && place.side == Side::key;
     const std::vector<double> positions(tokens.begin(), tokens.end());
     auto rows = arma::conv_to<arma::mat>::from(exact);
@@ -159,7 +159,7 @@ arma::fmat CompressedCache::coded(const sim::CachePlace& place, const arma::fmat
 }
 
 arma::fmat CompressedCache::keep(const sim::CachePlace& place, const arma::fmat& exact) {
-    if (!plan_.only.empty() && !plan_.only.contains({place.layer, place.side})) return exact;
+    if (!applies_to(place.layer, place.side)) return exact;
     std::vector<std::size_t> tokens(exact.n_rows);
     for (std::size_t t = 0; t < tokens.size(); ++t) tokens[t] = place.first_token + t;
     entries_ += static_cast<double>(exact.n_elem);
@@ -185,7 +185,7 @@ double CompressedCache::code(std::size_t layer, std::size_t head, std::size_t se
 }
 
 void CompressedCache::evict(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) {
-    if (!plan_.only.empty() && !plan_.only.contains({layer, Side::key})) return;
+    if (!applies_to(layer, Side::key)) return;
     const estimators::Eviction& eviction = *plan_.how.eviction;
     Head& own = heads_[layer * model_.kv_heads + head];
     const std::size_t rows = cached.tokens.size();

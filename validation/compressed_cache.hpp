@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -68,7 +69,9 @@ private:
         arma::fmat observed;
         arma::fmat keys, values;  ///< exact, of the rows that are left, where they are coded
     };
-    [[nodiscard]] const estimators::Compressor& codec(std::size_t layer, sim::Side side, std::size_t head) const;
+    [[nodiscard]] bool applies_to(std::size_t layer, sim::Side side) const {
+        return plan_.only.empty() || plan_.only.contains({layer, side});
+    }
     [[nodiscard]] arma::fmat coded(const sim::CachePlace& place, const arma::fmat& exact,
                                    std::span<const std::size_t> tokens, double& bits) const;
     [[nodiscard]] double code(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) const;
@@ -78,8 +81,8 @@ private:
 
     sim::LlamaConfig model_;
     CachePlan plan_;
-    std::shared_ptr<const std::vector<estimators::Compressor>> codecs_;  ///< by layer, side and head
-    std::vector<Head> heads_;                                            ///< by layer and head, where rows are evicted
+    std::shared_ptr<const std::map<std::size_t, estimators::Compressor>> codecs_;  ///< by layer, side and head
+    std::vector<Head> heads_;  ///< by layer and head, where rows are evicted
     bool observed_ = false;
     double bits_ = 0.0;
     double entries_ = 0.0;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/llama/llama_readout.hpp"
 #include "validation/compressed_cache.hpp"
 
 namespace spiked::validation {
@@ -18,11 +19,7 @@ struct NeedleVocabulary {
     std::int32_t first_value = 1024, last_value = 1535;
 };
 
-struct Needle {
-    std::size_t key_at = 0, value_at = 0;  ///< tokens
-    std::size_t asked_at = 0;              ///< token whose prediction is the answer
-    std::int32_t answer = 0;
-};
+using sim::Needle;
 
 struct NeedlePrompt {
     std::vector<std::int32_t> tokens;
@@ -31,6 +28,8 @@ struct NeedlePrompt {
 };
 
 struct RetrievalPlan {
+    std::vector<std::string> dumps;  ///< with readouts of the last layer; empty: prompts are built for the model
+    sim::DumpOptions dump;
     std::string model;   ///< folder
     std::string filler;  ///< .npy, streams x tokens
     NeedleVocabulary vocabulary;
@@ -81,7 +80,9 @@ struct RetrievalRow {
 };
 
 struct Retrieval {
-    std::size_t prompts = 0, needles = 0, asked = 0, context = 0;
+    std::size_t prompts = 0, questions = 0;  ///< questions: of all prompts
+    std::size_t needles = 0, context = 0;    ///< of a prompt that was built
+    std::vector<std::string> dumps;
     bool last_layer_only = false, exact_questions = false, at_once = false, observe_questions = false;
     std::vector<RetrievalRow> rows;  ///< full precision first, then in the order asked
 };
@@ -96,8 +97,13 @@ struct Retrieval {
 [[nodiscard]] PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, const RetrievalPlan& plan,
                                        CompressedCache* cache);
 
-/// Throws usage_error and input_error before the work, and input_error when the model does not answer in full
-/// precision: fewer than half right.
+/// Asks the questions of a dump of its last layer, as far as attention and what follows it go; answers are those the
+/// dump knows, and so is the log-probability. Else as the above.
+[[nodiscard]] PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan& plan,
+                                        CompressedCache* cache);
+
+/// Every version of the cache with every prompt. Throws usage_error and input_error before the work, and input_error
+/// when the model does not answer in full precision: fewer than half right, or with dumps not as many as they say.
 [[nodiscard]] Retrieval measure_retrieval(RetrievalPlan plan);
 
 }  // namespace spiked::validation
