@@ -123,9 +123,9 @@ validation::NeedleVocabulary read_vocabulary(const Arguments& arguments) {
 int retrieve(const Arguments& arguments) {
     validation::RetrievalPlan plan;
     plan.dumps = arguments.positionals;
-    if (plan.dumps.empty())
-        require(arguments, {"--model"});
-    else
+    if (plan.dumps.empty() && !arguments.has("--model"))
+        throw usage_error("neither dumps nor --model: name dumps with needles, or the folder of a retrieval model");
+    if (!plan.dumps.empty())
         for (const char* option : {"--model", "--filler", "--vocabulary", "--needles", "--asked", "--prompts"})
             if (arguments.has(option))
                 throw usage_error(

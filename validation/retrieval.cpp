@@ -23,17 +23,26 @@ std::size_t below(const stream::Stream& draws, std::uint32_t element, std::size_
     return static_cast<std::size_t>(static_cast<Wide>(bits) * count >> 64);
 }
 
-/// Adds what one question of so many attended to; `tokens`: whose row each weight is of.
+/// Sums over questions to means.
+PromptScore mean_of(PromptScore score, std::size_t questions) {
+    const auto count = static_cast<double>(questions);
+    score.right /= count;
+    score.log_probability /= count;
+    score.mass /= count;
+    score.peaks /= count;
+    return score;
+}
+
+/// Adds what one question attended to; `tokens`: whose row each weight is of.
 void add_attention(PromptScore& score, std::pair<std::size_t, std::size_t> at, const Needle& needle,
-                   const arma::frowvec& weights, const std::vector<std::size_t>& tokens, const CompressedCache* cache,
-                   double share) {
+                   const arma::frowvec& weights, const std::vector<std::size_t>& tokens, const CompressedCache* cache) {
     const auto behind = std::upper_bound(tokens.begin(), tokens.end(), needle.value_at);
     if (behind == tokens.begin()) return;
     const bool merges = cache != nullptr && cache->merges();
     if (!merges && *(behind - 1) != needle.value_at) return;  // evicted
     const auto holder = static_cast<arma::uword>(behind - tokens.begin() - 1);
-    score.mass(at.first, at.second) += share * static_cast<double>(weights(holder));
-    if (weights.index_max() == holder) score.peaks(at.first, at.second) += share;
+    score.mass(at.first, at.second) += static_cast<double>(weights(holder));
+    if (weights.index_max() == holder) score.peaks(at.first, at.second) += 1.0;
 }
 
 MeanAndError over(const Moments& moments) { return {moments.mean, moments.standard_error()}; }
@@ -91,7 +100,6 @@ PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, co
     PromptScore score;
     score.mass.zeros(shape.layers, shape.heads);
     score.peaks.zeros(shape.layers, shape.heads);
-    const double share = 1.0 / static_cast<double>(prompt.needles.size());
     const NeedleVocabulary& vocabulary = plan.vocabulary;
     const bool exact_questions = plan.exact_questions || plan.at_once;
     sim::LlamaReading reading{
@@ -104,7 +112,7 @@ PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, co
     };
     reading.attention = [&](const sim::AttentionBlock& at) {
         each(at.first_token, at.weights.n_rows, [&](const Needle& needle, std::size_t row) {
-            add_attention(score, {at.layer, at.head}, needle, at.weights.row(row), at.tokens, cache, share);
+            add_attention(score, {at.layer, at.head}, needle, at.weights.row(row), at.tokens, cache);
         });
     };
     reading.predicted = [&](std::size_t first, const arma::fmat& log_probabilities) {
@@ -113,8 +121,8 @@ PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, co
             const auto values = all.subvec(static_cast<arma::uword>(vocabulary.first_value),
                                            static_cast<arma::uword>(vocabulary.last_value));
             const auto said = vocabulary.first_value + static_cast<std::int32_t>(arma::frowvec(values).index_max());
-            if (said == needle.answer) score.right += share;
-            score.log_probability += share * static_cast<double>(all(static_cast<arma::uword>(needle.answer)));
+            if (said == needle.answer) score.right += 1.0;
+            score.log_probability += static_cast<double>(all(static_cast<arma::uword>(needle.answer)));
         });
     };
     if (cache != nullptr) {
@@ -122,7 +130,7 @@ PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, co
         cache->attach(reading);
     }
     model.read(prompt.tokens, reading);
-    return score;
+    return mean_of(std::move(score), prompt.needles.size());
 }
 
 PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan& plan, CompressedCache* cache) {
@@ -169,7 +177,6 @@ PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan&
     }
 
     const auto& needles = readout.needles();
-    const double share = 1.0 / static_cast<double>(needles.size());
     PromptScore score;
     score.mass.zeros(shape.layers, shape.heads);
     score.peaks.zeros(shape.layers, shape.heads);
@@ -182,7 +189,7 @@ PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan&
                 cached.tokens.begin());
             const arma::frowvec weights =
                 sim::attention_weights(readout.queries()[h].row(needles[n].asked_at), cached.keys.head_rows(seen));
-            add_attention(score, {layer, h}, needles[n], weights, cached.tokens, cache, share);
+            add_attention(score, {layer, h}, needles[n], weights, cached.tokens, cache);
             attended.row(n).cols(h * shape.head_dim, (h + 1) * shape.head_dim - 1) =
                 weights * cached.values.head_rows(seen);
         }
@@ -190,10 +197,10 @@ PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan&
     for (std::size_t n = 0; n < needles.size(); ++n) {
         const arma::frowvec answers = log_probabilities.row(n);
         const std::size_t answer = readout.answer_of(needles[n]);
-        if (answers.index_max() == answer) score.right += share;
-        score.log_probability += share * static_cast<double>(answers(answer));
+        if (answers.index_max() == answer) score.right += 1.0;
+        score.log_probability += static_cast<double>(answers(answer));
     }
-    return score;
+    return mean_of(std::move(score), needles.size());
 }
 
 namespace {

@@ -186,7 +186,7 @@ TEST(RetrieveCommand, RefusesAModelThatDoesNotAnswer) {
     refused(good + words + "--needles 12 --prompts 0", 2, "--prompts 0");
     refused(good + "--vocabulary key=3", 2, "--vocabulary \"key=3\" is not");
     refused(good + "--layers first", 2, "--layers \"first\" is not possible");
-    refused("--prompts 2", 2, "--model is missing");
+    refused("--prompts 2", 2, "neither dumps nor --model");
     refused("--model /no/such", 4, "/no/such/config.json");
 }
 
