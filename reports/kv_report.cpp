@@ -27,15 +27,18 @@ struct Column {
 };
 
 const std::vector<Column>& main_columns() {
-    static const std::vector<Column> columns = {{"rank", "mean_rank", "mean rank"},
-                                                {"bits_per_entry", "", "bits"},
-                                                {"paper_bits", "", "paper bits"},
-                                                {"relative_l2", "", "rel. L2 %", true},
-                                                {"ip_bias", "", "IP bias"},
-                                                {"ip_std", "", "IP std"},
-                                                {"ip_bias_plain", "", "IP bias plain"},
-                                                {"ip_std_plain", "", "IP std plain"},
-                                                {"attention_logits", "", "logits"},
+    static const std::vector<Column> columns = {
+        {"rank", "mean_rank", "mean rank"},     {"bits_per_entry", "", "bits"},      {"paper_bits", "", "paper bits"},
+        {"relative_l2", "", "rel. L2 %", true}, {"ip_bias", "", "IP bias"},          {"ip_std", "", "IP std"},
+        {"ip_bias_plain", "", "IP bias plain"}, {"ip_std_plain", "", "IP std plain"}};
+    return columns;
+}
+
+const std::vector<Column>& attention_columns() {
+    static const std::vector<Column> columns = {{"attention_logits", "", "logits"},
+                                                {"attention_kl", "", "KL"},
+                                                {"attention_top1", "", "top-1 %", true},
+                                                {"attention_top8", "", "top-8 %", true},
                                                 {"attention_output", "", "attention %", true},
                                                 {"attention_output_both", "", "both %", true}};
     return columns;
@@ -268,6 +271,11 @@ std::string kv_text(const validation::KvTable& table, const std::vector<validati
         text += fmt::format("\n{}s, {} blocks\n{}", side, blocks, table_of(table, side, main_columns()));
         text += fmt::format("\n{}s, inner products with other queries, not renormalised: bias and std\n{}", side,
                             table_of(table, side, query_columns()));
+        if (std::any_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
+                return row.side == side && !std::isnan(row.of("attention_output").mean);
+            }))
+            text += fmt::format("\n{}s, attention over the whole sequence\n{}", side,
+                                table_of(table, side, attention_columns()));
         const std::string compared = equal_bits_table(equal, side);
         if (!compared.empty()) text += fmt::format("\n{}s, rel. L2 % at equal bits\n{}", side, compared);
     }
@@ -284,8 +292,9 @@ std::string kv_text(const validation::KvTable& table, const std::vector<validati
     if (std::any_of(table.rows.begin(), table.rows.end(),
                     [](const auto& row) { return !std::isnan(row.of("attention_output").mean); }))
         text +=
-            "Attention over the whole sequence: root mean square error of a logit; relative error of the output with "
-            "this side coded, and with both.\n";
+            "Attention: root mean square error of a logit; divergence of the weights from the exact ones, in nats; "
+            "share of largest weights,\nand of the 8 largest, that stay; relative error of the output with this side "
+            "coded, and with both.\n";
     return text;
 }
 
@@ -311,6 +320,7 @@ Json kv_json(const validation::KvTable& table, const std::vector<validation::Equ
                                   {"bits", validation::bits_json(row.bits)},
                                   {"ledger", ledger_json(row.ledger)}});
         std::vector<Column> columns = main_columns();
+        columns.insert(columns.end(), attention_columns().begin(), attention_columns().end());
         columns.insert(columns.end(), query_columns().begin(), query_columns().end());
         for (const auto& column : columns) {
             const std::string name = *column.json != '\0' ? column.json : column.metric;

@@ -37,6 +37,13 @@ const std::vector<Metric>& metrics() {
             {"linear_gain", "share", "target", "sum of <x_t, x^_t> over sum of |x_t|^2", "codec"},
             {"attention_logits", "logit", "lower",
              "root mean square of <q, k^ - k> / sqrt(d) over the pairs of a query and a key that it sees", "codec"},
+            {"attention_kl", "nats", "lower",
+             "mean over queries of the Kullback-Leibler divergence of attention over decoded keys from that over exact "
+             "ones",
+             "codec"},
+            {"attention_top1", "share", "higher", "queries whose largest weight stays at the same token", "codec"},
+            {"attention_top8", "share", "higher", "of a query's 8 largest weights, those that stay among its 8 largest",
+             "codec"},
             {"attention_output", "share", "lower",
              "||O^ - O||_F / ||O||_F of softmax(Q K^T / sqrt(d)) V over the sequence, keys (of rows of values: values) "
              "decoded",

@@ -230,7 +230,12 @@ std::vector<std::vector<Observation>> measure_attention(const DumpStudy& study, 
             const auto add = [&](std::string_view metric, double value) {
                 found[b].push_back({m + 1, metric_index(metric), 0, value});
             };
-            if (is_key) add("attention_logits", errors.logits);
+            if (is_key) {
+                add("attention_logits", errors.logits);
+                add("attention_kl", errors.divergence);
+                add("attention_top1", errors.top1);
+                add("attention_top8", errors.top8);
+            }
             add("attention_output", errors.outputs.front());
             if (is_key) add("attention_output_both", errors.outputs.back());
         }
