@@ -245,11 +245,16 @@ Questions questions_of_dumps(const RetrievalPlan& plan, Retrieval& result) {
                     const auto& readout = (*readouts)[d];
                     const auto asked = static_cast<double>(readout.needles().size());
                     const auto found = static_cast<std::size_t>(std::lround(asked * right[d]));
-                    if (found != readout.correct())
+                    if (!readout.correct() && 2 * found < readout.needles().size())
+                        throw input_error(
+                            "{}: full precision gives {} right answers of {} (expected at least half): are they asked "
+                            "for strongly enough?",
+                            plan.dumps[d], found, readout.needles().size());
+                    if (readout.correct() && found != *readout.correct())
                         throw input_error(
                             "{}: full precision gives {} right answers of {} (its metadata say the model gave {}): do "
                             "its tensors, readout and needles belong together?",
-                            plan.dumps[d], found, readout.needles().size(), readout.correct());
+                            plan.dumps[d], found, readout.needles().size(), *readout.correct());
                 }
             }};
 }

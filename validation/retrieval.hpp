@@ -103,7 +103,8 @@ struct Retrieval {
                                         CompressedCache* cache);
 
 /// Every version of the cache with every prompt. Throws usage_error and input_error before the work, and input_error
-/// when the model does not answer in full precision: fewer than half right, or with dumps not as many as they say.
+/// when the model does not answer in full precision: fewer than half right, or with dumps not as many as they say
+/// (fewer than half where they do not).
 [[nodiscard]] Retrieval measure_retrieval(RetrievalPlan plan);
 
 }  // namespace spiked::validation

@@ -118,7 +118,8 @@ LlamaReadout::LlamaReadout(const KvDump& dump) {
         shape_.norm_epsilon = *epsilon->real();
     first_answer_ = static_cast<std::int32_t>(
         std::min<std::int64_t>(whole(dump, readout, "readout", "first_value_token"), 1 << 30));
-    correct_ = static_cast<std::size_t>(whole(dump, readout, "readout", "correct"));
+    if (readout.find("correct") != nullptr)
+        correct_ = static_cast<std::size_t>(whole(dump, readout, "readout", "correct"));
 
     context_ = needles_.front().asked_at;
     for (const Needle& needle : needles_) context_ = std::min(context_, needle.asked_at);

@@ -1,6 +1,7 @@
 #pragma once
 #include <armadillo>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/kv_dump.hpp"
@@ -18,8 +19,8 @@ struct Needle {
 /// What redoes the last layer of a Llama-shaped model for the questions of a dump: its queries, keys and values, the
 /// needles of the metadata and the tensors readout.residual (needles x hidden: before the layer's attention),
 /// readout.wo, .mlp_norm, .gate, .up, .down, .final_norm and .unembed (answers x hidden), weights as output x input.
-/// The metadata `readout` is JSON: layer, first_value_token (of the first answer), rms_eps, correct (how many of its
-/// own answers are the needles').
+/// The metadata `readout` is JSON: layer, first_value_token (of the first answer), rms_eps and, where it is
+/// known, correct (how many of the model's own answers are the needles').
 class LlamaReadout {
 public:
     /// Throws input_error naming what is missing, of another shape or at a place that does not exist.
@@ -30,7 +31,7 @@ public:
     [[nodiscard]] std::size_t layer() const { return shape_.layers - 1; }
     [[nodiscard]] std::size_t tokens() const { return keys_.front().n_rows; }
     [[nodiscard]] std::size_t context() const { return context_; }  ///< tokens before the first question
-    [[nodiscard]] std::size_t correct() const { return correct_; }
+    [[nodiscard]] std::optional<std::size_t> correct() const { return correct_; }
     [[nodiscard]] const std::vector<Needle>& needles() const { return needles_; }
 
     /// Natural logarithms of probabilities among the answers, needles x answers; `attended`: what attention gave at
@@ -50,7 +51,7 @@ private:
     LlamaConfig shape_;
     std::vector<Needle> needles_;
     std::size_t context_ = 0;
-    std::size_t correct_ = 0;
+    std::optional<std::size_t> correct_;
     std::int32_t first_answer_ = 0;
     arma::fvec mlp_norm_, norm_;
     /// Linear maps as input x output, as in a model's layer.
