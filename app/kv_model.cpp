@@ -7,6 +7,7 @@
 #include "app/command.hpp"
 #include "app/dump_options.hpp"
 #include "app/method_options.hpp"
+#include "app/model_options.hpp"
 #include "app/progress.hpp"
 #include "reports/model_report.hpp"
 #include "sim/llama/llama_dump.hpp"
@@ -20,59 +21,14 @@
 namespace spiked::app {
 namespace {
 
-const Option model_option = {"--model", "FOLDER", "config.json and model.safetensors of a Llama-shaped model", "",
-                             false};
-const Option method_option = {"--method", "NAME[,NAME...]", "what the cache is sent through; spiked list shows all",
-                              "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse,unrope+eoptshrink+tq-mse", true};
-
-const Option budget_option = {"--budget", "SHARE[,SHARE...]",
-                              "of evictions (spiked list evictions, also in front of a method: snapkv+tq-mse): at most "
-                              "this share of the bytes of all tokens in fp16",
-                              "", true};
-
-/// 0:key,3:value
-std::set<std::pair<std::size_t, sim::Side>> read_only(const Arguments& arguments) {
-    std::set<std::pair<std::size_t, sim::Side>> only;
-    for (const auto& word : arguments.list("--only")) {
-        const auto colon = word.find(':');
-        const auto layer = to_number(word.substr(0, colon));
-        const std::string side = colon == std::string::npos ? "" : word.substr(colon + 1);
-        if (!layer || !(*layer >= 0.0 && *layer < 1e6) || *layer != static_cast<double>(static_cast<long>(*layer)) ||
-            (side != "key" && side != "value"))
-            throw usage_error("--only \"{}\" is not LAYER:key or LAYER:value: write --only 0:key,3:value", word);
-        only.emplace(static_cast<std::size_t>(*layer), side == "key" ? sim::Side::key : sim::Side::value);
-    }
-    return only;
-}
-
 void require(const Arguments& arguments, std::initializer_list<const char*> options) {
     for (const char* option : options)
         if (!arguments.has(option)) throw usage_error("{} is missing: --help shows how it is used", option);
 }
 
-std::vector<validation::CacheRequest> read_methods(const Arguments& arguments) {
-    std::vector<double> budgets;
-    for (const auto& word : arguments.list("--budget")) {
-        const auto share = to_number(word);
-        if (!share) throw usage_error("--budget: \"{}\" is not a number", word);
-        budgets.push_back(*share);
-    }
-    auto methods = arguments.list("--method");
-    if (!budgets.empty() && !arguments.has("--method"))
-        for (const auto& eviction : estimators::evictions()) methods.push_back(eviction.name);
-    return validation::cache_requests(methods, read_bits(arguments), budgets);
-}
-
 int perplexity(const Arguments& arguments) {
     require(arguments, {"--model", "--tokens"});
-    validation::PerplexityPlan plan;
-    plan.model = arguments.text("--model");
-    plan.tokens = arguments.text("--tokens");
-    plan.methods = read_methods(arguments);
-    plan.block_tokens = arguments.count("--block");
-    plan.only = read_only(arguments);
-    plan.quantizer = read_quantizer_options(arguments);
-    plan.threads = arguments.count("--threads");
+    validation::PerplexityPlan plan = read_perplexity_plan(arguments);
     validation::Perplexity found;
     {
         ProgressDisplay display(arguments, "documents");
@@ -84,40 +40,6 @@ int perplexity(const Arguments& arguments) {
     else
         print_text(reports::perplexity_text(found));
     return 0;
-}
-
-/// bos=0,ask=1,keys=512:1023,values=1024:1535
-validation::NeedleVocabulary read_vocabulary(const Arguments& arguments) {
-    validation::NeedleVocabulary words;
-    for (const auto& entry : arguments.list("--vocabulary")) {
-        const auto mistake = usage_error(
-            "--vocabulary \"{}\" is not WORD=TOKEN or WORD=FIRST:LAST: write "
-            "bos=0,ask=1,keys=512:1023,values=1024:1535",
-            entry);
-        const auto equals = entry.find('=');
-        if (equals == std::string::npos) throw mistake;
-        const std::string word = entry.substr(0, equals);
-        const std::string tokens = entry.substr(equals + 1);
-        const auto colon = tokens.find(':');
-        const auto token = [&](const std::string& text) {
-            const auto value = to_number(text);
-            if (!value || !(*value >= 0.0 && *value < 2e9) || *value != std::floor(*value)) throw mistake;
-            return static_cast<std::int32_t>(*value);
-        };
-        const std::int32_t first = token(tokens.substr(0, colon));
-        const std::int32_t last = colon == std::string::npos ? first : token(tokens.substr(colon + 1));
-        if (word == "bos")
-            words.bos = first;
-        else if (word == "ask")
-            words.ask = first;
-        else if (word == "keys")
-            words.first_key = first, words.last_key = last;
-        else if (word == "values")
-            words.first_value = first, words.last_value = last;
-        else
-            throw mistake;
-    }
-    return words;
 }
 
 int retrieve(const Arguments& arguments) {
@@ -134,14 +56,7 @@ int retrieve(const Arguments& arguments) {
                     option, plan.dumps.front());
     plan.dump.layout = arguments.text("--layout");
     plan.dump.tensor_pattern = arguments.text("--tensor");
-    plan.model = arguments.text("--model");
-    plan.filler = arguments.has("--filler") ? arguments.text("--filler") : plan.model + "/filler.npy";
-    plan.vocabulary = read_vocabulary(arguments);
-    plan.needles = arguments.count("--needles");
-    plan.asked = arguments.count("--asked");
-    plan.prompts = arguments.count("--prompts");
-    plan.methods = read_methods(arguments);
-    plan.block_tokens = arguments.count("--block");
+    read_needles(arguments, plan);
     const std::string layers = arguments.text("--layers");
     const std::vector<std::string> known = {"all", "last"};
     if (std::find(known.begin(), known.end(), layers) == known.end())
@@ -149,11 +64,6 @@ int retrieve(const Arguments& arguments) {
     plan.last_layer_only = layers == "last";
     if (!plan.dumps.empty() && arguments.has("--layers") && !plan.last_layer_only)
         throw usage_error("--layers all needs the model (a dump redoes its last layer only): give --model");
-    plan.exact_questions = arguments.has("--exact-questions");
-    plan.at_once = arguments.has("--at-once");
-    plan.observe_questions = arguments.has("--observe-questions");
-    plan.quantizer = read_quantizer_options(arguments);
-    plan.threads = arguments.count("--threads");
     validation::Retrieval found;
     {
         ProgressDisplay display(arguments, "prompts");
@@ -213,7 +123,7 @@ Command kv_dump_command() {
             "",
             0,
             0,
-            {model_option,
+            {model_option(),
              {"--tokens", "FILE.npy", "token ids, a document a row; a token beyond the context is left out", "", false},
              {"-o,--output", "DUMP.safetensors", "where to write it", "kv-dump.safetensors", false},
              {"--document", "N", "row of the tokens", "0", false},
@@ -224,28 +134,17 @@ Command kv_dump_command() {
 
 Command kv_retrieve_command() {
     std::vector<Option> options = {
-        model_option,
-        {"--needles", "N", "in a prompt", "16", false},
-        {"--asked", "Q", "of them, at most", "32", false},
-        {"--prompts", "P", "drawn from the seed", "64", false},
-        method_option,
+        model_option(),
+        model_method_option(),
         {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", "1,2,3", true},
         {"--layers", "all|last", "which are compressed; of a dump the last", "all", false},
-        budget_option,
-        {"--exact-questions", "", "compress the context before the questions only", "", false},
-        {"--at-once", "",
-         "compress the context after all of it has been read, and no question; always so where a method evicts", "",
-         false},
-        {"--observe-questions", "", "evictions see the attention of the questions, too: they know what will be asked",
-         "", false},
-        {"--filler", "FILE.npy", "what lies between the needles, a stream of tokens a row [FOLDER/filler.npy]", "",
-         false},
-        {"--vocabulary", "WORD=TOKENS[,...]", "what tokens mean", "bos=0,ask=1,keys=512:1023,values=1024:1535", true},
+        budget_option(),
         {"--block", "TOKENS", "tokens of a block", "128", false},
         {"--tensor", "PATTERN", "names of a dump's tensors", "layers.{layer}.{side}", false},
         {"--layout", "head,token,dim", "order of their axes, where the file does not say", "", false},
         {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
     };
+    options.insert(options.begin() + 1, needle_options().begin(), needle_options().end());
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return {"kv retrieve",
             "ask a model, or the last layer in a dump, for needles in a compressed context: which answers survive",
@@ -261,11 +160,11 @@ Command kv_retrieve_command() {
 
 Command kv_perplexity_command() {
     std::vector<Option> options = {
-        model_option,
+        model_option(),
         {"--tokens", "FILE.npy", "token ids, a document a row", "", false},
-        method_option,
+        model_method_option(),
         {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", "2,3,4", true},
-        budget_option,
+        budget_option(),
         {"--only", "LAYER:SIDE[,...]", "compress only these; key or value", "", true},
         {"--block", "TOKENS", "tokens of a block", "128", false},
         {"--threads", "N", "0: all of the machine; never changes a number", "0", false},

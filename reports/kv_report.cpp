@@ -116,9 +116,12 @@ struct FrontierColumn {
 };
 
 const std::vector<FrontierColumn>& frontier_columns() {
-    static const std::vector<FrontierColumn> columns = {{"relative_l2", "rel. L2 %", "relative L2", true},
-                                                        {"attention_logits", "logits", "attention logits", false},
-                                                        {"attention_output", "attention %", "attention output", true}};
+    static const std::vector<FrontierColumn> columns = {
+        {"relative_l2", "rel. L2 %", "relative L2", true},
+        {"attention_logits", "logits", "attention logits", false},
+        {"attention_output", "attention %", "attention output", true},
+        {"added_nats", "added nats", "added nats a token", false},
+        {"retrieval", "lost log p", "log-probability of answers lost", false}};
     return columns;
 }
 
@@ -145,7 +148,8 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
     const auto& chosen = *std::find_if(all.begin(), all.end(), [&](const auto& c) { return c.metric == metric; });
     std::string text;
     bool attends = false;
-    for (const char* side : {"key", "value"}) {
+    bool of_blocks = false;
+    for (const char* side : {"key", "value", "cache"}) {
         std::vector<std::size_t> order;
         for (std::size_t i = 0; i < table.rows.size(); ++i)
             if (table.rows[i].side == side && !repeats_without_unrope(table, table.rows[i])) order.push_back(i);
@@ -162,7 +166,8 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         std::vector<const FrontierColumn*> columns;
         for (const auto& column : all)
             if (measured(column)) columns.push_back(&column);
-        attends = attends || columns.size() > 1;
+        of_blocks = of_blocks || measured(all.front());
+        attends = attends || measured(all[1]) || measured(all[2]);
         std::vector<std::string> heads = {"", "method", "B", "bits"};
         for (const auto* column : columns) {
             heads.emplace_back(column->head);
@@ -181,8 +186,11 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
             if (calibrated) cells.push_back(shared_bits(row) > 0.0 ? fmt::format("{:.3g}", shared_bits(row)) : "");
             lines.add(cells);
         }
-        text += fmt::format("{}s, {} blocks\n{}\n", side, table.rows[order.front()].blocks, lines.text());
-        TextTable best({fmt::format("{}s", side), chosen.head, "ratio to the best"});
+        const auto cases = table.rows[order.front()].blocks;
+        const bool whole = side == std::string_view("cache");
+        const std::string rows = whole ? side : fmt::format("{}s", side);
+        text += fmt::format("{}, {} {}\n{}\n", rows, cases, whole ? table.cluster + "s" : "blocks", lines.text());
+        TextTable best({rows, chosen.head, "ratio to the best"});
         std::vector<const validation::EqualBits*> methods;
         for (const auto& one : at)
             if (one.side == side) {
@@ -209,11 +217,13 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         if (!methods.empty()) text += '\n';
     }
     text += fmt::format(
-        "* on the convex hull of the logarithm of the error ({}) over stored bits. normal entries: the least any code "
-        "of them loses (Shannon).\nErrors clustered by {} ({} clusters); at equal bits interpolated between bit "
-        "widths, ratios with paired clusters.\nshared bits: of a calibrated basis, an entry of these sequences; it "
-        "serves all sequences and is not among the bits.\n",
+        "* on the convex hull of the logarithm of the error ({}) over stored bits.\nErrors clustered by {} ({} "
+        "clusters); at equal bits interpolated between bit widths, ratios with paired clusters.\n",
         chosen.words, table.cluster == "head" ? "layer and head" : table.cluster, table.clusters);
+    if (of_blocks)
+        text +=
+            "normal entries: the least any code of them loses (Shannon). shared bits: of a calibrated basis, an entry "
+            "of these sequences; it\nserves all sequences and is not among the bits.\n";
     if (attends)
         text +=
             "logits: root mean square error of an attention logit; attention: relative error of the output with this "

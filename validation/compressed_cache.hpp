@@ -58,6 +58,7 @@ public:
     void observe(const sim::Llama& model, std::span<const std::int32_t> tokens);
 
     [[nodiscard]] bool evicts() const { return plan_.how.eviction != nullptr; }
+    [[nodiscard]] bool codes() const { return plan_.how.method.has_value(); }
     [[nodiscard]] bool merges() const { return evicts() && plan_.how.eviction->merges; }
     /// Of what was compressed so far; of an eviction, each time it chose.
     [[nodiscard]] double stored_bits() const { return bits_; }

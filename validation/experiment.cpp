@@ -49,6 +49,14 @@ const std::vector<Metric>& metrics() {
              "decoded",
              "codec"},
             {"attention_output_both", "share", "lower", "the same, keys and values decoded", "codec"},
+            {"added_nats", "nats", "lower",
+             "what a token costs a model that reads its cache coded more than one that reads it exactly, mean of a "
+             "document",
+             "codec"},
+            {"retrieval", "nats", "lower",
+             "log-probability of the answer with an exact cache less that with a coded one, mean of a prompt's "
+             "questions",
+             "codec"},
             {"paper_bits", "bits an entry", "lower",
              "b + r (n + d) b_s / (n d): norms, singular values and codebooks left out", "codec"},
             {"bits_per_entry", "bits an entry", "lower", "all stored bits over all entries, counted from the bytes",

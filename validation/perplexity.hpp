@@ -40,6 +40,16 @@ struct Perplexity {
     std::vector<PerplexityRow> rows;  ///< in the order asked: by method, then bits
 };
 
+struct Documents {
+    sim::Llama model;
+    std::vector<std::vector<std::int32_t>> tokens;
+};
+/// Throws as measure_perplexity does.
+[[nodiscard]] Documents open_documents(const PerplexityPlan& plan);
+/// Mean nats of the tokens of a document that see a compressed block; in full precision where there is no cache.
+[[nodiscard]] double document_nats(const Documents& documents, std::size_t number, std::size_t block_tokens,
+                                   CompressedCache* cache);
+
 /// Full past blocks are coded and decoded, the block being read stays exact, and each layer sees what the compressed
 /// layers below make of it. `unrope+` turns keys back before they are coded. A layer, side and head has a rotation of
 /// its own, the same for all documents. An eviction chooses after every full block, among what earlier choices left,

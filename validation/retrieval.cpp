@@ -205,21 +205,12 @@ PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan&
 
 namespace {
 
-/// Where questions come from: prompts built for a model, or dumps.
-struct Questions {
-    sim::LlamaConfig shape;
-    std::size_t prompts = 0;
-    std::size_t first_layer = 0;  ///< the first that is looked at
-    std::function<PromptScore(std::size_t prompt, CompressedCache* cache)> ask;
-    /// Throws input_error where full precision is not what it should be.
-    std::function<void(const std::vector<double>& right)> check;
-};
-
-Questions questions_of_dumps(const RetrievalPlan& plan, Retrieval& result) {
+Questions questions_of_dumps(const RetrievalPlan& plan) {
     auto readouts = std::make_shared<std::vector<sim::LlamaReadout>>();
     const bool turned = std::any_of(plan.methods.begin(), plan.methods.end(), [](const CacheRequest& request) {
         return request.how.method && request.how.method->unrope;
     });
+    std::size_t asked_for = 0;
     for (const auto& path : plan.dumps) {
         const sim::KvDump dump(path, plan.dump);
         if (turned) (void)sim::dump_rotary(dump);
@@ -232,14 +223,17 @@ Questions questions_of_dumps(const RetrievalPlan& plan, Retrieval& result) {
                 "{} and {} are of different models (another last layer, heads or rotary embedding): ask "
                 "them one by one",
                 plan.dumps.front(), path);
-        result.questions += readouts->back().needles().size();
+        asked_for += readouts->back().needles().size();
     }
-    result.dumps = plan.dumps;
-    const auto& shape = readouts->front().shape();
-    return {shape, plan.dumps.size(), shape.layers - 1,
-            [readouts, plan](std::size_t prompt, CompressedCache* cache) {
-                return score_readout((*readouts)[prompt], plan, cache);
-            },
+    return {
+        .shape = readouts->front().shape(),
+        .prompts = plan.dumps.size(),
+        .questions = asked_for,
+        .last_layer_only = true,
+        .at_once = plan.at_once,
+        .ask = [readouts, plan](std::size_t prompt,
+                                CompressedCache* cache) { return score_readout((*readouts)[prompt], plan, cache); },
+        .check =
             [readouts, plan](const std::vector<double>& right) {
                 for (std::size_t d = 0; d < right.size(); ++d) {
                     const auto& readout = (*readouts)[d];
@@ -259,7 +253,7 @@ Questions questions_of_dumps(const RetrievalPlan& plan, Retrieval& result) {
             }};
 }
 
-Questions questions_of_model(const RetrievalPlan& plan, Retrieval& result) {
+Questions questions_of_model(const RetrievalPlan& plan) {
     const auto model = std::make_shared<const sim::Llama>(plan.model);
     const auto& shape = model->config();
     const auto& words = plan.vocabulary;
@@ -276,13 +270,19 @@ Questions questions_of_model(const RetrievalPlan& plan, Retrieval& result) {
     const auto filler = read_documents(plan.filler, shape, std::numeric_limits<std::size_t>::max());
     (void)needle_prompt(plan, shape, filler, 0);
     const std::size_t asked = std::min(plan.asked, plan.needles);
-    result.questions = plan.prompts * asked;
-    result.needles = plan.needles;
-    result.context = shape.context - 2 * asked;
-    return {shape, plan.prompts, 0,
+    return {
+        .shape = shape,
+        .prompts = plan.prompts,
+        .questions = plan.prompts * asked,
+        .needles = plan.needles,
+        .context = shape.context - 2 * asked,
+        .last_layer_only = plan.last_layer_only,
+        .at_once = plan.at_once,
+        .ask =
             [model, plan, filler](std::size_t prompt, CompressedCache* cache) {
                 return score_prompt(*model, needle_prompt(plan, model->config(), filler, prompt), plan, cache);
             },
+        .check =
             [plan](const std::vector<double>& right) {
                 const double mean = arma::mean(arma::vec(right));
                 if (mean < 0.5)
@@ -295,22 +295,33 @@ Questions questions_of_model(const RetrievalPlan& plan, Retrieval& result) {
 
 }  // namespace
 
-Retrieval measure_retrieval(RetrievalPlan plan) {
+Questions questions_of(RetrievalPlan plan) {
     if (std::any_of(plan.methods.begin(), plan.methods.end(),
                     [](const CacheRequest& request) { return request.how.eviction != nullptr; }))
         plan.at_once = true;
     if (plan.block_tokens == 0) throw usage_error("--block 0 is not possible: a block has 1 token or more");
-    Retrieval result{.last_layer_only = plan.last_layer_only || !plan.dumps.empty(),
-                     .exact_questions = plan.exact_questions || plan.at_once,
-                     .at_once = plan.at_once,
-                     .observe_questions = plan.observe_questions};
-    const Questions questions =
-        plan.dumps.empty() ? questions_of_model(plan, result) : questions_of_dumps(plan, result);
+    return plan.dumps.empty() ? questions_of_model(plan) : questions_of_dumps(plan);
+}
+
+CachePart Questions::part() const {
+    if (!last_layer_only) return {};
+    return {{shape.layers - 1, sim::Side::key}, {shape.layers - 1, sim::Side::value}};
+}
+
+Retrieval measure_retrieval(const RetrievalPlan& plan) {
+    const Questions questions = questions_of(plan);
     const auto& shape = questions.shape;
-    const std::size_t prompts = result.prompts = questions.prompts;
-    CachePart part;
-    if (result.last_layer_only) part = {{shape.layers - 1, sim::Side::key}, {shape.layers - 1, sim::Side::value}};
-    const auto versions = cache_versions(shape, plan.methods, plan.quantizer, part, plan.block_tokens);
+    const std::size_t prompts = questions.prompts;
+    const auto versions = cache_versions(shape, plan.methods, plan.quantizer, questions.part(), plan.block_tokens);
+    Retrieval result{.prompts = prompts,
+                     .questions = questions.questions,
+                     .needles = questions.needles,
+                     .context = questions.context,
+                     .dumps = plan.dumps,
+                     .last_layer_only = questions.last_layer_only,
+                     .exact_questions = plan.exact_questions || questions.at_once,
+                     .at_once = questions.at_once,
+                     .observe_questions = plan.observe_questions};
 
     struct Reading {
         PromptScore score;
@@ -356,7 +367,7 @@ Retrieval measure_retrieval(RetrievalPlan plan) {
         row.lost =
             collect([&](const PromptScore& score, std::size_t p) { return found[0][p].score.right - score.right; });
         row.mass = collect([&](const PromptScore& score, std::size_t) { return score.mass(best); });
-        for (std::size_t layer = questions.first_layer; layer < shape.layers; ++layer)
+        for (std::size_t layer = plan.dumps.empty() ? 0 : shape.layers - 1; layer < shape.layers; ++layer)
             for (std::size_t head = 0; head < shape.heads; ++head)
                 row.heads.push_back(
                     {layer, head,

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -102,9 +103,24 @@ struct Retrieval {
 [[nodiscard]] PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan& plan,
                                         CompressedCache* cache);
 
+/// Where questions come from: prompts built for a model, or dumps.
+struct Questions {
+    sim::LlamaConfig shape;
+    std::size_t prompts = 0, questions = 0;  ///< questions: of all prompts
+    std::size_t needles = 0, context = 0;    ///< of a prompt that is built
+    bool last_layer_only = false, at_once = false;
+    std::function<PromptScore(std::size_t prompt, CompressedCache* cache)> ask;
+    /// Throws input_error where what full precision gets right, by prompt from the first on, is not what it should be.
+    std::function<void(const std::vector<double>& right)> check;
+
+    [[nodiscard]] CachePart part() const;  ///< what is compressed
+};
+/// Throws as measure_retrieval does before the work.
+[[nodiscard]] Questions questions_of(RetrievalPlan plan);
+
 /// Every version of the cache with every prompt. Throws usage_error and input_error before the work, and input_error
 /// when the model does not answer in full precision: fewer than half right, or with dumps not as many as they say
 /// (fewer than half where they do not).
-[[nodiscard]] Retrieval measure_retrieval(RetrievalPlan plan);
+[[nodiscard]] Retrieval measure_retrieval(const RetrievalPlan& plan);
 
 }  // namespace spiked::validation

@@ -141,6 +141,75 @@ TEST(PerplexityCommand, EvictsToABudget) {
     EXPECT_NE(said.out.find("tq-mse"), std::string::npos);
 }
 
+TEST(FrontierOfAModel, IsWhatPerplexityMeasures) {
+    const std::string words = model().words("documents.npy") + "--block 16 --method tq-mse,snapkv --bits 1,3,6 ";
+    const std::string store = scratch("model.spiked");
+    const std::string picture = scratch("model.svg");
+    const Outcome found = spiked("kv frontier" + words + "--budget 0.3,0.6 --json -o '" + store + "' --report '" +
+                                 scratch("model.html") + "' --plot '" + picture + "'");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json expected = spiked("kv perplexity" + words + "--budget 0.3,0.6 --json").json();
+    const Json document = found.json();
+    EXPECT_EQ(*document.find("metric")->string(), "added_nats");
+    EXPECT_EQ(*document.find("cluster")->string(), "document");
+    const auto& rows = *document.find("rows")->items();
+    const auto& plain = *expected.find("rows")->items();
+    ASSERT_EQ(rows.size(), 5);
+    std::size_t on_hull = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        EXPECT_EQ(*rows[i].find("side")->string(), "cache");
+        EXPECT_EQ(*rows[i].find("method")->string(), *plain[i].find("method")->string());
+        for (const char* key : {"bits", "bits_per_entry"})
+            EXPECT_NEAR(app::number(rows[i], key), app::number(plain[i], key), 1e-12);
+        for (const char* key : {"added_nats", "mcse_added_nats"})
+            EXPECT_NEAR(number(rows[i], key), number(plain[i], key), 1e-12);
+        EXPECT_TRUE(rows[i].find("relative_l2")->is_null());
+        on_hull += *rows[i].find("on_hull")->boolean() ? 1 : 0;
+    }
+    EXPECT_GE(on_hull, 1);
+    EXPECT_NE(contents(picture).find("added_nats"), std::string::npos);
+    EXPECT_NE(contents(scratch("model.html")).find("added_nats"), std::string::npos);
+    // The store is the source: again without the work, and as a table.
+    const Outcome again = spiked("kv frontier" + words + "--budget 0.3,0.6 -o '" + store + "'");
+    EXPECT_EQ(again.code, 0) << again.err;
+    for (const char* part : {"cache, 3 documents", "added nats", "clustered by document (3 clusters)"})
+        EXPECT_NE(again.out.find(part), std::string::npos) << part << again.out;
+    EXPECT_NE(spiked("kv frontier" + words + "--budget 0.3 -o '" + store + "'").code, 0);
+
+    const auto refused = [](const std::string& all, int code, const std::string& part) {
+        const Outcome outcome = spiked("kv frontier " + all);
+        EXPECT_EQ(outcome.code, code) << all << outcome.err;
+        EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+    };
+    refused("", 2, "neither dumps nor --model");
+    refused(sample_dump + words, 2, "dumps and --model are given");
+    refused(words + "--metric relative_l2 --budget 0.5", 2, "--metric relative_l2 is of dumps");
+    refused(sample_dump + " --metric added_nats", 2, "--metric added_nats is of a model");
+    refused(words + "--layers 0 --budget 0.5", 2, "--layers is of dumps");
+    refused("--model '" + model().folder + "' --metric added_nats", 2, "needs --tokens");
+    refused("--model '" + model().folder + "' --filler '" + model().folder +
+                "/documents.npy' --needles 12 --prompts 2 "
+                "--vocabulary bos=0,ask=1,keys=10:29,values=30:49",
+            4, "the model answers");
+}
+
+TEST(FrontierOfAModel, ShowsWhatRetrievalLoses) {
+    const char* models = std::getenv("SPIKED_EXTRA_MODELS");
+    if (models == nullptr) GTEST_SKIP() << "SPIKED_EXTRA_MODELS names no folder";
+    const std::string words =
+        " --model '" + std::string(models) + "/needle' --prompts 3 --method tq-mse --bits 1,2 --json";
+    const Outcome found = spiked("kv frontier" + words);
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json document = found.json();
+    EXPECT_EQ(*document.find("metric")->string(), "retrieval");
+    const Json plain = spiked("kv retrieve" + words).json();
+    const auto& exact = *plain.find("rows")->items();
+    const auto& rows = *document.find("rows")->items();
+    for (std::size_t i = 0; i < 2; ++i)
+        EXPECT_NEAR(number(rows[i], "retrieval"),
+                    number(exact[0], "log_probability") - number(exact[i + 1], "log_probability"), 1e-9);
+}
+
 TEST(DumpCommand, WritesWhatTheModelSees) {
     const std::string dump = scratch("model.safetensors");
     const Outcome made =
