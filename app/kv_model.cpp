@@ -7,38 +7,19 @@
 #include "app/command.hpp"
 #include "app/dump_options.hpp"
 #include "app/method_options.hpp"
+#include "app/model_options.hpp"
 #include "app/progress.hpp"
 #include "reports/model_report.hpp"
 #include "sim/llama/llama_dump.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
-#include "validation/kv_measurement.hpp"
 #include "validation/perplexity.hpp"
+#include "validation/retrieval.hpp"
 
 // Commands that run a model.
 
 namespace spiked::app {
 namespace {
-
-const Option model_option = {"--model", "FOLDER", "config.json and model.safetensors of a Llama-shaped model", "",
-                             false};
-const Option method_option = {"--method", "NAME[,NAME...]", "what the cache is sent through; spiked list shows all",
-                              "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse,unrope+eoptshrink+tq-mse", true};
-
-/// 0:key,3:value
-std::set<std::pair<std::size_t, sim::Side>> read_only(const Arguments& arguments) {
-    std::set<std::pair<std::size_t, sim::Side>> only;
-    for (const auto& word : arguments.list("--only")) {
-        const auto colon = word.find(':');
-        const auto layer = to_number(word.substr(0, colon));
-        const std::string side = colon == std::string::npos ? "" : word.substr(colon + 1);
-        if (!layer || !(*layer >= 0.0 && *layer < 1e6) || *layer != static_cast<double>(static_cast<long>(*layer)) ||
-            (side != "key" && side != "value"))
-            throw usage_error("--only \"{}\" is not LAYER:key or LAYER:value: write --only 0:key,3:value", word);
-        only.emplace(static_cast<std::size_t>(*layer), side == "key" ? sim::Side::key : sim::Side::value);
-    }
-    return only;
-}
 
 void require(const Arguments& arguments, std::initializer_list<const char*> options) {
     for (const char* option : options)
@@ -47,14 +28,7 @@ void require(const Arguments& arguments, std::initializer_list<const char*> opti
 
 int perplexity(const Arguments& arguments) {
     require(arguments, {"--model", "--tokens"});
-    validation::PerplexityPlan plan;
-    plan.model = arguments.text("--model");
-    plan.tokens = arguments.text("--tokens");
-    plan.codecs = validation::named_codecs(arguments.list("--method"), read_bits(arguments));
-    plan.block_tokens = arguments.count("--block");
-    plan.only = read_only(arguments);
-    plan.quantizer = read_quantizer_options(arguments);
-    plan.threads = arguments.count("--threads");
+    validation::PerplexityPlan plan = read_perplexity_plan(arguments);
     validation::Perplexity found;
     {
         ProgressDisplay display(arguments, "documents");
@@ -68,59 +42,28 @@ int perplexity(const Arguments& arguments) {
     return 0;
 }
 
-/// bos=0,ask=1,keys=512:1023,values=1024:1535
-validation::NeedleVocabulary read_vocabulary(const Arguments& arguments) {
-    validation::NeedleVocabulary words;
-    for (const auto& entry : arguments.list("--vocabulary")) {
-        const auto mistake = usage_error(
-            "--vocabulary \"{}\" is not WORD=TOKEN or WORD=FIRST:LAST: write "
-            "bos=0,ask=1,keys=512:1023,values=1024:1535",
-            entry);
-        const auto equals = entry.find('=');
-        if (equals == std::string::npos) throw mistake;
-        const std::string word = entry.substr(0, equals);
-        const std::string tokens = entry.substr(equals + 1);
-        const auto colon = tokens.find(':');
-        const auto token = [&](const std::string& text) {
-            const auto value = to_number(text);
-            if (!value || !(*value >= 0.0 && *value < 2e9) || *value != std::floor(*value)) throw mistake;
-            return static_cast<std::int32_t>(*value);
-        };
-        const std::int32_t first = token(tokens.substr(0, colon));
-        const std::int32_t last = colon == std::string::npos ? first : token(tokens.substr(colon + 1));
-        if (word == "bos")
-            words.bos = first;
-        else if (word == "ask")
-            words.ask = first;
-        else if (word == "keys")
-            words.first_key = first, words.last_key = last;
-        else if (word == "values")
-            words.first_value = first, words.last_value = last;
-        else
-            throw mistake;
-    }
-    return words;
-}
-
 int retrieve(const Arguments& arguments) {
-    require(arguments, {"--model"});
     validation::RetrievalPlan plan;
-    plan.model = arguments.text("--model");
-    plan.filler = arguments.has("--filler") ? arguments.text("--filler") : plan.model + "/filler.npy";
-    plan.vocabulary = read_vocabulary(arguments);
-    plan.needles = arguments.count("--needles");
-    plan.asked = arguments.count("--asked");
-    plan.prompts = arguments.count("--prompts");
-    plan.codecs = validation::named_codecs(arguments.list("--method"), read_bits(arguments));
-    plan.block_tokens = arguments.count("--block");
+    plan.dumps = arguments.positionals;
+    if (plan.dumps.empty() && !arguments.has("--model"))
+        throw usage_error("neither dumps nor --model: name dumps with needles, or the folder of a retrieval model");
+    if (!plan.dumps.empty())
+        for (const char* option : {"--model", "--filler", "--vocabulary", "--needles", "--asked", "--prompts"})
+            if (arguments.has(option))
+                throw usage_error(
+                    "{} belongs to prompts that are built for a model, and {} brings its own: leave one "
+                    "of them out",
+                    option, plan.dumps.front());
+    plan.dump.layout = arguments.text("--layout");
+    plan.dump.tensor_pattern = arguments.text("--tensor");
+    read_needles(arguments, plan);
     const std::string layers = arguments.text("--layers");
     const std::vector<std::string> known = {"all", "last"};
     if (std::find(known.begin(), known.end(), layers) == known.end())
         throw usage_error("--layers \"{}\" is not possible{}", layers, suggestion(layers, known));
     plan.last_layer_only = layers == "last";
-    plan.exact_questions = arguments.has("--exact-questions");
-    plan.quantizer = read_quantizer_options(arguments);
-    plan.threads = arguments.count("--threads");
+    if (!plan.dumps.empty() && arguments.has("--layers") && !plan.last_layer_only)
+        throw usage_error("--layers all needs the model (a dump redoes its last layer only): give --model");
     validation::Retrieval found;
     {
         ProgressDisplay display(arguments, "prompts");
@@ -180,7 +123,7 @@ Command kv_dump_command() {
             "",
             0,
             0,
-            {model_option,
+            {model_option(),
              {"--tokens", "FILE.npy", "token ids, a document a row; a token beyond the context is left out", "", false},
              {"-o,--output", "DUMP.safetensors", "where to write it", "kv-dump.safetensors", false},
              {"--document", "N", "row of the tokens", "0", false},
@@ -191,38 +134,37 @@ Command kv_dump_command() {
 
 Command kv_retrieve_command() {
     std::vector<Option> options = {
-        model_option,
-        {"--needles", "N", "in a prompt", "16", false},
-        {"--asked", "Q", "of them, at most", "32", false},
-        {"--prompts", "P", "drawn from the seed", "64", false},
-        method_option,
+        model_option(),
+        model_method_option(),
         {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", "1,2,3", true},
-        {"--layers", "all|last", "which are compressed", "all", false},
-        {"--exact-questions", "", "compress the context before the questions only", "", false},
-        {"--filler", "FILE.npy", "what lies between the needles, a stream of tokens a row [FOLDER/filler.npy]", "",
-         false},
-        {"--vocabulary", "WORD=TOKENS[,...]", "what tokens mean", "bos=0,ask=1,keys=512:1023,values=1024:1535", true},
+        {"--layers", "all|last", "which are compressed; of a dump the last", "all", false},
+        budget_option(),
         {"--block", "TOKENS", "tokens of a block", "128", false},
+        {"--tensor", "PATTERN", "names of a dump's tensors", "layers.{layer}.{side}", false},
+        {"--layout", "head,token,dim", "order of their axes, where the file does not say", "", false},
         {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
     };
+    options.insert(options.begin() + 1, needle_options().begin(), needle_options().end());
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return {"kv retrieve",
-            "ask a model for needles in its own compressed context: which answers survive",
-            {"spiked kv retrieve --model model/",
-             "spiked kv retrieve --model model/ --needles 240 --prompts 32 --method tq-mse,kivi --bits 2 -v"},
-            "",
+            "ask a model, or the last layer in a dump, for needles in a compressed context: which answers survive",
+            {"spiked kv retrieve --model model/", "spiked kv retrieve needles-a.safetensors needles-b.safetensors",
+             "spiked kv retrieve --model model/ --needles 240 --prompts 32 --method tq-mse,kivi --bits 2 -v",
+             "spiked kv retrieve --model model/ --method tq-mse,snapkv,snapkv+tq-mse --bits 2 --budget 0.14"},
+            "[DUMP...]",
             0,
-            0,
+            1 << 20,
             options,
             retrieve};
 }
 
 Command kv_perplexity_command() {
     std::vector<Option> options = {
-        model_option,
+        model_option(),
         {"--tokens", "FILE.npy", "token ids, a document a row", "", false},
-        method_option,
+        model_method_option(),
         {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", "2,3,4", true},
+        budget_option(),
         {"--only", "LAYER:SIDE[,...]", "compress only these; key or value", "", true},
         {"--block", "TOKENS", "tokens of a block", "128", false},
         {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
@@ -231,7 +173,8 @@ Command kv_perplexity_command() {
     return {"kv perplexity",
             "run a model on its own compressed cache: nats a token that compression adds",
             {"spiked kv perplexity --model model/ --tokens pages.npy",
-             "spiked kv perplexity --model model/ --tokens pages.npy --method tq-mse --bits 1,2 --only 0:key,0:value"},
+             "spiked kv perplexity --model model/ --tokens pages.npy --method tq-mse --bits 1,2 --only 0:key,0:value",
+             "spiked kv perplexity --model model/ --tokens pages.npy --method snapkv,h2o+tq-mse --budget 0.1,0.2"},
             "",
             0,
             0,

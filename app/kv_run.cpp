@@ -8,6 +8,7 @@
 #include "app/command.hpp"
 #include "app/dump_options.hpp"
 #include "app/method_options.hpp"
+#include "app/model_options.hpp"
 #include "app/study_run.hpp"
 #include "estimators/name_options.hpp"
 #include "reports/figures.hpp"
@@ -16,6 +17,7 @@
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "validation/kv_measurement.hpp"
+#include "validation/model_study.hpp"
 
 namespace spiked::app {
 namespace {
@@ -56,6 +58,21 @@ void refuse_without_attention(const validation::Experiment& experiment) {
             "give --attention, or leave --metric out");
 }
 
+/// Where the numbers are kept; refuses to write over what is read.
+StudyRun study_of(const Arguments& arguments, const std::vector<std::string>& inputs, const std::string& label) {
+    StudyRun study{.store_path = ":memory:", .threads = arguments.count("--threads"), .label = label};
+    if (arguments.has("--output"))
+        study.store_path = arguments.text("--output");
+    else if (arguments.has("--report"))
+        study.store_path = std::filesystem::path(arguments.text("--report")).replace_extension(".spiked").string();
+    study.report_path = arguments.text("--report");
+    for (const auto& input : inputs) {
+        keep_apart(study.store_path, input);
+        keep_apart(study.report_path, input);
+    }
+    return study;
+}
+
 /// Measures the dumps into a store; `print` says what it holds.
 int measured(const Arguments& arguments, const Measuring& measuring,
              const std::function<void(validation::Database& store)>& print) {
@@ -87,18 +104,7 @@ int measured(const Arguments& arguments, const Measuring& measuring,
     make_dump_experiment(experiment, plan, validation::named_codecs(codecs, read_bits(arguments)));
     if (measuring.needs_attention) refuse_without_attention(experiment);
 
-    const bool keeps = arguments.has("--output") || arguments.has("--report");
-    StudyRun study{.store_path = ":memory:", .threads = arguments.count("--threads"), .label = "blocks"};
-    if (arguments.has("--output"))
-        study.store_path = arguments.text("--output");
-    else if (keeps)
-        study.store_path = std::filesystem::path(arguments.text("--report")).replace_extension(".spiked").string();
-    study.report_path = arguments.text("--report");
-    for (const auto& dump : plan.dumps) {
-        keep_apart(study.store_path, dump);
-        keep_apart(study.report_path, dump);
-    }
-    return run_study(arguments, experiment, study, print);
+    return run_study(arguments, experiment, study_of(arguments, plan.dumps, "blocks"), print);
 }
 
 int run(const Arguments& arguments) {
@@ -113,9 +119,51 @@ int run(const Arguments& arguments) {
     });
 }
 
+/// What a model loses, into a store.
+int measured_model(const Arguments& arguments, const std::string& metric,
+                   const std::function<void(validation::Database& store)>& print) {
+    for (const char* option : {"--layers", "--heads", "--side", "--tensor", "--layout", "--prompt-id", "--attention",
+                               "--calibrate", "--residual"})
+        if (arguments.has(option))
+            throw usage_error("{} is of dumps and --model runs a model: leave one of them out", option);
+    validation::Experiment experiment;
+    experiment.name = "kv-frontier";
+    experiment.title = std::filesystem::path(arguments.text("--model") + "/").parent_path().filename().string();
+    experiment.config_source = command_line();
+    experiment.science = Json::object({{"spiked", 1}, {"kind", "kv_model"}});
+    experiment.seed = read_quantizer_options(arguments).seed;
+    experiment.seed_source = arguments.has("--seed") ? "cli" : "config";
+    if (metric == "added_nats") {
+        if (!arguments.has("--tokens"))
+            throw usage_error("--metric added_nats needs --tokens: name a file of token ids, a document a row");
+        const auto plan = read_perplexity_plan(arguments);
+        make_perplexity_experiment(experiment, plan);
+        return run_study(arguments, experiment, study_of(arguments, {plan.tokens}, "documents"), print);
+    }
+    validation::RetrievalPlan plan;
+    read_needles(arguments, plan);
+    make_retrieval_experiment(experiment, plan);
+    return run_study(arguments, experiment, study_of(arguments, {plan.filler}, "prompts"), print);
+}
+
+/// The metric asked for: of a model or of dumps, whichever is given.
+std::string frontier_metric(const Arguments& arguments) {
+    const auto& metrics = reports::frontier_metrics();
+    const bool model = arguments.has("--model");
+    if (model == !arguments.positionals.empty())
+        throw usage_error("{}", model ? "dumps and --model are given: leave one of them out"
+                                      : "neither dumps nor --model: name dumps, or the folder of a model");
+    if (model && !arguments.has("--metric")) return arguments.has("--tokens") ? "added_nats" : "retrieval";
+    const std::string metric = metrics[estimators::position_of(arguments.text("--metric"), "metric", metrics)];
+    if (model != (metric == "added_nats" || metric == "retrieval"))
+        throw usage_error("--metric {} is of {}: choose another, or leave --metric out", metric,
+                          model ? "dumps" : "a model (--model)");
+    return metric;
+}
+
 int frontier(const Arguments& arguments) {
     const auto& metrics = reports::frontier_metrics();
-    const std::string metric = metrics[estimators::position_of(arguments.text("--metric"), "metric", metrics)];
+    const std::string metric = frontier_metric(arguments);
     if (metric != metrics.front() && arguments.text("--attention") == "none")
         throw usage_error("--metric {} is not measured with --attention none: leave one of them out", metric);
     if (metric == "attention_logits" && arguments.text("--side") == "value")
@@ -133,7 +181,7 @@ int frontier(const Arguments& arguments) {
         for (const auto& dump : arguments.positionals) keep_apart(picture, dump);
     }
     const Measuring measuring{{"unrope+eoptshrink+tq-mse", "unrope+svd:rd+tcq"}, metric != metrics.front()};
-    return measured(arguments, measuring, [&](validation::Database& store) {
+    const auto print = [&](validation::Database& store) {
         const validation::KvTable table = kv_table(store);
         const auto methods = at ? methods_at(store, *at, metric) : std::vector<validation::EqualBits>();
         if (at && methods.empty())
@@ -145,7 +193,9 @@ int frontier(const Arguments& arguments) {
             print_json(reports::frontier_json(table, metric, methods));
         else
             print_text(reports::frontier_text(table, metric, methods));
-    });
+    };
+    if (arguments.has("--model")) return measured_model(arguments, metric, print);
+    return measured(arguments, measuring, print);
 }
 
 /// The options of both commands behind --method.
@@ -191,24 +241,35 @@ Command kv_frontier_command() {
     std::vector<Option> options = {
         {"--method", "NAME[,NAME...]",
          "what to compare; behind the default ones come unrope+eoptshrink+tq-mse and unrope+svd:rd+tcq where dumps "
-         "allow it",
+         "allow it; of a model those of kv perplexity",
          "tq-mse,tq-prod,eden-mmse,qjl,kivi,rabitq,polarquant,kvquant,pq,rht-uniform,gear,ecsq,tcq,svd:1+tq-mse,"
          "eoptshrink+tq-mse,eoptshrink+tcq,svd:rd+tcq,xkv",
          true},
         {"--metric", fmt::format("{}", fmt::join(reports::frontier_metrics(), "|")),
-         "the error of the hull, of --at and of --plot; the table shows all that are measured", "relative_l2", false},
+         "the error of the hull, of --at and of --plot; the table shows all that are measured. Of a model added_nats "
+         "or "
+         "retrieval",
+         "relative_l2", false},
         {"--plot", "FILE", "the error against stored bits with the convex hull: .svg, .png or .pdf", "", false},
         {"--at", "BITS", "also every method at this many stored bits an entry, the best first", "", false}};
-    const std::vector<Option> more = measuring_options("1,2,3,4");
+    std::vector<Option> more = measuring_options("1,2,3,4");
     options.insert(options.end(), more.begin(), more.end());
+    more = {model_option(),
+            {"--tokens", "FILE.npy", "of a model: token ids, a document a row; without, it is asked for needles", "",
+             false},
+            budget_option()};
+    options.insert(options.end(), more.begin(), more.end());
+    options.insert(options.end(), needle_options().begin(), needle_options().end());
     return {"kv frontier",
             "which method loses least at how many stored bits: all of them in order, the convex hull marked",
             {"spiked kv frontier dump.safetensors --at 2.5",
              "spiked kv frontier dump.safetensors --calibrate other.safetensors --plot frontier.svg",
              "spiked kv frontier dump.safetensors --at 3 --metric attention_output -o dump.spiked",
-             "spiked kv frontier dump.safetensors --method tq-mse,tcq,unrope+eoptshrink+tcq --bits 2,3 --json"},
-            "DUMP...",
-            1,
+             "spiked kv frontier dump.safetensors --method tq-mse,tcq,unrope+eoptshrink+tcq --bits 2,3 --json",
+             "spiked kv frontier --model model/ --tokens pages.npy --method tq-mse,eoptshrink+tq-mse --plot nats.svg",
+             "spiked kv frontier --model model/ --needles 240 --prompts 16 --method tq-mse,snapkv --budget 0.1,0.2"},
+            "[DUMP...]",
+            0,
             1 << 20,
             options,
             frontier};

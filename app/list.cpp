@@ -4,6 +4,7 @@
 #include "app/command.hpp"
 #include "estimators/cache_method.hpp"
 #include "estimators/compressor.hpp"
+#include "estimators/eviction.hpp"
 #include "reports/figures.hpp"
 #include "sim/catalogue.hpp"
 #include "sim/covariance_spec.hpp"
@@ -58,6 +59,14 @@ std::vector<Line> quantizer_lines() {
 std::vector<Line> cache_lines() {
     std::vector<Line> lines;
     for (const auto& entry : estimators::cache_methods()) lines.push_back(quantizer_line(entry));
+    return lines;
+}
+
+std::vector<Line> eviction_lines() {
+    std::vector<Line> lines;
+    for (const auto& entry : estimators::evictions())
+        lines.push_back({entry.name, entry.summary, {"--budget SHARE of the bytes in fp16"}, entry.source});
+    lines.push_back({"EVICTION+METHOD", "what is kept goes through a method; the budget is of all its bytes", {}, ""});
     return lines;
 }
 
@@ -124,10 +133,10 @@ std::vector<Line> convention_lines() {
 
 const std::vector<Topic>& topics() {
     static const std::vector<Topic> table = {
-        {"estimators", estimator_lines}, {"quantizers", quantizer_lines},   {"caches", cache_lines},
-        {"entries", entry_lines},        {"covariances", covariance_lines}, {"bases", basis_lines},
-        {"vectors", vector_lines},       {"metrics", metric_lines},         {"claims", claim_lines},
-        {"figures", figure_lines},       {"conventions", convention_lines}};
+        {"estimators", estimator_lines}, {"quantizers", quantizer_lines}, {"caches", cache_lines},
+        {"evictions", eviction_lines},   {"entries", entry_lines},        {"covariances", covariance_lines},
+        {"bases", basis_lines},          {"vectors", vector_lines},       {"metrics", metric_lines},
+        {"claims", claim_lines},         {"figures", figure_lines},       {"conventions", convention_lines}};
     return table;
 }
 
@@ -174,14 +183,15 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command list_command() {
-    return {"list",
-            "names, options, defaults and sources of everything there is",
-            {"spiked list", "spiked list estimators", "spiked list quantizers --json"},
-            "[estimators|quantizers|caches|entries|covariances|bases|vectors|metrics|claims|figures|conventions]",
-            0,
-            1,
-            {},
-            run};
+    return {
+        "list",
+        "names, options, defaults and sources of everything there is",
+        {"spiked list", "spiked list estimators", "spiked list quantizers --json"},
+        "[estimators|quantizers|caches|evictions|entries|covariances|bases|vectors|metrics|claims|figures|conventions]",
+        0,
+        1,
+        {},
+        run};
 }
 
 }  // namespace spiked::app

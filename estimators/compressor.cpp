@@ -4,6 +4,7 @@
 
 #include "estimators/byte_stream.hpp"
 #include "estimators/cache_method.hpp"
+#include "estimators/eviction.hpp"
 #include "estimators/row_norms.hpp"
 #include "theory/base/names.hpp"
 
@@ -21,6 +22,12 @@ Method parse_method(std::string_view text) {
     constexpr std::string_view unrope = "unrope+";
     method.unrope = text.starts_with(unrope);
     const std::string typed(method.unrope ? text.substr(unrope.size()) : text);
+    const auto evicts = [&](const Eviction& entry) { return entry.name == typed.substr(0, typed.find('+')); };
+    if (std::any_of(evictions().begin(), evictions().end(), evicts))
+        throw usage_error(
+            "\"{}\" evicts tokens (by the attention of a model): use spiked kv perplexity or kv retrieve --model, its "
+            "name first",
+            text);
     const auto alias = method_aliases().find(typed);
     const std::string resolved = alias == method_aliases().end() ? typed : alias->second;
     const std::size_t plus = resolved.rfind('+');

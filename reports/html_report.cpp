@@ -403,6 +403,9 @@ private:
         const bool attention = store_.integer("SELECT count(*) FROM v_cluster WHERE metric = 'attention_output'") > 0;
         if (attention) {
             columns.push_back({"attention_logits", "#logits"});
+            columns.push_back({"attention_kl", "#KL"});
+            columns.push_back({"attention_top1", "#top-1 %", true});
+            columns.push_back({"attention_top8", "#top-8 %", true});
             columns.push_back({"attention_output", "#attention %", true});
             columns.push_back({"attention_output_both", "#both %", true});
         }
@@ -434,17 +437,18 @@ private:
         }
         finish();
         if (!markup.empty())
-            markup +=
-                paragraph(fmt::format("Means over blocks; standard errors clustered ({} clusters). bits: stored bits "
-                                      "an entry, counted from the bytes. paper bits: b + "
-                                      "r (n + d) b_s / (n d), norms left out. IP: error of the cosine of different "
-                                      "rows, decoded rows renormalised as in the paper; "
-                                      "plain: not renormalised.{}",
-                                      clusters,
-                                      attention ? " Attention over the whole sequence: root mean square error of a "
-                                                  "logit; relative error of the output with this side coded, and with "
-                                                  "both."
-                                                : ""));
+            markup += paragraph(fmt::format(
+                "Means over blocks; standard errors clustered ({} clusters). bits: stored bits "
+                "an entry, counted from the bytes. paper bits: b + "
+                "r (n + d) b_s / (n d), norms left out. IP: error of the cosine of different "
+                "rows, decoded rows renormalised as in the paper; "
+                "plain: not renormalised.{}",
+                clusters,
+                attention ? " Attention over the whole sequence: root mean square error of a "
+                            "logit, divergence of the weights in nats, largest weight and 8 "
+                            "largest that stay; relative error of the output with this side coded, and with "
+                            "both."
+                          : ""));
         return markup;
     }
 

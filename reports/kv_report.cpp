@@ -27,15 +27,18 @@ struct Column {
 };
 
 const std::vector<Column>& main_columns() {
-    static const std::vector<Column> columns = {{"rank", "mean_rank", "mean rank"},
-                                                {"bits_per_entry", "", "bits"},
-                                                {"paper_bits", "", "paper bits"},
-                                                {"relative_l2", "", "rel. L2 %", true},
-                                                {"ip_bias", "", "IP bias"},
-                                                {"ip_std", "", "IP std"},
-                                                {"ip_bias_plain", "", "IP bias plain"},
-                                                {"ip_std_plain", "", "IP std plain"},
-                                                {"attention_logits", "", "logits"},
+    static const std::vector<Column> columns = {
+        {"rank", "mean_rank", "mean rank"},     {"bits_per_entry", "", "bits"},      {"paper_bits", "", "paper bits"},
+        {"relative_l2", "", "rel. L2 %", true}, {"ip_bias", "", "IP bias"},          {"ip_std", "", "IP std"},
+        {"ip_bias_plain", "", "IP bias plain"}, {"ip_std_plain", "", "IP std plain"}};
+    return columns;
+}
+
+const std::vector<Column>& attention_columns() {
+    static const std::vector<Column> columns = {{"attention_logits", "", "logits"},
+                                                {"attention_kl", "", "KL"},
+                                                {"attention_top1", "", "top-1 %", true},
+                                                {"attention_top8", "", "top-8 %", true},
                                                 {"attention_output", "", "attention %", true},
                                                 {"attention_output_both", "", "both %", true}};
     return columns;
@@ -113,9 +116,12 @@ struct FrontierColumn {
 };
 
 const std::vector<FrontierColumn>& frontier_columns() {
-    static const std::vector<FrontierColumn> columns = {{"relative_l2", "rel. L2 %", "relative L2", true},
-                                                        {"attention_logits", "logits", "attention logits", false},
-                                                        {"attention_output", "attention %", "attention output", true}};
+    static const std::vector<FrontierColumn> columns = {
+        {"relative_l2", "rel. L2 %", "relative L2", true},
+        {"attention_logits", "logits", "attention logits", false},
+        {"attention_output", "attention %", "attention output", true},
+        {"added_nats", "added nats", "added nats a token", false},
+        {"retrieval", "lost log p", "log-probability of answers lost", false}};
     return columns;
 }
 
@@ -142,7 +148,8 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
     const auto& chosen = *std::find_if(all.begin(), all.end(), [&](const auto& c) { return c.metric == metric; });
     std::string text;
     bool attends = false;
-    for (const char* side : {"key", "value"}) {
+    bool of_blocks = false;
+    for (const char* side : {"key", "value", "cache"}) {
         std::vector<std::size_t> order;
         for (std::size_t i = 0; i < table.rows.size(); ++i)
             if (table.rows[i].side == side && !repeats_without_unrope(table, table.rows[i])) order.push_back(i);
@@ -159,7 +166,8 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         std::vector<const FrontierColumn*> columns;
         for (const auto& column : all)
             if (measured(column)) columns.push_back(&column);
-        attends = attends || columns.size() > 1;
+        of_blocks = of_blocks || measured(all.front());
+        attends = attends || measured(all[1]) || measured(all[2]);
         std::vector<std::string> heads = {"", "method", "B", "bits"};
         for (const auto* column : columns) {
             heads.emplace_back(column->head);
@@ -178,8 +186,11 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
             if (calibrated) cells.push_back(shared_bits(row) > 0.0 ? fmt::format("{:.3g}", shared_bits(row)) : "");
             lines.add(cells);
         }
-        text += fmt::format("{}s, {} blocks\n{}\n", side, table.rows[order.front()].blocks, lines.text());
-        TextTable best({fmt::format("{}s", side), chosen.head, "ratio to the best"});
+        const auto cases = table.rows[order.front()].blocks;
+        const bool whole = side == std::string_view("cache");
+        const std::string rows = whole ? side : fmt::format("{}s", side);
+        text += fmt::format("{}, {} {}\n{}\n", rows, cases, whole ? table.cluster + "s" : "blocks", lines.text());
+        TextTable best({rows, chosen.head, "ratio to the best"});
         std::vector<const validation::EqualBits*> methods;
         for (const auto& one : at)
             if (one.side == side) {
@@ -206,11 +217,13 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         if (!methods.empty()) text += '\n';
     }
     text += fmt::format(
-        "* on the convex hull of the logarithm of the error ({}) over stored bits. normal entries: the least any code "
-        "of them loses (Shannon).\nErrors clustered by {} ({} clusters); at equal bits interpolated between bit "
-        "widths, ratios with paired clusters.\nshared bits: of a calibrated basis, an entry of these sequences; it "
-        "serves all sequences and is not among the bits.\n",
+        "* on the convex hull of the logarithm of the error ({}) over stored bits.\nErrors clustered by {} ({} "
+        "clusters); at equal bits interpolated between bit widths, ratios with paired clusters.\n",
         chosen.words, table.cluster == "head" ? "layer and head" : table.cluster, table.clusters);
+    if (of_blocks)
+        text +=
+            "normal entries: the least any code of them loses (Shannon). shared bits: of a calibrated basis, an entry "
+            "of these sequences; it\nserves all sequences and is not among the bits.\n";
     if (attends)
         text +=
             "logits: root mean square error of an attention logit; attention: relative error of the output with this "
@@ -268,6 +281,11 @@ std::string kv_text(const validation::KvTable& table, const std::vector<validati
         text += fmt::format("\n{}s, {} blocks\n{}", side, blocks, table_of(table, side, main_columns()));
         text += fmt::format("\n{}s, inner products with other queries, not renormalised: bias and std\n{}", side,
                             table_of(table, side, query_columns()));
+        if (std::any_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
+                return row.side == side && !std::isnan(row.of("attention_output").mean);
+            }))
+            text += fmt::format("\n{}s, attention over the whole sequence\n{}", side,
+                                table_of(table, side, attention_columns()));
         const std::string compared = equal_bits_table(equal, side);
         if (!compared.empty()) text += fmt::format("\n{}s, rel. L2 % at equal bits\n{}", side, compared);
     }
@@ -284,8 +302,9 @@ std::string kv_text(const validation::KvTable& table, const std::vector<validati
     if (std::any_of(table.rows.begin(), table.rows.end(),
                     [](const auto& row) { return !std::isnan(row.of("attention_output").mean); }))
         text +=
-            "Attention over the whole sequence: root mean square error of a logit; relative error of the output with "
-            "this side coded, and with both.\n";
+            "Attention: root mean square error of a logit; divergence of the weights from the exact ones, in nats; "
+            "share of largest weights,\nand of the 8 largest, that stay; relative error of the output with this side "
+            "coded, and with both.\n";
     return text;
 }
 
@@ -311,6 +330,7 @@ Json kv_json(const validation::KvTable& table, const std::vector<validation::Equ
                                   {"bits", validation::bits_json(row.bits)},
                                   {"ledger", ledger_json(row.ledger)}});
         std::vector<Column> columns = main_columns();
+        columns.insert(columns.end(), attention_columns().begin(), attention_columns().end());
         columns.insert(columns.end(), query_columns().begin(), query_columns().end());
         for (const auto& column : columns) {
             const std::string name = *column.json != '\0' ? column.json : column.metric;

@@ -7,6 +7,17 @@
 #include "reports/text_table.hpp"
 
 namespace spiked::reports {
+namespace {
+
+/// The method and, of an eviction, its budget.
+template <class Row>
+std::string name_of(const Row& row) {
+    return row.budget ? fmt::format("{} at {:g}", row.method, *row.budget) : row.method;
+}
+
+Json budget_json(const std::optional<double>& budget) { return budget ? Json(*budget) : Json(); }
+
+}  // namespace
 
 std::string perplexity_text(const validation::Perplexity& found) {
     std::string text = fmt::format("full precision: {} nats a token, perplexity {:.3f}\n",
@@ -14,7 +25,7 @@ std::string perplexity_text(const validation::Perplexity& found) {
     if (!found.rows.empty()) {
         TextTable table({"method", "B ", "bits/entry ", "added nats ", "perplexity x"});
         for (const auto& row : found.rows)
-            table.add({row.method, fmt::format("{:g}", row.bits), fmt::format("{:.3f}", row.bits_per_entry),
+            table.add({name_of(row), fmt::format("{:g}", row.bits), fmt::format("{:.3f}", row.bits_per_entry),
                        with_error(row.added_nats, row.mcse_added_nats),
                        fmt::format("{:.4f}", std::exp(row.added_nats))});
         text += "\n" + table.text();
@@ -32,6 +43,7 @@ Json perplexity_json(const validation::Perplexity& found) {
     for (const auto& row : found.rows)
         rows.push(Json::object({{"method", row.method},
                                 {"bits", row.bits},
+                                {"budget", budget_json(row.budget)},
                                 {"bits_per_entry", row.bits_per_entry},
                                 {"added_nats", row.added_nats},
                                 {"mcse_added_nats", row.mcse_added_nats}}));
@@ -48,7 +60,7 @@ std::string retrieval_text(const validation::Retrieval& found, bool heads) {
     const auto shown = [](const validation::MeanAndError& value) { return with_error(value.mean, value.mcse); };
     TextTable table({"method", "B ", "bits/entry ", "right ", "lost ", "log p of answer ", "attention on needle"});
     for (const auto& row : found.rows)
-        table.add({row.method, fmt::format("{:g}", row.bits), fmt::format("{:.3f}", row.bits_per_entry),
+        table.add({name_of(row), fmt::format("{:g}", row.bits), fmt::format("{:.3f}", row.bits_per_entry),
                    shown(row.right), &row == &found.rows.front() ? "" : shown(row.lost), shown(row.log_probability),
                    shown(row.mass)});
     std::string text = table.text();
@@ -56,21 +68,28 @@ std::string retrieval_text(const validation::Retrieval& found, bool heads) {
         TextTable by_head({"method", "B ", "layer ", "head ", "mass on needle ", "peaks there"});
         for (const auto& row : found.rows)
             for (const auto& at : row.heads)
-                by_head.add({row.method, fmt::format("{:g}", row.bits), std::to_string(at.layer),
+                by_head.add({name_of(row), fmt::format("{:g}", row.bits), std::to_string(at.layer),
                              std::to_string(at.head), shown(at.mass), shown(at.peaks)});
         text += "\n" + by_head.text();
     }
-    return text +
-           fmt::format(
-               "\n{} questions each in {} prompts of {} needles in {} tokens. Keys and values of {} are compressed "
-               "in {}.\nAttention: of the head that finds the needles best in full precision. In "
-               "brackets standard errors over prompts, paired for what is lost.\n",
-               found.asked, found.prompts, found.needles, found.context,
-               found.exact_questions ? "the context" : "all tokens",
-               found.last_layer_only ? "the last layer" : "all layers");
+    return text + fmt::format(
+                      "\n{}. Keys and values of {} are compressed in {}{}.{}\nAttention: of the head that finds the "
+                      "needles best in full precision. In "
+                      "brackets standard errors over prompts, paired for what is lost.\n",
+                      found.dumps.empty()
+                          ? fmt::format("{} questions each in {} prompts of {} needles in {} tokens",
+                                        found.questions / found.prompts, found.prompts, found.needles, found.context)
+                          : fmt::format("{} questions of {}, log p among their answers", found.questions,
+                                        found.prompts == 1 ? "a dump" : fmt::format("{} dumps", found.prompts)),
+                      found.exact_questions ? "the context" : "all tokens",
+                      found.last_layer_only ? "the last layer" : "all layers",
+                      found.at_once ? ", after it has been read" : "",
+                      found.observe_questions ? " Evictions have seen the attention of the questions." : "");
 }
 
 Json retrieval_json(const validation::Retrieval& found) {
+    Json dumps = Json::array();
+    for (const auto& dump : found.dumps) dumps.push(dump);
     Json rows = Json::array();
     for (const auto& row : found.rows) {
         Json heads = Json::array();
@@ -83,6 +102,7 @@ Json retrieval_json(const validation::Retrieval& found) {
                                      {"mcse_peaks", at.peaks.mcse}}));
         rows.push(Json::object({{"method", row.method},
                                 {"bits", row.bits},
+                                {"budget", budget_json(row.budget)},
                                 {"bits_per_entry", row.bits_per_entry},
                                 {"questions_exact", found.exact_questions},
                                 {"layers", found.last_layer_only ? "last" : "all"},
@@ -95,12 +115,13 @@ Json retrieval_json(const validation::Retrieval& found) {
                                 {"attention_mass", row.mass.mean},
                                 {"mcse_attention_mass", row.mass.mcse},
                                 {"prompts", found.prompts},
-                                {"questions", found.prompts * found.asked},
+                                {"questions", found.questions},
                                 {"heads", std::move(heads)}}));
     }
     return Json::object({{"schema", "spiked.retrieve/1"},
-                         {"needles", found.needles},
-                         {"context", found.context},
+                         {"dumps", std::move(dumps)},
+                         {"needles", found.dumps.empty() ? Json(found.needles) : Json()},
+                         {"context", found.dumps.empty() ? Json(found.context) : Json()},
                          {"rows", std::move(rows)}});
 }
 

@@ -407,6 +407,8 @@ Figure codec_figure(const std::string& title, const std::vector<CodecPoint>& cod
 
 /// The convex hull of a dump's methods and, for relative L2, what normal entries lose at least (Shannon): a straight
 /// line where errors are logarithmic.
+std::string panel_of(const std::string& side) { return side == "cache" ? side : side + "s"; }
+
 std::vector<Backdrop> hull_and_bound(Database& store, const std::string& metric) {
     Backdrop hull{{"convex hull", "linespoints pt 7 ps 2 lw 6 lc rgb '#d0d0d0'"}, {}};
     Backdrop bound{{"normal entries at least", "lines lw 1.5 dt 3 lc black"}, {}};
@@ -416,8 +418,8 @@ std::vector<Backdrop> hull_and_bound(Database& store, const std::string& metric)
     for (std::size_t i = 0; i < table.rows.size(); ++i) {
         const auto& row = table.rows[i];
         const double bits = row.of("bits_per_entry").mean;
-        ranges[row.side + "s"].take(bits);
-        if (on_hull[i]) hull.lines[row.side + "s"].push_back({bits, row.of(metric).mean, nan, nan});
+        ranges[panel_of(row.side)].take(bits);
+        if (on_hull[i]) hull.lines[panel_of(row.side)].push_back({bits, row.of(metric).mean, nan, nan});
     }
     const auto by_bits = [](const Point& a, const Point& b) { return a.x < b.x; };
     for (auto& [panel, points] : hull.lines) std::sort(points.begin(), points.end(), by_bits);
@@ -432,7 +434,7 @@ std::vector<Backdrop> hull_and_bound(Database& store, const std::string& metric)
 constexpr const char* pooled_mean =
     "SUM(s.n * s.mean) / SUM(s.n), sqrt(SUM(s.n * s.mcse * s.n * s.mcse)) / SUM(s.n), SUM(s.n)";
 
-bool is_dump(Database& store) { return store.integer("SELECT kind = 'kv_dump' FROM study") != 0; }
+bool is_dump(Database& store) { return store.integer("SELECT kind IN ('kv_dump', 'kv_model') FROM study") != 0; }
 
 }  // namespace
 
@@ -486,7 +488,8 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
     const std::string metric = text_of(spec, "y", "relative_l2");
     const std::string title = metric + " against stored bits";
     const std::string sql =
-        dump ? "SELECT e.side || 's', e.method, e.bits, b.mean, e.mean, e.mcse, e.blocks FROM v_cluster e JOIN "
+        dump ? "SELECT e.side || iif(e.side = 'cache', '', 's'), e.method, e.bits, b.mean, e.mean, e.mcse, e.blocks "
+               "FROM v_cluster e JOIN "
                "v_cluster b ON "
                "b.side = e.side AND b.method_id = e.method_id AND b.metric = 'bits_per_entry' WHERE e.metric = ?1 "
                // Values have no rotary embedding: unrope does nothing to them.

@@ -10,6 +10,7 @@
 #include <numbers>
 #include <utility>
 
+#include "sim/kv_needles.hpp"
 #include "sim/safetensors.hpp"
 #include "sim/stream/haar.hpp"
 #include "sim/stream/normal.hpp"
@@ -429,12 +430,14 @@ void append_rows(std::vector<double>& rows, const arma::mat& block) {
     rows.insert(rows.end(), by_token.begin(), by_token.end());
 }
 
-void make_layer(LayerRows& rows, std::size_t layer, const KvLikeOptions& options, const KvLikeCache& cache) {
+void make_layer(LayerRows& rows, std::size_t layer, const KvLikeOptions& options, const KvLikeCache& cache,
+                const std::optional<KvNeedles>& needles) {
     if (rows.layer == layer) return;
     for (auto& side : rows.sides) side.clear();
     for (std::size_t head = 0; head < cache.heads; ++head) {
         const KvLikeHead one(options, cache.seed, fmt::format("{} layer {}", cache.cell, layer), head);
-        const KvLikeSample sample = one.sample(cache.replicate);
+        KvLikeSample sample = one.sample(cache.replicate);
+        if (needles && layer + 1 == cache.layers) needles->plant(sample);
         append_rows(rows.sides[0], sample.key.observed);
         append_rows(rows.sides[1], sample.value.observed);
         for (const auto& query : sample.queries) append_rows(rows.sides[2], query);
@@ -476,6 +479,8 @@ void write_kv_like(const std::string& path, const KvLikeOptions& options, const 
                           dtype_name(cache.dtype));
     (void)KvLikeHead(options, cache.seed, cache.cell,
                      cache.heads - 1);  // beyond a stream's end: before anything is written
+    std::optional<KvNeedles> needles;
+    if (cache.needles > 0) needles.emplace(options, cache);
     // The writer asks for the tensors in their order, so one layer at a time is enough.
     auto rows = std::make_shared<LayerRows>();
     std::vector<TensorSource> tensors;
@@ -484,17 +489,22 @@ void write_kv_like(const std::string& path, const KvLikeOptions& options, const 
         for (std::size_t side = 0; side < names.size(); ++side) {
             const std::size_t heads = side == 2 ? cache.heads * options.queries.heads : cache.heads;
             if (heads == 0) continue;
-            tensors.push_back({fmt::format("layers.{}.{}", layer, names[side]),
-                               cache.dtype,
-                               {heads, options.tokens, options.head_dim},
-                               [rows, layer, side, &options, &cache](std::uint64_t first, std::span<double> out) {
-                                   make_layer(*rows, layer, options, cache);
-                                   const auto& values = rows->sides.at(side);
-                                   std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(first), out.size(),
-                                               out.begin());
-                               }});
+            tensors.push_back(
+                {fmt::format("layers.{}.{}", layer, names[side]),
+                 cache.dtype,
+                 {heads, options.tokens, options.head_dim},
+                 [rows, layer, side, &options, &cache, &needles](std::uint64_t first, std::span<double> out) {
+                     make_layer(*rows, layer, options, cache, needles);
+                     const auto& values = rows->sides.at(side);
+                     std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(first), out.size(), out.begin());
+                 }});
         }
-    write_safetensors(path, metadata_of(options, cache), tensors);
+    Metadata metadata = metadata_of(options, cache);
+    if (needles) {
+        for (auto& entry : needles->metadata()) metadata.push_back(std::move(entry));
+        for (auto& tensor : needles->tensors()) tensors.push_back(std::move(tensor));
+    }
+    write_safetensors(path, metadata, tensors);
 }
 
 }  // namespace spiked::sim

@@ -211,14 +211,16 @@ struct KvLikeCache {
     stream::StudySeed seed = {};
     std::string cell = "kv-like";
     std::uint64_t replicate = 0;
-    std::string prompt_id;  ///< empty: made of cell, seed and replicate
+    std::string prompt_id;     ///< empty: made of cell, seed and replicate
+    std::size_t needles = 0;   ///< planted in the last layer, and asked for (kv_needles.hpp)
+    double needle_logit = 12;  ///< how strongly a question attends to its needle
 };
 
 /// A dump in safetensors with the names and metadata of interface.md section 5: layers.{layer}.key|value|query,
 /// [head, token, dim], model "kv-like", keys post-rope (none without an embedding), attention causal. Query head q
-/// reads key and value head floor(q / number of query heads of each). Head h of layer l is KvLikeHead(options, seed, "CELL layer l",
-/// h). Whole or not at all; memory of one layer. Throws usage_error like require_possible and for a type that holds no
-/// blocks, write_error like write_safetensors.
+/// reads key and value head floor(q / number of query heads of each). Head h of layer l is KvLikeHead(options, seed,
+/// "CELL layer l", h), with needles in the last one where they are asked for. Whole or not at all; memory of one layer.
+/// Throws usage_error like require_possible and for a type that holds no blocks, write_error like write_safetensors.
 void write_kv_like(const std::string& path, const KvLikeOptions& options, const KvLikeCache& cache);
 
 }  // namespace spiked::sim

@@ -1,65 +1,240 @@
 #include "validation/compressed_cache.hpp"
 
+#include <algorithm>
+
 #include "theory/base/error.hpp"
 
 namespace spiked::validation {
 namespace {
 
+using estimators::KeptAndCoded;
 using sim::Side;
 
-std::size_t codec_index(const sim::LlamaConfig& model, const sim::CachePlace& at) {
-    return (at.layer * 2 + (at.side == Side::key ? 0 : 1)) * model.kv_heads + at.head;
+std::size_t codec_index(const sim::LlamaConfig& model, std::size_t layer, Side side, std::size_t head) {
+    return (layer * 2 + (side == Side::key ? 0 : 1)) * model.kv_heads + head;
+}
+
+/// Which tokens are left, a bit each; nothing where all are.
+std::size_t position_bytes(const std::vector<std::size_t>& tokens, std::size_t seen) {
+    if (tokens.size() == seen) return 0;
+    estimators::BitWriter writer;
+    std::size_t next = 0;
+    for (std::size_t t = 0; t < seen; ++t) {
+        const bool left = next < tokens.size() && tokens[next] == t;
+        writer.write(estimators::Item::header, left ? 1 : 0, 1);
+        if (left) ++next;
+    }
+    return writer.bytes().size();
+}
+
+/// Means of runs of rows that begin at `starts`, each row a mean over as many tokens as there are to the next.
+arma::fmat merged(const arma::fmat& rows, const std::vector<std::size_t>& tokens, const arma::uvec& starts,
+                  std::size_t seen) {
+    arma::fmat result(starts.n_elem, rows.n_cols, arma::fill::zeros);
+    for (arma::uword run = 0; run < starts.n_elem; ++run) {
+        const std::size_t end = run + 1 < starts.n_elem ? starts(run + 1) : rows.n_rows;
+        std::size_t sum = 0;
+        for (std::size_t i = starts(run); i < end; ++i) {
+            const std::size_t count = (i + 1 < tokens.size() ? tokens[i + 1] : seen) - tokens[i];
+            result.row(run) += static_cast<float>(count) * rows.row(i);
+            sum += count;
+        }
+        result.row(run) /= static_cast<float>(sum);
+    }
+    return result;
 }
 
 }  // namespace
 
-CompressedCache::CompressedCache(const sim::LlamaConfig& model, const estimators::Method& method, double bits,
-                                 const estimators::QuantizerOptions& options, const CachePart& only)
-    : model_(model), method_(method), only_(only) {
-    for (const auto& [layer, side] : only)
+std::vector<CacheRequest> cache_requests(const std::vector<std::string>& methods, const std::vector<double>& bits,
+                                         const std::vector<double>& budgets) {
+    for (const double budget : budgets)
+        if (!(budget > 0.0 && budget <= 1.0))
+            throw usage_error(
+                "--budget {} is not possible: give a share of the bytes of the cache in fp16, above 0 and at most 1",
+                budget);
+    std::vector<CacheRequest> requests;
+    for (const auto& method : methods) {
+        CacheRequest request{estimators::parse_kept_and_coded(method), {16.0}, {1.0}};
+        if (request.how.method) {
+            request.bits = bits;
+            for (const double width : bits) estimators::check_bits(*request.how.method, width);
+        }
+        if (request.how.eviction != nullptr) {
+            if (budgets.empty())
+                throw usage_error("\"{}\" evicts and no budget is given: give --budget 0.25 for a quarter of the bytes",
+                                  method);
+            request.budgets = budgets;
+        }
+        requests.push_back(std::move(request));
+    }
+    if (!budgets.empty() && std::none_of(requests.begin(), requests.end(),
+                                         [](const CacheRequest& request) { return request.how.eviction != nullptr; }))
+        throw usage_error("--budget is given and no method evicts: add snapkv to --method, or leave --budget out");
+    return requests;
+}
+
+CompressedCache::CompressedCache(const sim::LlamaConfig& model, CachePlan plan)
+    : model_(model), plan_(std::move(plan)) {
+    for (const auto& [layer, side] : plan_.only) {
         if (layer >= model.layers)
             throw usage_error("--only {}:{}: the model has layers 0 to {}", layer, sim::side_name(side),
                               model.layers - 1);
-    auto codecs = std::make_shared<std::vector<estimators::Compressor>>();
+        if (evicts() && !plan_.only.contains({layer, side == Side::key ? Side::value : Side::key}))
+            throw usage_error("--only {}:{} with \"{}\": a token goes from keys and values; name both or neither",
+                              layer, sim::side_name(side), plan_.how.text);
+    }
+    if (evicts()) heads_.resize(model.layers * model.kv_heads);
+    if (!plan_.how.method) return;
+    auto codecs = std::make_shared<std::map<std::size_t, estimators::Compressor>>();
     for (std::size_t layer = 0; layer < model.layers; ++layer)
         for (const Side side : {Side::key, Side::value})
-            for (std::size_t head = 0; head < model.kv_heads; ++head) {
-                auto own = options;
+            for (std::size_t head = 0; head < model.kv_heads && applies_to(layer, side); ++head) {
+                auto own = plan_.quantizer;
                 own.axis = side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
-                own.rotation_index = codec_index(model, {layer, side, head, 0});
-                codecs->emplace_back(method, model.head_dim, bits, own);
+                own.rotation_index = codec_index(model, layer, side, head);
+                codecs->try_emplace(own.rotation_index, *plan_.how.method, model.head_dim, plan_.bits, own);
             }
     codecs_ = std::move(codecs);
 }
 
-arma::fmat CompressedCache::keep(const sim::CachePlace& place, const arma::fmat& exact) {
-    if (!only_.empty() && !only_.contains({place.layer, place.side})) return exact;
-    const auto& codec = (*codecs_)[codec_index(model_, place)];
-    const bool turned = method_.unrope && place.side == Side::key;
-    const auto first = static_cast<double>(place.first_token);
+void CompressedCache::attach(sim::LlamaReading& reading) {
+    if (!evicts()) {
+        reading.keep = [this](const sim::CachePlace& place, const arma::fmat& exact) { return keep(place, exact); };
+        return;
+    }
+    reading.evict = [this](std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) {
+        evict(layer, head, seen, cached);
+    };
+    if (observed_) return;
+    reading.attention = [this, others = std::move(reading.attention)](const sim::AttentionBlock& at) {
+        attended(at);
+        if (others) others(at);
+    };
+}
+
+void CompressedCache::observe(const sim::Llama& model, std::span<const std::int32_t> tokens) {
+    if (!evicts()) return;
+    sim::LlamaReading reading{.block_tokens = plan_.block_tokens};
+    reading.attention = [this](const sim::AttentionBlock& at) { attended(at); };
+    model.read(tokens, reading);
+    observed_ = true;
+}
+
+void CompressedCache::attended(const sim::AttentionBlock& at) {
+    const std::size_t group = model_.heads / model_.kv_heads;
+    Head& head = heads_[at.layer * model_.kv_heads + at.head / group];
+    const arma::fmat weights = at.weights / static_cast<float>(group);
+    const arma::uword rows = weights.n_cols;
+    const arma::uword queries = std::min<arma::uword>(weights.n_rows, estimators::observation_window);
+    if (at.head % group == 0) {
+        head.accumulated.resize(rows);
+        head.observed.resize(estimators::observation_window, rows);
+        head.observed = arma::join_cols(head.observed.tail_rows(estimators::observation_window - queries),
+                                        arma::fmat(queries, rows, arma::fill::zeros));
+    }
+    head.accumulated += arma::sum(weights, 0).t();
+    head.observed.tail_rows(queries) += weights.tail_rows(queries);
+}
+
+arma::fmat CompressedCache::coded(const sim::CachePlace& place, const arma::fmat& exact,
+                                  std::span<const std::size_t> tokens, double& bits) const {
+    const auto& codec = codecs_->at(codec_index(model_, place.layer, place.side, place.head));
+    const bool turned = plan_.how.method->unrope && place.side == Side::key;
+    const std::vector<double> positions(tokens.begin(), tokens.end());
     auto rows = arma::conv_to<arma::mat>::from(exact);
-    if (turned) rows = sim::undo_rope(rows, model_.rope, first);
+    if (turned) rows = sim::undo_rope(rows, model_.rope, positions);
     try {
         estimators::AnalysedBlock block(std::move(rows));
         const auto encoded = codec.encode(block).encoded;
-        bits_ += 8.0 * static_cast<double>(encoded.bytes.size());
-        entries_ += static_cast<double>(exact.n_elem);
+        bits += 8.0 * static_cast<double>(encoded.bytes.size());
         arma::mat back = codec.decode(encoded.bytes, exact.n_rows);
-        if (turned) back = sim::apply_rope(back, model_.rope, first);
+        if (turned) back = sim::apply_rope(back, model_.rope, positions);
         return arma::conv_to<arma::fmat>::from(back);
     } catch (const Error& error) {
-        throw Error(error.code(),
-                    fmt::format("layer {}, {} of head {}, tokens {} to {}: {}", place.layer, sim::side_name(place.side),
-                                place.head, place.first_token, place.first_token + exact.n_rows - 1, error.what()));
+        throw Error(error.code(), fmt::format("layer {}, {} of head {}, {} tokens from {} to {}: {}", place.layer,
+                                              sim::side_name(place.side), place.head, tokens.size(), tokens.front(),
+                                              tokens.back(), error.what()));
     }
 }
 
-std::vector<CacheVersion> cache_versions(const sim::LlamaConfig& model, const std::vector<NamedCodec>& codecs,
-                                         const estimators::QuantizerOptions& options, const CachePart& only) {
+arma::fmat CompressedCache::keep(const sim::CachePlace& place, const arma::fmat& exact) {
+    if (!applies_to(place.layer, place.side)) return exact;
+    std::vector<std::size_t> tokens(exact.n_rows);
+    for (std::size_t t = 0; t < tokens.size(); ++t) tokens[t] = place.first_token + t;
+    entries_ += static_cast<double>(exact.n_elem);
+    return coded(place, exact, tokens, bits_);
+}
+
+double CompressedCache::code(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) const {
+    const std::size_t rows = cached.tokens.size();
+    double bits = 8.0 * static_cast<double>(position_bytes(cached.tokens, seen));
+    if (!plan_.how.method) return bits + 16.0 * static_cast<double>(cached.keys.n_elem + cached.values.n_elem);
+    const std::size_t blocks = (rows + plan_.block_tokens - 1) / plan_.block_tokens;
+    for (std::size_t block = 0; block < blocks; ++block) {
+        const std::size_t first = block * rows / blocks;
+        const std::size_t last = (block + 1) * rows / blocks - 1;
+        const auto tokens = std::span<const std::size_t>(cached.tokens).subspan(first, last - first + 1);
+        for (const Side side : {Side::key, Side::value}) {
+            arma::fmat& all = side == Side::key ? cached.keys : cached.values;
+            all.rows(first, last) =
+                coded({layer, side, head, tokens.front()}, arma::fmat(all.rows(first, last)), tokens, bits);
+        }
+    }
+    return bits;
+}
+
+void CompressedCache::evict(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) {
+    if (!applies_to(layer, Side::key)) return;
+    const estimators::Eviction& eviction = *plan_.how.eviction;
+    Head& own = heads_[layer * model_.kv_heads + head];
+    const std::size_t rows = cached.tokens.size();
+    // What was coded before stands in the cache decoded.
+    const std::size_t known = own.keys.n_rows;
+    const sim::CachedHead exact{arma::join_cols(own.keys, cached.keys.tail_rows(rows - known)),
+                                arma::join_cols(own.values, cached.values.tail_rows(rows - known)), cached.tokens};
+    own.accumulated.resize(rows);
+    own.observed.resize(own.observed.n_rows, rows);
+
+    const double full = 32.0 * static_cast<double>(seen * model_.head_dim);
+    const double budget = full * eviction.share_of_layer(plan_.budget, layer, model_.layers);
+    arma::uvec kept = arma::regspace<arma::uvec>(0, rows - 1);
+    sim::CachedHead left = exact;
+    double bits = 0.0;
+    for (;;) {
+        cached = left;
+        bits = code(layer, head, seen, cached);
+        if (bits <= budget || kept.n_elem == 1) break;
+        const auto room = static_cast<std::size_t>(static_cast<double>(kept.n_elem) * budget / bits);
+        kept = eviction.kept({exact.keys, own.accumulated, own.observed},
+                             std::clamp<std::size_t>(room, 1, kept.n_elem - 1));
+        left.keys = eviction.merges ? merged(exact.keys, exact.tokens, kept, seen) : exact.keys.rows(kept);
+        left.values = eviction.merges ? merged(exact.values, exact.tokens, kept, seen) : exact.values.rows(kept);
+        left.tokens.clear();
+        for (const arma::uword row : kept) left.tokens.push_back(exact.tokens[row]);
+    }
+    bits_ += bits;
+    entries_ += full / 16.0;
+    own.accumulated = own.accumulated.elem(kept);
+    own.observed = own.observed.cols(kept);
+    if (plan_.how.method) {
+        own.keys = std::move(left.keys);
+        own.values = std::move(left.values);
+    }
+}
+
+std::vector<CacheVersion> cache_versions(const sim::LlamaConfig& model, const std::vector<CacheRequest>& requests,
+                                         const estimators::QuantizerOptions& options, const CachePart& only,
+                                         std::size_t block_tokens) {
     std::vector<CacheVersion> versions(1);
-    for (const auto& codec : codecs)
-        for (const double bits : codec.bits)
-            versions.push_back({codec.label, bits, CompressedCache(model, codec.method, bits, options, only)});
+    for (const auto& request : requests)
+        for (const double budget : request.budgets)
+            for (const double bits : request.bits) {
+                CacheVersion version{request.how.text, bits, std::nullopt, std::nullopt};
+                if (request.how.eviction != nullptr) version.budget = budget;
+                version.cache.emplace(model, CachePlan{request.how, bits, budget, options, only, block_tokens});
+                versions.push_back(std::move(version));
+            }
     return versions;
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -6,37 +7,84 @@
 #include <utility>
 #include <vector>
 
+#include "estimators/eviction.hpp"
 #include "sim/llama/llama.hpp"
-#include "validation/block_study.hpp"
 
 namespace spiked::validation {
 
 /// Layers and sides of a cache; empty: all of it.
 using CachePart = std::set<std::pair<std::size_t, sim::Side>>;
 
-/// A cache keeper that sends blocks through a method and back, and counts what it stored. `unrope+` turns keys back
-/// before they are coded. A layer, side and head has a rotation of its own, the same for every sequence.
-/// Copies share the codecs and count by themselves.
+/// A method with its bit widths and, where it evicts, its budgets: shares of the bytes that all tokens take in fp16.
+struct CacheRequest {
+    estimators::KeptAndCoded how;
+    std::vector<double> bits;
+    std::vector<double> budgets;
+};
+/// Throws usage_error for unknown methods, bits that they do not take, budgets that are not above 0 and at most 1, an
+/// eviction without a budget and a budget without an eviction.
+[[nodiscard]] std::vector<CacheRequest> cache_requests(const std::vector<std::string>& methods,
+                                                       const std::vector<double>& bits,
+                                                       const std::vector<double>& budgets = {});
+
+/// What a cache is made of.
+struct CachePlan {
+    estimators::KeptAndCoded how;
+    double bits = 16.0;
+    double budget = 1.0;
+    estimators::QuantizerOptions quantizer;
+    CachePart only;
+    std::size_t block_tokens = 128;
+};
+
+/// A cache that sends what later tokens read of it through a method and back, and counts what it stored. `unrope+`
+/// turns keys back before they are coded. A layer, side and head has a rotation of its own, the same for every
+/// sequence. Copies share the codecs and count by themselves.
+///
+/// An eviction chooses for each kv head, whenever the model has read a block, among the rows that are left: as many as
+/// the budget has room for, keys and values together, and one at least. They count 16 bits an entry, as full precision
+/// does, or what the method makes of them, coded in blocks of at most block_tokens rows; where some are gone, a bit
+/// more for every token says which. A row is coded again from its exact numbers when others go: a row quantizer would
+/// just drop those; for methods that code a block as a whole it is the best they could do.
 class CompressedCache {
 public:
-    /// Throws usage_error for bits that the method does not take and for layers that do not exist.
-    CompressedCache(const sim::LlamaConfig& model, const estimators::Method& method, double bits,
-                    const estimators::QuantizerOptions& options, const CachePart& only);
+    /// Throws usage_error for bits that the method does not take, for layers that do not exist and for an eviction of
+    /// one side of a layer.
+    CompressedCache(const sim::LlamaConfig& model, CachePlan plan);
 
-    /// Not to be called from two threads at once. Errors name layer, side, head and tokens.
-    [[nodiscard]] arma::fmat keep(const sim::CachePlace& place, const arma::fmat& exact);
-    [[nodiscard]] sim::CacheKeeper keeper() {
-        return [this](const sim::CachePlace& place, const arma::fmat& exact) { return keep(place, exact); };
-    }
-    /// Of what was compressed so far.
+    /// Takes part in a reading: this object must outlive it, and serves one sequence.
+    void attach(sim::LlamaReading& reading);
+    /// Reads a sequence exactly, for an eviction to see its attention instead of that of the reading it takes part in.
+    void observe(const sim::Llama& model, std::span<const std::int32_t> tokens);
+
+    [[nodiscard]] bool evicts() const { return plan_.how.eviction != nullptr; }
+    [[nodiscard]] bool codes() const { return plan_.how.method.has_value(); }
+    [[nodiscard]] bool merges() const { return evicts() && plan_.how.eviction->merges; }
+    /// Of what was compressed so far; of an eviction, each time it chose.
     [[nodiscard]] double stored_bits() const { return bits_; }
     [[nodiscard]] double entries() const { return entries_; }
 
 private:
+    struct Head {
+        arma::fvec accumulated;
+        arma::fmat observed;
+        arma::fmat keys, values;  ///< exact, of the rows that are left, where they are coded
+    };
+    [[nodiscard]] bool applies_to(std::size_t layer, sim::Side side) const {
+        return plan_.only.empty() || plan_.only.contains({layer, side});
+    }
+    [[nodiscard]] arma::fmat coded(const sim::CachePlace& place, const arma::fmat& exact,
+                                   std::span<const std::size_t> tokens, double& bits) const;
+    [[nodiscard]] double code(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) const;
+    [[nodiscard]] arma::fmat keep(const sim::CachePlace& place, const arma::fmat& exact);
+    void attended(const sim::AttentionBlock& at);
+    void evict(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached);
+
     sim::LlamaConfig model_;
-    estimators::Method method_;
-    CachePart only_;
-    std::shared_ptr<const std::vector<estimators::Compressor>> codecs_;  ///< by layer, side and head
+    CachePlan plan_;
+    std::shared_ptr<const std::map<std::size_t, estimators::Compressor>> codecs_;  ///< by layer, side and head
+    std::vector<Head> heads_;  ///< by layer and head, where rows are evicted
+    bool observed_ = false;
     double bits_ = 0.0;
     double entries_ = 0.0;
 };
@@ -45,12 +93,13 @@ private:
 struct CacheVersion {
     std::string label = "none";
     double bits = 16.0;
+    std::optional<double> budget;
     std::optional<CompressedCache> cache;  ///< empty, to be copied for each sequence; nothing: full precision
 };
-/// Full precision, then every codec at each of its bits, in their order. Throws as CompressedCache does.
+/// Full precision, then every method at each of its budgets and bits, in their order. Throws as CompressedCache does.
 [[nodiscard]] std::vector<CacheVersion> cache_versions(const sim::LlamaConfig& model,
-                                                       const std::vector<NamedCodec>& codecs,
+                                                       const std::vector<CacheRequest>& requests,
                                                        const estimators::QuantizerOptions& options,
-                                                       const CachePart& only);
+                                                       const CachePart& only, std::size_t block_tokens);
 
 }  // namespace spiked::validation

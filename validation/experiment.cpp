@@ -37,11 +37,26 @@ const std::vector<Metric>& metrics() {
             {"linear_gain", "share", "target", "sum of <x_t, x^_t> over sum of |x_t|^2", "codec"},
             {"attention_logits", "logit", "lower",
              "root mean square of <q, k^ - k> / sqrt(d) over the pairs of a query and a key that it sees", "codec"},
+            {"attention_kl", "nats", "lower",
+             "mean over queries of the Kullback-Leibler divergence of attention over decoded keys from that over exact "
+             "ones",
+             "codec"},
+            {"attention_top1", "share", "higher", "queries whose largest weight stays at the same token", "codec"},
+            {"attention_top8", "share", "higher", "of a query's 8 largest weights, those that stay among its 8 largest",
+             "codec"},
             {"attention_output", "share", "lower",
              "||O^ - O||_F / ||O||_F of softmax(Q K^T / sqrt(d)) V over the sequence, keys (of rows of values: values) "
              "decoded",
              "codec"},
             {"attention_output_both", "share", "lower", "the same, keys and values decoded", "codec"},
+            {"added_nats", "nats", "lower",
+             "what a token costs a model that reads its cache coded more than one that reads it exactly, mean of a "
+             "document",
+             "codec"},
+            {"retrieval", "nats", "lower",
+             "log-probability of the answer with an exact cache less that with a coded one, mean of a prompt's "
+             "questions",
+             "codec"},
             {"paper_bits", "bits an entry", "lower",
              "b + r (n + d) b_s / (n d): norms, singular values and codebooks left out", "codec"},
             {"bits_per_entry", "bits an entry", "lower", "all stored bits over all entries, counted from the bytes",

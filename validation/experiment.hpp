@@ -140,7 +140,7 @@ struct NamedArray {
 struct Experiment {
     std::string name;
     std::string title;
-    std::string kind;                 ///< spiked | kv_dump
+    std::string kind;                 ///< spiked | kv_dump | kv_model
     std::string config_source;        ///< the study file, or the command line
     Json config_set = Json::array();  ///< [key, value] pairs: what --set changed of it
     Json science;                     ///< all that can change a number

@@ -230,7 +230,12 @@ std::vector<std::vector<Observation>> measure_attention(const DumpStudy& study, 
             const auto add = [&](std::string_view metric, double value) {
                 found[b].push_back({m + 1, metric_index(metric), 0, value});
             };
-            if (is_key) add("attention_logits", errors.logits);
+            if (is_key) {
+                add("attention_logits", errors.logits);
+                add("attention_kl", errors.divergence);
+                add("attention_top1", errors.top1);
+                add("attention_top8", errors.top8);
+            }
             add("attention_output", errors.outputs.front());
             if (is_key) add("attention_output_both", errors.outputs.back());
         }
@@ -483,6 +488,17 @@ std::vector<NamedCache> named_caches(const std::vector<std::string>& methods, co
     return caches;
 }
 
+Json quantizer_json(const estimators::QuantizerOptions& options) {
+    return Json::object({{"rotation", static_cast<int>(options.rotation)},
+                         {"codebook", static_cast<int>(options.codebook)},
+                         {"norm", estimators::name_of(options.norm)},
+                         {"factor_bits", static_cast<int>(options.factor_bits)},
+                         {"factor_codebook", static_cast<int>(options.factor_codebook)},
+                         {"open_loop", options.open_loop},
+                         {"group", options.group},
+                         {"residual", options.residual}});
+}
+
 void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std::vector<NamedCodec>& codecs) {
     experiment.kind = "kv_dump";
     auto study = std::make_shared<DumpStudy>();
@@ -510,14 +526,7 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
 
     const auto& options = plan.quantizer;
     experiment.science.set("seed_of_rotations", options.seed.text());
-    experiment.science.set("quantizer", Json::object({{"rotation", static_cast<int>(options.rotation)},
-                                                      {"codebook", static_cast<int>(options.codebook)},
-                                                      {"norm", estimators::name_of(options.norm)},
-                                                      {"factor_bits", static_cast<int>(options.factor_bits)},
-                                                      {"factor_codebook", static_cast<int>(options.factor_codebook)},
-                                                      {"open_loop", options.open_loop},
-                                                      {"group", options.group},
-                                                      {"residual", options.residual}}));
+    experiment.science.set("quantizer", quantizer_json(options));
     Json files = Json::array();
     for (const auto& input : experiment.inputs) files.push(input.sha256);
     experiment.science.set("inputs", std::move(files));

@@ -85,6 +85,9 @@ struct OpenDumps {
 /// because clusters that share a rotation would leave its part of the spread out.
 [[nodiscard]] std::uint64_t rotation_of(const Json& identity);
 
+/// What of the options can change a number.
+[[nodiscard]] Json quantizer_json(const estimators::QuantizerOptions& options);
+
 /// Codecs as the command line names them.
 [[nodiscard]] std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods,
                                                    const std::vector<double>& bits);

@@ -9,27 +9,6 @@
 #include "validation/parallel.hpp"
 
 namespace spiked::validation {
-namespace {
-
-/// Mean nats of the tokens of a document that see a compressed block.
-double nats_of(const sim::Llama& model, const std::vector<std::int32_t>& document, std::size_t block_tokens,
-               sim::CacheKeeper keep) {
-    double sum = 0.0;
-    std::size_t count = 0;
-    sim::LlamaReading reading{.block_tokens = block_tokens, .keep = std::move(keep)};
-    reading.predicted = [&](std::size_t first, const arma::fmat& rows) {
-        for (std::size_t t = 0; t < rows.n_rows; ++t) {
-            if (first + t < block_tokens) continue;
-            sum -= static_cast<double>(rows(t, static_cast<arma::uword>(document[first + t + 1])));
-            ++count;
-        }
-    };
-    model.read(std::span(document).first(document.size() - 1), reading);
-    return sum / static_cast<double>(count);
-}
-
-}  // namespace
-
 std::vector<std::vector<std::int32_t>> read_documents(const std::string& path, const sim::LlamaConfig& model,
                                                       std::size_t most) {
     arma::mat ids = sim::read_npy(path);
@@ -54,30 +33,53 @@ std::vector<std::vector<std::int32_t>> read_documents(const std::string& path, c
     return documents;
 }
 
-Perplexity measure_perplexity(const PerplexityPlan& plan) {
-    const sim::Llama model(plan.model);
-    const auto& shape = model.config();
+Documents open_documents(const PerplexityPlan& plan) {
+    Documents documents{sim::Llama(plan.model), {}};
     if (plan.block_tokens == 0) throw usage_error("--block 0 is not possible: a block has 1 token or more");
     // The last token is predicted and not read.
-    const auto documents = read_documents(plan.tokens, shape, shape.context + 1);
-    if (documents.empty() || documents.front().size() < plan.block_tokens + 2)
+    const auto& shape = documents.model.config();
+    documents.tokens = read_documents(plan.tokens, shape, shape.context + 1);
+    if (documents.tokens.empty() || documents.tokens.front().size() < plan.block_tokens + 2)
         throw input_error(
             "{}: documents of {} tokens (expected {} or more for blocks of {}): no token would see a compressed block",
-            plan.tokens, documents.empty() ? 0 : documents.front().size(), plan.block_tokens + 2, plan.block_tokens);
+            plan.tokens, documents.tokens.empty() ? 0 : documents.tokens.front().size(), plan.block_tokens + 2,
+            plan.block_tokens);
+    return documents;
+}
 
-    const auto versions = cache_versions(shape, plan.codecs, plan.quantizer, plan.only);
+double document_nats(const Documents& documents, std::size_t number, std::size_t block_tokens, CompressedCache* cache) {
+    const auto& document = documents.tokens[number];
+    double sum = 0.0;
+    std::size_t count = 0;
+    sim::LlamaReading reading{.block_tokens = block_tokens};
+    if (cache != nullptr) cache->attach(reading);
+    reading.predicted = [&](std::size_t first, const arma::fmat& rows) {
+        for (std::size_t t = 0; t < rows.n_rows; ++t) {
+            if (first + t < block_tokens) continue;
+            sum -= static_cast<double>(rows(t, static_cast<arma::uword>(document[first + t + 1])));
+            ++count;
+        }
+    };
+    documents.model.read(std::span(document).first(document.size() - 1), reading);
+    return sum / static_cast<double>(count);
+}
+
+Perplexity measure_perplexity(const PerplexityPlan& plan) {
+    const Documents documents = open_documents(plan);
+    const std::size_t count = documents.tokens.size();
+    const auto versions =
+        cache_versions(documents.model.config(), plan.methods, plan.quantizer, plan.only, plan.block_tokens);
 
     struct Reading {
         double nats = 0.0, bits = 0.0, entries = 0.0;
     };
-    const std::size_t readings = versions.size() * documents.size();
+    const std::size_t readings = versions.size() * count;
     std::vector<Reading> found(readings);
     std::size_t done = 0;
     std::mutex telling;
     for_each_parallel(readings, plan.threads, [&](std::size_t job) {
-        auto cache = versions[job / documents.size()].cache;
-        const auto& document = documents[job % documents.size()];
-        found[job].nats = nats_of(model, document, plan.block_tokens, cache ? cache->keeper() : sim::CacheKeeper{});
+        auto cache = versions[job / count].cache;
+        found[job].nats = document_nats(documents, job % count, plan.block_tokens, cache ? &*cache : nullptr);
         if (cache) {
             found[job].bits = cache->stored_bits();
             found[job].entries = cache->entries();
@@ -87,15 +89,15 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
     });
 
     Perplexity result;
-    result.documents = documents.size();
-    result.tokens = documents.size() * (documents.front().size() - 1 - plan.block_tokens);
+    result.documents = count;
+    result.tokens = count * (documents.tokens.front().size() - 1 - plan.block_tokens);
     result.block_tokens = plan.block_tokens;
     for (std::size_t v = 0; v < versions.size(); ++v) {
         Moments nats;
         double bits = 0.0;
         double entries = 0.0;
-        for (std::size_t d = 0; d < documents.size(); ++d) {
-            const Reading& one = found[v * documents.size() + d];
+        for (std::size_t d = 0; d < count; ++d) {
+            const Reading& one = found[v * count + d];
             nats.add(v == 0 ? one.nats : one.nats - found[d].nats);
             bits += one.bits;
             entries += one.entries;
@@ -104,8 +106,8 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
             result.nats = nats.mean;
             result.mcse_nats = nats.standard_error();
         } else {
-            result.rows.push_back(
-                {versions[v].label, versions[v].bits, bits / entries, nats.mean, nats.standard_error()});
+            result.rows.push_back({versions[v].label, versions[v].bits, versions[v].budget, bits / entries, nats.mean,
+                                   nats.standard_error()});
         }
     }
     return result;

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "validation/block_study.hpp"
 #include "validation/compressed_cache.hpp"
 
 namespace spiked::validation {
@@ -13,7 +12,7 @@ namespace spiked::validation {
 struct PerplexityPlan {
     std::string model;   ///< folder
     std::string tokens;  ///< .npy of token ids, documents x tokens, or one document
-    std::vector<NamedCodec> codecs;
+    std::vector<CacheRequest> methods;
     std::size_t block_tokens = 128;
     CachePart only;  ///< what is compressed
     estimators::QuantizerOptions quantizer;
@@ -24,6 +23,7 @@ struct PerplexityPlan {
 struct PerplexityRow {
     std::string method;
     double bits = 0.0;
+    std::optional<double> budget;  ///< of an eviction
     double bits_per_entry = 0.0;   ///< stored, of what was compressed
     double added_nats = 0.0;       ///< mean over documents of what a token costs more than in full precision
     double mcse_added_nats = 0.0;  ///< of the paired differences of documents; NaN for one document
@@ -40,10 +40,22 @@ struct Perplexity {
     std::vector<PerplexityRow> rows;  ///< in the order asked: by method, then bits
 };
 
+struct Documents {
+    sim::Llama model;
+    std::vector<std::vector<std::int32_t>> tokens;
+};
+/// Throws as measure_perplexity does.
+[[nodiscard]] Documents open_documents(const PerplexityPlan& plan);
+/// Mean nats of the tokens of a document that see a compressed block; in full precision where there is no cache.
+[[nodiscard]] double document_nats(const Documents& documents, std::size_t number, std::size_t block_tokens,
+                                   CompressedCache* cache);
+
 /// Full past blocks are coded and decoded, the block being read stays exact, and each layer sees what the compressed
 /// layers below make of it. `unrope+` turns keys back before they are coded. A layer, side and head has a rotation of
-/// its own, the same for all documents. Throws usage_error and input_error before anything is computed: methods, bits,
-/// layers that do not exist, ids outside the vocabulary, documents beyond the context or without a token to score.
+/// its own, the same for all documents. An eviction chooses after every full block, among what earlier choices left,
+/// and its bits are the mean over those times. Throws usage_error and input_error before anything is computed: methods,
+/// bits, layers that do not exist, ids outside the vocabulary, documents beyond the context or without a token to
+/// score.
 [[nodiscard]] Perplexity measure_perplexity(const PerplexityPlan& plan);
 
 /// Token ids as the model reads them, a document a row. Throws input_error for what are no token ids of the model, or

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <mutex>
 
 #include "sim/dump_view.hpp"
+#include "sim/llama/llama_steps.hpp"
 #include "theory/base/error.hpp"
 #include "validation/moments.hpp"
 #include "validation/parallel.hpp"
@@ -19,6 +21,28 @@ std::size_t below(const stream::Stream& draws, std::uint32_t element, std::size_
     const std::uint64_t bits = std::uint64_t{words[0]} << 32 | words[1];
     __extension__ using Wide = unsigned __int128;
     return static_cast<std::size_t>(static_cast<Wide>(bits) * count >> 64);
+}
+
+/// Sums over questions to means.
+PromptScore mean_of(PromptScore score, std::size_t questions) {
+    const auto count = static_cast<double>(questions);
+    score.right /= count;
+    score.log_probability /= count;
+    score.mass /= count;
+    score.peaks /= count;
+    return score;
+}
+
+/// Adds what one question attended to; `tokens`: whose row each weight is of.
+void add_attention(PromptScore& score, std::pair<std::size_t, std::size_t> at, const Needle& needle,
+                   const arma::frowvec& weights, const std::vector<std::size_t>& tokens, const CompressedCache* cache) {
+    const auto behind = std::upper_bound(tokens.begin(), tokens.end(), needle.value_at);
+    if (behind == tokens.begin()) return;
+    const bool merges = cache != nullptr && cache->merges();
+    if (!merges && *(behind - 1) != needle.value_at) return;  // evicted
+    const auto holder = static_cast<arma::uword>(behind - tokens.begin() - 1);
+    score.mass(at.first, at.second) += static_cast<double>(weights(holder));
+    if (weights.index_max() == holder) score.peaks(at.first, at.second) += 1.0;
 }
 
 MeanAndError over(const Moments& moments) { return {moments.mean, moments.standard_error()}; }
@@ -70,14 +94,16 @@ NeedlePrompt needle_prompt(const RetrievalPlan& plan, const sim::LlamaConfig& mo
     return prompt;
 }
 
-PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, const NeedleVocabulary& vocabulary,
-                         std::size_t block_tokens, bool exact_questions, sim::CacheKeeper keep) {
+PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, const RetrievalPlan& plan,
+                         CompressedCache* cache) {
     const auto& shape = model.config();
     PromptScore score;
     score.mass.zeros(shape.layers, shape.heads);
     score.peaks.zeros(shape.layers, shape.heads);
-    const double share = 1.0 / static_cast<double>(prompt.needles.size());
-    sim::LlamaReading reading{.block_tokens = block_tokens, .keep = std::move(keep), .keep_own = !exact_questions};
+    const NeedleVocabulary& vocabulary = plan.vocabulary;
+    const bool exact_questions = plan.exact_questions || plan.at_once;
+    sim::LlamaReading reading{
+        .block_tokens = plan.block_tokens, .at_once = plan.at_once, .keep_own = cache != nullptr && !exact_questions};
     if (exact_questions) reading.context = prompt.context;
     /// The rows of a block that are asked.
     const auto each = [&](std::size_t first, std::size_t rows, const auto& visit) {
@@ -86,9 +112,7 @@ PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, co
     };
     reading.attention = [&](const sim::AttentionBlock& at) {
         each(at.first_token, at.weights.n_rows, [&](const Needle& needle, std::size_t row) {
-            const arma::frowvec weights = at.weights.row(row);
-            score.mass(at.layer, at.head) += share * static_cast<double>(weights(needle.value_at));
-            if (weights.index_max() == needle.value_at) score.peaks(at.layer, at.head) += share;
+            add_attention(score, {at.layer, at.head}, needle, at.weights.row(row), at.tokens, cache);
         });
     };
     reading.predicted = [&](std::size_t first, const arma::fmat& log_probabilities) {
@@ -97,17 +121,141 @@ PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, co
             const auto values = all.subvec(static_cast<arma::uword>(vocabulary.first_value),
                                            static_cast<arma::uword>(vocabulary.last_value));
             const auto said = vocabulary.first_value + static_cast<std::int32_t>(arma::frowvec(values).index_max());
-            if (said == needle.answer) score.right += share;
-            score.log_probability += share * static_cast<double>(all(static_cast<arma::uword>(needle.answer)));
+            if (said == needle.answer) score.right += 1.0;
+            score.log_probability += static_cast<double>(all(static_cast<arma::uword>(needle.answer)));
         });
     };
+    if (cache != nullptr) {
+        if (plan.observe_questions) cache->observe(model, prompt.tokens);
+        cache->attach(reading);
+    }
     model.read(prompt.tokens, reading);
-    return score;
+    return mean_of(std::move(score), prompt.needles.size());
 }
 
-Retrieval measure_retrieval(const RetrievalPlan& plan) {
-    const sim::Llama model(plan.model);
-    const auto& shape = model.config();
+PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan& plan, CompressedCache* cache) {
+    const auto& shape = readout.shape();
+    const std::size_t layer = readout.layer();
+    const std::size_t group = shape.heads / shape.kv_heads;
+    const std::size_t limit = plan.exact_questions || plan.at_once ? readout.context() : readout.tokens();
+    sim::LlamaReading hooks;
+    if (cache != nullptr) cache->attach(hooks);
+
+    std::vector<sim::CachedHead> heads(shape.kv_heads);
+    for (std::size_t h = 0; h < shape.kv_heads; ++h) {
+        heads[h] = {readout.keys()[h].head_rows(limit), readout.values()[h].head_rows(limit), {}};
+        for (std::size_t t = 0; t < limit; ++t) heads[h].tokens.push_back(t);
+    }
+    if (hooks.evict) {
+        std::vector<std::size_t> tokens;
+        for (std::size_t first = 0; first < (plan.observe_questions ? readout.tokens() : limit);
+             first = tokens.size()) {
+            const std::size_t end = std::min(first + plan.block_tokens, readout.tokens());
+            const std::size_t last = first < limit ? std::min(end, limit) : end;
+            while (tokens.size() < last) tokens.push_back(tokens.size());
+            for (std::size_t h = 0; h < shape.heads; ++h)
+                hooks.attention({layer, h, first,
+                                 sim::attention_weights(readout.queries()[h].rows(first, last - 1),
+                                                        readout.keys()[h / group].head_rows(last)),
+                                 tokens});
+        }
+        for (std::size_t h = 0; h < shape.kv_heads; ++h) hooks.evict(layer, h, limit, heads[h]);
+    }
+    if (hooks.keep)
+        for (std::size_t h = 0; h < shape.kv_heads; ++h)
+            for (const sim::Side side : {sim::Side::key, sim::Side::value})
+                for (std::size_t first = 0; first < limit; first += plan.block_tokens) {
+                    arma::fmat& rows = side == sim::Side::key ? heads[h].keys : heads[h].values;
+                    const std::size_t last = std::min(first + plan.block_tokens, limit) - 1;
+                    rows.rows(first, last) = hooks.keep({layer, side, h, first}, arma::fmat(rows.rows(first, last)));
+                }
+    for (std::size_t h = 0; h < shape.kv_heads; ++h) {
+        const std::size_t left = readout.tokens() - limit;
+        heads[h].keys = arma::join_cols(heads[h].keys, readout.keys()[h].tail_rows(left));
+        heads[h].values = arma::join_cols(heads[h].values, readout.values()[h].tail_rows(left));
+        for (std::size_t t = limit; t < readout.tokens(); ++t) heads[h].tokens.push_back(t);
+    }
+
+    const auto& needles = readout.needles();
+    PromptScore score;
+    score.mass.zeros(shape.layers, shape.heads);
+    score.peaks.zeros(shape.layers, shape.heads);
+    arma::fmat attended(needles.size(), shape.heads * shape.head_dim);
+    for (std::size_t n = 0; n < needles.size(); ++n)
+        for (std::size_t h = 0; h < shape.heads; ++h) {
+            const auto& cached = heads[h / group];
+            const auto seen = static_cast<arma::uword>(
+                std::upper_bound(cached.tokens.begin(), cached.tokens.end(), needles[n].asked_at) -
+                cached.tokens.begin());
+            const arma::frowvec weights =
+                sim::attention_weights(readout.queries()[h].row(needles[n].asked_at), cached.keys.head_rows(seen));
+            add_attention(score, {layer, h}, needles[n], weights, cached.tokens, cache);
+            attended.row(n).cols(h * shape.head_dim, (h + 1) * shape.head_dim - 1) =
+                weights * cached.values.head_rows(seen);
+        }
+    const arma::fmat log_probabilities = readout.predict(attended);
+    for (std::size_t n = 0; n < needles.size(); ++n) {
+        const arma::frowvec answers = log_probabilities.row(n);
+        const std::size_t answer = readout.answer_of(needles[n]);
+        if (answers.index_max() == answer) score.right += 1.0;
+        score.log_probability += static_cast<double>(answers(answer));
+    }
+    return mean_of(std::move(score), needles.size());
+}
+
+namespace {
+
+Questions questions_of_dumps(const RetrievalPlan& plan) {
+    auto readouts = std::make_shared<std::vector<sim::LlamaReadout>>();
+    const bool turned = std::any_of(plan.methods.begin(), plan.methods.end(), [](const CacheRequest& request) {
+        return request.how.method && request.how.method->unrope;
+    });
+    std::size_t asked_for = 0;
+    for (const auto& path : plan.dumps) {
+        const sim::KvDump dump(path, plan.dump);
+        if (turned) (void)sim::dump_rotary(dump);
+        readouts->emplace_back(dump);
+        const auto& first = readouts->front().shape();
+        const auto& own = readouts->back().shape();
+        if (own.layers != first.layers || own.heads != first.heads || own.kv_heads != first.kv_heads ||
+            own.head_dim != first.head_dim || own.rope.base != first.rope.base || own.rope.style != first.rope.style)
+            throw input_error(
+                "{} and {} are of different models (another last layer, heads or rotary embedding): ask "
+                "them one by one",
+                plan.dumps.front(), path);
+        asked_for += readouts->back().needles().size();
+    }
+    return {
+        .shape = readouts->front().shape(),
+        .prompts = plan.dumps.size(),
+        .questions = asked_for,
+        .last_layer_only = true,
+        .at_once = plan.at_once,
+        .ask = [readouts, plan](std::size_t prompt,
+                                CompressedCache* cache) { return score_readout((*readouts)[prompt], plan, cache); },
+        .check =
+            [readouts, plan](const std::vector<double>& right) {
+                for (std::size_t d = 0; d < right.size(); ++d) {
+                    const auto& readout = (*readouts)[d];
+                    const auto asked = static_cast<double>(readout.needles().size());
+                    const auto found = static_cast<std::size_t>(std::lround(asked * right[d]));
+                    if (!readout.correct() && 2 * found < readout.needles().size())
+                        throw input_error(
+                            "{}: full precision gives {} right answers of {} (expected at least half): are they asked "
+                            "for strongly enough?",
+                            plan.dumps[d], found, readout.needles().size());
+                    if (readout.correct() && found != *readout.correct())
+                        throw input_error(
+                            "{}: full precision gives {} right answers of {} (its metadata say the model gave {}): do "
+                            "its tensors, readout and needles belong together?",
+                            plan.dumps[d], found, readout.needles().size(), *readout.correct());
+                }
+            }};
+}
+
+Questions questions_of_model(const RetrievalPlan& plan) {
+    const auto model = std::make_shared<const sim::Llama>(plan.model);
+    const auto& shape = model->config();
     const auto& words = plan.vocabulary;
     for (const std::int32_t token :
          {words.bos, words.ask, words.first_key, words.last_key, words.first_value, words.last_value})
@@ -118,50 +266,88 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
     if (words.last_key < words.first_key || words.last_value < words.first_value)
         throw usage_error("keys {}:{} and values {}:{} are no ranges: write FIRST:LAST", words.first_key,
                           words.last_key, words.first_value, words.last_value);
-    if (plan.block_tokens == 0) throw usage_error("--block 0 is not possible: a block has 1 token or more");
     if (plan.prompts == 0) throw usage_error("--prompts 0 is not possible: give 1 or more");
     const auto filler = read_documents(plan.filler, shape, std::numeric_limits<std::size_t>::max());
     (void)needle_prompt(plan, shape, filler, 0);
+    const std::size_t asked = std::min(plan.asked, plan.needles);
+    return {
+        .shape = shape,
+        .prompts = plan.prompts,
+        .questions = plan.prompts * asked,
+        .needles = plan.needles,
+        .context = shape.context - 2 * asked,
+        .last_layer_only = plan.last_layer_only,
+        .at_once = plan.at_once,
+        .ask =
+            [model, plan, filler](std::size_t prompt, CompressedCache* cache) {
+                return score_prompt(*model, needle_prompt(plan, model->config(), filler, prompt), plan, cache);
+            },
+        .check =
+            [plan](const std::vector<double>& right) {
+                const double mean = arma::mean(arma::vec(right));
+                if (mean < 0.5)
+                    throw input_error(
+                        "{}: the model answers {:.1f} % of the questions in full precision (expected at least half): "
+                        "is it trained for these needles?",
+                        plan.model, 100.0 * mean);
+            }};
+}
 
-    CachePart part;
-    if (plan.last_layer_only) part = {{shape.layers - 1, sim::Side::key}, {shape.layers - 1, sim::Side::value}};
-    const auto versions = cache_versions(shape, plan.codecs, plan.quantizer, part);
+}  // namespace
+
+Questions questions_of(RetrievalPlan plan) {
+    if (std::any_of(plan.methods.begin(), plan.methods.end(),
+                    [](const CacheRequest& request) { return request.how.eviction != nullptr; }))
+        plan.at_once = true;
+    if (plan.block_tokens == 0) throw usage_error("--block 0 is not possible: a block has 1 token or more");
+    return plan.dumps.empty() ? questions_of_model(plan) : questions_of_dumps(plan);
+}
+
+CachePart Questions::part() const {
+    if (!last_layer_only) return {};
+    return {{shape.layers - 1, sim::Side::key}, {shape.layers - 1, sim::Side::value}};
+}
+
+Retrieval measure_retrieval(const RetrievalPlan& plan) {
+    const Questions questions = questions_of(plan);
+    const auto& shape = questions.shape;
+    const std::size_t prompts = questions.prompts;
+    const auto versions = cache_versions(shape, plan.methods, plan.quantizer, questions.part(), plan.block_tokens);
+    Retrieval result{.prompts = prompts,
+                     .questions = questions.questions,
+                     .needles = questions.needles,
+                     .context = questions.context,
+                     .dumps = plan.dumps,
+                     .last_layer_only = questions.last_layer_only,
+                     .exact_questions = plan.exact_questions || questions.at_once,
+                     .at_once = questions.at_once,
+                     .observe_questions = plan.observe_questions};
 
     struct Reading {
         PromptScore score;
         double bits = 0.0, entries = 0.0;
     };
-    std::vector<std::vector<Reading>> found(versions.size(), std::vector<Reading>(plan.prompts));
+    std::vector<std::vector<Reading>> found(versions.size(), std::vector<Reading>(prompts));
     std::size_t done = 0;
     std::mutex telling;
     const auto read_all = [&](std::size_t first_version, std::size_t last_version) {
-        for_each_parallel((last_version - first_version) * plan.prompts, plan.threads, [&](std::size_t job) {
-            const std::size_t v = first_version + job / plan.prompts;
-            const std::size_t number = job % plan.prompts;
-            const NeedlePrompt prompt = needle_prompt(plan, shape, filler, number);
-            Reading& reading = found[v][number];
+        for_each_parallel((last_version - first_version) * prompts, plan.threads, [&](std::size_t job) {
+            const std::size_t v = first_version + job / prompts;
+            Reading& reading = found[v][job % prompts];
             auto cache = versions[v].cache;
-            reading.score = score_prompt(model, prompt, words, plan.block_tokens, plan.exact_questions,
-                                         cache ? cache->keeper() : sim::CacheKeeper{});
+            reading.score = questions.ask(job % prompts, cache ? &*cache : nullptr);
             if (cache) {
                 reading.bits = cache->stored_bits();
                 reading.entries = cache->entries();
             }
             const std::scoped_lock lock(telling);
-            if (plan.progress) plan.progress(++done, versions.size() * plan.prompts);
+            if (plan.progress) plan.progress(++done, versions.size() * prompts);
         });
     };
-    const auto mean_right = [&](std::size_t v) {
-        double sum = 0.0;
-        for (const auto& reading : found[v]) sum += reading.score.right;
-        return sum / static_cast<double>(plan.prompts);
-    };
     read_all(0, 1);
-    if (mean_right(0) < 0.5)
-        throw input_error(
-            "{}: the model answers {:.1f} % of the questions in full precision (expected at least half): is it trained "
-            "for these needles?",
-            plan.model, 100.0 * mean_right(0));
+    std::vector<double> right;
+    for (const auto& reading : found[0]) right.push_back(reading.score.right);
+    questions.check(right);
     read_all(1, versions.size());
 
     // Where the answers are found.
@@ -169,17 +355,11 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
     for (const auto& reading : found[0]) exact_mass += reading.score.mass;
     const arma::uword best = exact_mass.index_max();
 
-    Retrieval result{plan.prompts,
-                     plan.needles,
-                     std::min(plan.asked, plan.needles),
-                     shape.context - 2 * std::min(plan.asked, plan.needles),
-                     plan.last_layer_only,
-                     {}};
     for (std::size_t v = 0; v < versions.size(); ++v) {
-        RetrievalRow row{.method = versions[v].label, .bits = versions[v].bits};
+        RetrievalRow row{.method = versions[v].label, .bits = versions[v].bits, .budget = versions[v].budget};
         const auto collect = [&](const auto& value) {
             Moments moments;
-            for (std::size_t p = 0; p < plan.prompts; ++p) moments.add(value(found[v][p].score, p));
+            for (std::size_t p = 0; p < prompts; ++p) moments.add(value(found[v][p].score, p));
             return over(moments);
         };
         row.right = collect([](const PromptScore& score, std::size_t) { return score.right; });
@@ -187,7 +367,7 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
         row.lost =
             collect([&](const PromptScore& score, std::size_t p) { return found[0][p].score.right - score.right; });
         row.mass = collect([&](const PromptScore& score, std::size_t) { return score.mass(best); });
-        for (std::size_t layer = 0; layer < shape.layers; ++layer)
+        for (std::size_t layer = plan.dumps.empty() ? 0 : shape.layers - 1; layer < shape.layers; ++layer)
             for (std::size_t head = 0; head < shape.heads; ++head)
                 row.heads.push_back(
                     {layer, head,

@@ -2,10 +2,11 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "validation/block_study.hpp"
+#include "sim/llama/llama_readout.hpp"
 #include "validation/compressed_cache.hpp"
 
 namespace spiked::validation {
@@ -19,11 +20,7 @@ struct NeedleVocabulary {
     std::int32_t first_value = 1024, last_value = 1535;
 };
 
-struct Needle {
-    std::size_t key_at = 0, value_at = 0;  ///< tokens
-    std::size_t asked_at = 0;              ///< token whose prediction is the answer
-    std::int32_t answer = 0;
-};
+using sim::Needle;
 
 struct NeedlePrompt {
     std::vector<std::int32_t> tokens;
@@ -32,15 +29,21 @@ struct NeedlePrompt {
 };
 
 struct RetrievalPlan {
+    std::vector<std::string> dumps;  ///< with readouts of the last layer; empty: prompts are built for the model
+    sim::DumpOptions dump;
     std::string model;   ///< folder
     std::string filler;  ///< .npy, streams x tokens
     NeedleVocabulary vocabulary;
     std::size_t needles = 16;  ///< in a prompt
     std::size_t asked = 32;    ///< of them, at most
     std::size_t prompts = 64;
-    std::vector<NamedCodec> codecs;
+    std::vector<CacheRequest> methods;
     bool last_layer_only = false;
     bool exact_questions = false;  ///< the questions are read exactly, only the context before them is compressed
+    /// All of the context is read before any of it is compressed or evicted, the questions behind it are exact. So it
+    /// is always where a method evicts.
+    bool at_once = false;
+    bool observe_questions = false;  ///< an eviction sees what the questions attend to, not only what the context does
     std::size_t block_tokens = 128;
     estimators::QuantizerOptions quantizer;  ///< its seed is that of the prompts, too
     std::size_t threads = 0;
@@ -69,6 +72,7 @@ struct HeadAttention {
 struct RetrievalRow {
     std::string method;  ///< "none" for full precision
     double bits = 16.0;
+    std::optional<double> budget;  ///< of an eviction
     double bits_per_entry = 16.0;  ///< stored, of what was compressed
     MeanAndError right, log_probability;
     MeanAndError lost;  ///< right of full precision minus right, paired by prompt
@@ -77,8 +81,10 @@ struct RetrievalRow {
 };
 
 struct Retrieval {
-    std::size_t prompts = 0, needles = 0, asked = 0, context = 0;
-    bool last_layer_only = false, exact_questions = false;
+    std::size_t prompts = 0, questions = 0;  ///< questions: of all prompts
+    std::size_t needles = 0, context = 0;    ///< of a prompt that was built
+    std::vector<std::string> dumps;
+    bool last_layer_only = false, exact_questions = false, at_once = false, observe_questions = false;
     std::vector<RetrievalRow> rows;  ///< full precision first, then in the order asked
 };
 
@@ -87,13 +93,34 @@ struct Retrieval {
 [[nodiscard]] NeedlePrompt needle_prompt(const RetrievalPlan& plan, const sim::LlamaConfig& model,
                                          const std::vector<std::vector<std::int32_t>>& filler, std::uint64_t number);
 
-/// Reads a prompt through `keep`: all of it, or its context only.
-[[nodiscard]] PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt,
-                                       const NeedleVocabulary& vocabulary, std::size_t block_tokens,
-                                       bool exact_questions, sim::CacheKeeper keep);
+/// Reads a prompt as the plan says, all in full precision where there is no cache. Attention on a needle is that of the
+/// row that holds its value: none where that was evicted, the row it became a part of where it was merged.
+[[nodiscard]] PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, const RetrievalPlan& plan,
+                                       CompressedCache* cache);
 
-/// Throws usage_error and input_error before the work, and input_error when the model does not answer in full
-/// precision: fewer than half right.
+/// Asks the questions of a dump of its last layer, as far as attention and what follows it go; answers are those the
+/// dump knows, and so is the log-probability. Else as the above.
+[[nodiscard]] PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan& plan,
+                                        CompressedCache* cache);
+
+/// Where questions come from: prompts built for a model, or dumps.
+struct Questions {
+    sim::LlamaConfig shape;
+    std::size_t prompts = 0, questions = 0;  ///< questions: of all prompts
+    std::size_t needles = 0, context = 0;    ///< of a prompt that is built
+    bool last_layer_only = false, at_once = false;
+    std::function<PromptScore(std::size_t prompt, CompressedCache* cache)> ask;
+    /// Throws input_error where what full precision gets right, by prompt from the first on, is not what it should be.
+    std::function<void(const std::vector<double>& right)> check;
+
+    [[nodiscard]] CachePart part() const;  ///< what is compressed
+};
+/// Throws as measure_retrieval does before the work.
+[[nodiscard]] Questions questions_of(RetrievalPlan plan);
+
+/// Every version of the cache with every prompt. Throws usage_error and input_error before the work, and input_error
+/// when the model does not answer in full precision: fewer than half right, or with dumps not as many as they say
+/// (fewer than half where they do not).
 [[nodiscard]] Retrieval measure_retrieval(const RetrievalPlan& plan);
 
 }  // namespace spiked::validation

@@ -35,7 +35,30 @@ TEST(KvGenerateCommand, WritesADumpThatOtherCommandsRead) {
     std::filesystem::remove(again);
 }
 
+TEST(KvGenerateCommand, PlantsNeedlesThatAreFound) {
+    const std::string dump = scratch("needles.safetensors");
+    const Outcome written = spiked("kv generate --tokens 512 --head-dim 64 --needles 32 --noise 0.9 -o '" + dump + "'");
+    ASSERT_EQ(written.code, 0) << written.err;
+    EXPECT_NE(written.out.find("spiked kv retrieve"), std::string::npos);
+    const Outcome found = spiked("kv retrieve '" + dump + "' --method tq-mse,unrope+tq-mse --bits 1,4 --json");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json document = found.json();
+    const auto& rows = *document.find("rows")->items();
+    EXPECT_GE(number(rows[0], "right"), 0.75);
+    EXPECT_LT(number(rows[1], "log_probability"), number(rows[2], "log_probability") - 0.3);
+    EXPECT_NEAR(number(rows[2], "log_probability"), number(rows[0], "log_probability"), 0.1);
+    EXPECT_EQ(spiked("kv run '" + dump + "' --method tq-mse --bits 2").code, 0);
+    // Asked for too weakly.
+    ASSERT_EQ(spiked("kv generate --tokens 512 --needles 32 --needle-logit 1 -o '" + dump + "'").code, 0);
+    const Outcome weak = spiked("kv retrieve '" + dump + "'");
+    EXPECT_EQ(weak.code, 4);
+    EXPECT_NE(weak.err.find("expected at least half"), std::string::npos) << weak.err;
+    std::filesystem::remove(dump);
+}
+
 TEST(KvGenerateCommand, RefusesWhatDoesNotFit) {
+    EXPECT_EQ(spiked("kv generate --tokens 90 --needles 30 -o /tmp/never.safetensors").code, 2);
+    EXPECT_EQ(spiked("kv generate --noise -1 -o /tmp/never.safetensors").code, 2);
     EXPECT_EQ(spiked("kv generate --head-dim 3 -o /tmp/never.safetensors").code, 2);
     EXPECT_EQ(spiked("kv generate --layers 0 -o /tmp/never.safetensors").code, 2);
     const Outcome dtype = spiked("kv generate --dtype fp16 -o /tmp/never.safetensors");

@@ -103,9 +103,111 @@ TEST(PerplexityCommand, RefusesWhatCannotBeMeasured) {
     refused(good + "--only key", 2, "is not LAYER:key or LAYER:value");
     refused(good + "--method tq-mes --block 16", 2, "did you mean \"tq-mse\"");
     refused(good + "--method palu --block 16", 2, "palu");
-    refused(good + "--method svd:9+tq-mse --block 16", 2, "layer 0, key of head 0, tokens 0 to 15");
+    refused(good + "--method svd:9+tq-mse --block 16", 2, "layer 0, key of head 0, 16 tokens from 0 to 15");
     refused(model().words("keys.npy") + "--block 16", 4, "token 0 of document 0 is");
+    refused(good + "--block 16 --method snapkv --budget 0", 2, "--budget 0 is not possible");
+    refused(good + "--block 16 --method snapkv --budget 1.5", 2, "--budget 1.5 is not possible");
+    refused(good + "--block 16 --method snapkv --budget half", 2, "--budget: \"half\" is not a number");
+    refused(good + "--block 16 --method snapkv", 2, "\"snapkv\" evicts and no budget is given");
+    refused(good + "--block 16 --method snapkv --budget 0.5 --only 0:key", 2, "name both or neither");
     refused("--model /no/such --tokens x.npy", 4, "/no/such/config.json");
+    const Outcome elsewhere = spiked("kv run x.safetensors --method snapkv+tq-mse");
+    EXPECT_EQ(elsewhere.code, 2);
+    EXPECT_NE(elsewhere.err.find("use spiked kv perplexity or kv retrieve --model"), std::string::npos);
+}
+
+TEST(PerplexityCommand, EvictsToABudget) {
+    const auto nats = added("--method snapkv,h2o,dmc,streaming,pyramidkv --budget 1");
+    EXPECT_EQ(nats, std::vector<double>(5, 0.0));
+    const Outcome found = spiked("kv perplexity" + model().words("documents.npy") +
+                                 "--block 16 --json --budget 0.7,0.4 --bits 1 --method snapkv,snapkv+tq-mse,tq-mse");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json document = found.json();
+    const auto& rows = *document.find("rows")->items();
+    ASSERT_EQ(rows.size(), 5);
+    for (std::size_t i = 0; i < 4; ++i) {
+        EXPECT_EQ(number(rows[i], "budget"), i % 2 == 0 ? 0.7 : 0.4);
+        EXPECT_LE(number(rows[i], "bits_per_entry"), 16.0 * number(rows[i], "budget"));
+        EXPECT_EQ(number(rows[i], "bits"), i < 2 ? 16.0 : 1.0);
+        EXPECT_GT(std::abs(number(rows[i], "added_nats")), 0.0);
+    }
+    // All tokens at 3 bits fit either budget.
+    EXPECT_EQ(number(rows[2], "added_nats"), number(rows[3], "added_nats"));
+    EXPECT_EQ(number(rows[2], "bits_per_entry"), 3.0);
+    EXPECT_TRUE(rows[4].find("budget")->is_null());
+    EXPECT_EQ(number(rows[4], "added_nats"), number(rows[2], "added_nats"));
+    const Outcome said = spiked("kv perplexity" + model().words("documents.npy") + "--block 16 --budget 0.4 --bits 2");
+    EXPECT_NE(said.out.find("snapkv at 0.4"), std::string::npos) << said.out << said.err;
+    EXPECT_NE(said.out.find("tq-mse"), std::string::npos);
+}
+
+TEST(FrontierOfAModel, IsWhatPerplexityMeasures) {
+    const std::string words = model().words("documents.npy") + "--block 16 --method tq-mse,snapkv --bits 1,3,6 ";
+    const std::string store = scratch("model.spiked");
+    const std::string picture = scratch("model.svg");
+    const Outcome found = spiked("kv frontier" + words + "--budget 0.3,0.6 --json -o '" + store + "' --report '" +
+                                 scratch("model.html") + "' --plot '" + picture + "'");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json expected = spiked("kv perplexity" + words + "--budget 0.3,0.6 --json").json();
+    const Json document = found.json();
+    EXPECT_EQ(*document.find("metric")->string(), "added_nats");
+    EXPECT_EQ(*document.find("cluster")->string(), "document");
+    const auto& rows = *document.find("rows")->items();
+    const auto& plain = *expected.find("rows")->items();
+    ASSERT_EQ(rows.size(), 5);
+    std::size_t on_hull = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        EXPECT_EQ(*rows[i].find("side")->string(), "cache");
+        EXPECT_EQ(*rows[i].find("method")->string(), *plain[i].find("method")->string());
+        for (const char* key : {"bits", "bits_per_entry"})
+            EXPECT_NEAR(app::number(rows[i], key), app::number(plain[i], key), 1e-12);
+        for (const char* key : {"added_nats", "mcse_added_nats"})
+            EXPECT_NEAR(number(rows[i], key), number(plain[i], key), 1e-12);
+        EXPECT_TRUE(rows[i].find("relative_l2")->is_null());
+        on_hull += *rows[i].find("on_hull")->boolean() ? 1 : 0;
+    }
+    EXPECT_GE(on_hull, 1);
+    EXPECT_NE(contents(picture).find("added_nats"), std::string::npos);
+    EXPECT_NE(contents(scratch("model.html")).find("added_nats"), std::string::npos);
+    // The store is the source: again without the work, and as a table.
+    const Outcome again = spiked("kv frontier" + words + "--budget 0.3,0.6 -o '" + store + "'");
+    EXPECT_EQ(again.code, 0) << again.err;
+    for (const char* part : {"cache, 3 documents", "added nats", "clustered by document (3 clusters)"})
+        EXPECT_NE(again.out.find(part), std::string::npos) << part << again.out;
+    EXPECT_NE(spiked("kv frontier" + words + "--budget 0.3 -o '" + store + "'").code, 0);
+
+    const auto refused = [](const std::string& all, int code, const std::string& part) {
+        const Outcome outcome = spiked("kv frontier " + all);
+        EXPECT_EQ(outcome.code, code) << all << outcome.err;
+        EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+    };
+    refused("", 2, "neither dumps nor --model");
+    refused(sample_dump + words, 2, "dumps and --model are given");
+    refused(words + "--metric relative_l2 --budget 0.5", 2, "--metric relative_l2 is of dumps");
+    refused(sample_dump + " --metric added_nats", 2, "--metric added_nats is of a model");
+    refused(words + "--layers 0 --budget 0.5", 2, "--layers is of dumps");
+    refused("--model '" + model().folder + "' --metric added_nats", 2, "needs --tokens");
+    refused("--model '" + model().folder + "' --filler '" + model().folder +
+                "/documents.npy' --needles 12 --prompts 2 "
+                "--vocabulary bos=0,ask=1,keys=10:29,values=30:49",
+            4, "the model answers");
+}
+
+TEST(FrontierOfAModel, ShowsWhatRetrievalLoses) {
+    const char* models = std::getenv("SPIKED_EXTRA_MODELS");
+    if (models == nullptr) GTEST_SKIP() << "SPIKED_EXTRA_MODELS names no folder";
+    const std::string words =
+        " --model '" + std::string(models) + "/needle' --prompts 3 --method tq-mse --bits 1,2 --json";
+    const Outcome found = spiked("kv frontier" + words);
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json document = found.json();
+    EXPECT_EQ(*document.find("metric")->string(), "retrieval");
+    const Json plain = spiked("kv retrieve" + words).json();
+    const auto& exact = *plain.find("rows")->items();
+    const auto& rows = *document.find("rows")->items();
+    for (std::size_t i = 0; i < 2; ++i)
+        EXPECT_NEAR(number(rows[i], "retrieval"),
+                    number(exact[0], "log_probability") - number(exact[i + 1], "log_probability"), 1e-9);
 }
 
 TEST(DumpCommand, WritesWhatTheModelSees) {
@@ -153,7 +255,7 @@ TEST(RetrieveCommand, RefusesAModelThatDoesNotAnswer) {
     refused(good + words + "--needles 12 --prompts 0", 2, "--prompts 0");
     refused(good + "--vocabulary key=3", 2, "--vocabulary \"key=3\" is not");
     refused(good + "--layers first", 2, "--layers \"first\" is not possible");
-    refused("--prompts 2", 2, "--model is missing");
+    refused("--prompts 2", 2, "neither dumps nor --model");
     refused("--model /no/such", 4, "/no/such/config.json");
 }
 

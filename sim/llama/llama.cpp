@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "sim/byte_file.hpp"
+#include "sim/llama/llama_steps.hpp"
+#include "sim/printable.hpp"
 #include "sim/safetensors.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/json.hpp"
@@ -52,7 +54,7 @@ public:
                 if (tensor.name != name) continue;
                 if (tensor.shape != shape)
                     throw input_error("{}: {} is {} (expected {} from config.json): do the two files belong together?",
-                                      file->path(), name, text_of(tensor.shape), text_of(shape));
+                                      file->path(), name, shape_text(tensor.shape), shape_text(shape));
                 arma::fmat result(rows, std::max<std::size_t>(columns, 1));
                 std::vector<double> part(std::min<std::size_t>(result.n_elem, 1 << 16));
                 for (std::size_t first = 0; first < result.n_elem; first += part.size()) {
@@ -70,26 +72,9 @@ public:
     }
 
 private:
-    static std::string text_of(const std::vector<std::size_t>& shape) {
-        std::string text = "[";
-        for (const std::size_t side : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(side);
-        return text + "]";
-    }
-
     std::string folder_;
     std::vector<std::unique_ptr<SafetensorsFile>> files_;
 };
-
-arma::fmat rms_norm(const arma::fmat& rows, const arma::fvec& weight, double epsilon) {
-    arma::fmat result = rows;
-    for (arma::uword t = 0; t < rows.n_rows; ++t) {
-        double sum = 0.0;
-        for (arma::uword j = 0; j < rows.n_cols; ++j) sum += static_cast<double>(rows(t, j)) * rows(t, j);
-        const auto scale = static_cast<float>(1.0 / std::sqrt(sum / static_cast<double>(rows.n_cols) + epsilon));
-        for (arma::uword j = 0; j < rows.n_cols; ++j) result(t, j) = rows(t, j) * scale * weight(j);
-    }
-    return result;
-}
 
 /// Turns every head of a block of tokens to its positions.
 void turn(arma::fmat& rows, const arma::fmat& cosines, const arma::fmat& sines, std::size_t first) {
@@ -104,38 +89,6 @@ void turn(arma::fmat& rows, const arma::fmat& cosines, const arma::fmat& sines, 
                 rows(t, head + i) = a * c - b * s;
                 rows(t, head + half + i) = b * c + a * s;
             }
-}
-
-/// Each row to logarithms of a distribution.
-void to_log_probabilities(arma::fmat& rows) {
-    for (arma::uword t = 0; t < rows.n_rows; ++t) {
-        float largest = rows(t, 0);
-        for (arma::uword j = 1; j < rows.n_cols; ++j) largest = std::max(largest, rows(t, j));
-        double sum = 0.0;
-        for (arma::uword j = 0; j < rows.n_cols; ++j) sum += std::exp(static_cast<double>(rows(t, j) - largest));
-        const auto shift = static_cast<float>(static_cast<double>(largest) + std::log(sum));
-        for (arma::uword j = 0; j < rows.n_cols; ++j) rows(t, j) -= shift;
-    }
-}
-
-/// Weights of one head over the cache so far, whose last tokens are the block's own, causal inside it.
-arma::fmat attention_weights(const arma::fmat& queries, const arma::fmat& keys) {
-    arma::fmat weights = queries * keys.t() / std::sqrt(static_cast<float>(keys.n_cols));
-    const arma::uword before = keys.n_rows - queries.n_rows;
-    for (arma::uword t = 0; t < weights.n_rows; ++t) {
-        const arma::uword seen = before + t + 1;
-        float largest = weights(t, 0);
-        for (arma::uword j = 1; j < seen; ++j) largest = std::max(largest, weights(t, j));
-        double sum = 0.0;
-        for (arma::uword j = 0; j < seen; ++j) {
-            weights(t, j) = std::exp(weights(t, j) - largest);
-            sum += static_cast<double>(weights(t, j));
-        }
-        const auto scale = static_cast<float>(1.0 / sum);
-        for (arma::uword j = 0; j < seen; ++j) weights(t, j) *= scale;
-        for (arma::uword j = seen; j < weights.n_cols; ++j) weights(t, j) = 0.0F;
-    }
-    return weights;
 }
 
 }  // namespace
@@ -181,17 +134,18 @@ void Llama::read(std::span<const std::int32_t> tokens, const LlamaReading& readi
                           tokens.size());
     if (reading.block_tokens == 0) throw usage_error("blocks of 0 tokens: give 1 or more");
 
-    struct Cache {
-        std::vector<arma::fmat> keys, values;  ///< by kv head, room for the whole sequence
-    };
-    const arma::fmat room(tokens.size(), c.head_dim);
-    std::vector<Cache> caches(c.layers, {std::vector(c.kv_heads, room), std::vector(c.kv_heads, room)});
+    if (reading.evict && reading.keep_own)
+        throw bug("an eviction before a block is read: nothing has attended to its tokens");
+
+    std::vector<std::vector<CachedHead>> caches(c.layers, std::vector<CachedHead>(c.kv_heads));
 
     const std::size_t context = reading.context.value_or(0);
     for (std::size_t first = 0, end = 0; first < tokens.size(); first = end) {
         end = std::min(first + reading.block_tokens, first < context ? context : tokens.size());
         const std::size_t count = end - first;
-        const bool kept = reading.context ? end <= context : count == reading.block_tokens;
+        const bool kept = !reading.context  ? count == reading.block_tokens
+                          : reading.at_once ? end == context
+                                            : end <= context;
         arma::fmat state(count, c.hidden);
         for (std::size_t t = 0; t < count; ++t)
             state.row(t) = embedding_.col(static_cast<arma::uword>(tokens[first + t])).t();
@@ -205,37 +159,45 @@ void Llama::read(std::span<const std::int32_t> tokens, const LlamaReading& readi
             turn(keys, cosines_, sines_, first);
             if (reading.layer) reading.layer({l, first, queries, keys, values});
 
-            Cache& cache = caches[l];
             const auto of_head = [&](const arma::fmat& rows, std::size_t h) {
                 return rows.cols(h * c.head_dim, (h + 1) * c.head_dim - 1);
             };
             for (std::size_t h = 0; h < c.kv_heads; ++h) {
-                cache.keys[h].rows(first, end - 1) = of_head(keys, h);
-                cache.values[h].rows(first, end - 1) = of_head(values, h);
+                CachedHead& cached = caches[l][h];
+                cached.keys = arma::join_cols(cached.keys, of_head(keys, h));
+                cached.values = arma::join_cols(cached.values, of_head(values, h));
+                for (std::size_t t = first; t < end; ++t) cached.tokens.push_back(t);
             }
-            const auto replace = [&] {
-                for (std::size_t h = 0; h < c.kv_heads; ++h)
-                    for (const Side side : {Side::key, Side::value}) {
-                        arma::fmat& rows = (side == Side::key ? cache.keys : cache.values)[h];
-                        rows.rows(first, end - 1) =
-                            reading.keep({l, side, h, first}, arma::fmat(rows.rows(first, end - 1)));
+            /// The rows from a token on.
+            const auto replace = [&](std::size_t from) {
+                for (std::size_t h = 0; h < c.kv_heads; ++h) {
+                    CachedHead& cached = caches[l][h];
+                    if (reading.evict) {
+                        reading.evict(l, h, end, cached);
+                        continue;
                     }
+                    for (const Side side : {Side::key, Side::value})
+                        for (std::size_t at = from; at < end; at += reading.block_tokens) {
+                            arma::fmat& rows = side == Side::key ? cached.keys : cached.values;
+                            const std::size_t last = std::min(at + reading.block_tokens, end) - 1;
+                            rows.rows(at, last) = reading.keep({l, side, h, at}, arma::fmat(rows.rows(at, last)));
+                        }
+                }
             };
-            if (reading.keep && reading.keep_own) replace();
+            if (reading.keep && reading.keep_own) replace(first);
             arma::fmat read(count, c.heads * c.head_dim);
             for (std::size_t h = 0; h < c.heads; ++h) {
-                const std::size_t from = h / (c.heads / c.kv_heads);
-                const arma::fmat weights = attention_weights(of_head(queries, h), cache.keys[from].head_rows(end));
-                if (reading.attention) reading.attention({l, h, first, weights});
-                read.cols(h * c.head_dim, (h + 1) * c.head_dim - 1) = weights * cache.values[from].head_rows(end);
+                const CachedHead& cached = caches[l][h / (c.heads / c.kv_heads)];
+                const arma::fmat weights = attention_weights(of_head(queries, h), cached.keys);
+                if (reading.attention) reading.attention({l, h, first, weights, cached.tokens});
+                read.cols(h * c.head_dim, (h + 1) * c.head_dim - 1) = weights * cached.values;
             }
             state += read * layer.output;
             // Nobody reads the last block again.
-            if (reading.keep && !reading.keep_own && kept && end < tokens.size()) replace();
+            if ((reading.keep || reading.evict) && !reading.keep_own && kept && end < tokens.size())
+                replace(reading.at_once ? 0 : first);
             const arma::fmat inner = rms_norm(state, layer.mlp_norm, c.norm_epsilon);
-            arma::fmat gate = inner * layer.gate;
-            gate.transform([](float x) { return x / (1.0F + std::exp(-x)); });
-            state += (gate % (inner * layer.up)) * layer.down;
+            state += swiglu(inner, layer.gate, layer.up, layer.down);
         }
         if (!reading.predicted) continue;
         arma::fmat logits = rms_norm(state, norm_, c.norm_epsilon) * (c.tied ? embedding_ : head_);

@@ -32,22 +32,36 @@ struct LayerBlock {
     const arma::fmat& values;
 };
 
-/// What the tokens of a block attended to in one query head: tokens x (tokens before and in the block), rows sum to 1.
+/// What the tokens of a block attended to in one query head: tokens x cached rows, the block's own last; rows sum to 1.
 struct AttentionBlock {
     std::size_t layer = 0;
     std::size_t head = 0;
     std::size_t first_token = 0;
     const arma::fmat& weights;
+    const std::vector<std::size_t>& tokens;  ///< of the cached rows, ascending: all so far where none was evicted
 };
+
+/// What a kv head of a layer has cached.
+struct CachedHead {
+    arma::fmat keys, values;          ///< rows x head_dim
+    std::vector<std::size_t> tokens;  ///< whose row it is, ascending
+};
+
+/// Takes rows out of what a head has cached of the first `seen` tokens, or puts others in their place.
+using CacheEvictor = std::function<void(std::size_t layer, std::size_t head, std::size_t seen, CachedHead& cached)>;
 
 /// How a sequence is read. A block of tokens is read at once; it sees itself exactly, and full blocks before it as
 /// `keep` gave them back. Every layer sees what the layers below make of that.
 struct LlamaReading {
     std::size_t block_tokens = 128;
     CacheKeeper keep = {};  ///< empty: everything stays exact
+    /// Asked where `keep` is, in its place, once all heads of a layer have attended. Not with `keep_own`.
+    CacheEvictor evict = {};
     /// So many tokens are a context that others are asked about: all of it is kept, its last block too where it is not
     /// full, and nothing behind it. Not given: full blocks are kept, wherever they lie.
     std::optional<std::size_t> context = {};
+    /// With a context: nothing is replaced or evicted before all of it is read.
+    bool at_once = false;
     /// Every block is kept before it is read, the last one too: no token sees anything exact. Without a context.
     bool keep_own = false;
     std::function<void(const LayerBlock&)> layer = {};

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <map>
 #include <numbers>
+#include <set>
 
 #include "sim/kv_dump.hpp"
+#include "sim/kv_needles.hpp"
 #include "sim/stream/tests/statistics.hpp"
 #include "sim/tests/scratch.hpp"
 #include "theory/base/float16.hpp"
@@ -716,6 +718,78 @@ TEST(KvLikeFile, WithoutEmbeddingOrQueries) {
     EXPECT_FALSE(dump.metadata("rope_base"));
     EXPECT_EQ(dump.find(0, Side::query), nullptr);
     EXPECT_EQ(dump.tensors().size(), 4U);
+}
+
+TEST(KvLikeFile, NeedlesChangeTheirValuesAndQuestionsOnly) {
+    const ScratchFolder scratch;
+    KvLikeOptions options = small();
+    options.tokens = 150;
+    KvLikeCache cache;
+    cache.dtype = DType::f64;
+    cache.seed = seed;
+    cache.replicate = 5;
+    cache.needles = 20;
+    cache.needle_logit = 9.0;
+    write_kv_like(scratch.path("needles.safetensors"), options, cache);
+    const KvDump dump(scratch.path("needles.safetensors"));
+    const LlamaReadout readout(dump);
+    EXPECT_EQ(readout.layer(), 1);
+    EXPECT_EQ(readout.context(), 130);
+    EXPECT_FALSE(readout.correct());
+    ASSERT_EQ(readout.needles().size(), 20);
+    std::set<std::size_t> values, questions;
+    for (const Needle& needle : readout.needles()) {
+        EXPECT_EQ(needle.value_at, needle.key_at + 1);
+        EXPECT_LT(needle.value_at, 130);
+        values.insert(needle.value_at);
+        questions.insert(needle.asked_at);
+    }
+    EXPECT_EQ(values.size(), 20);
+    EXPECT_EQ(questions.size(), 20);
+    EXPECT_EQ(*questions.begin(), 130);
+    arma::mat answer_vectors(20, 8);
+    for (std::size_t layer = 0; layer < 2; ++layer)
+        for (std::size_t h = 0; h < 2; ++h) {
+            const KvLikeSample without = draw(options, 5, h, fmt::format("kv-like layer {}", layer));
+            const auto change = [&](Side side, std::size_t head, const arma::mat& was) {
+                return arma::mat(dump.read_block(*dump.find(layer, side), head, 0, 150) - was);
+            };
+            EXPECT_EQ(largest(change(Side::key, h, without.key.observed)), 0.0);
+            const arma::mat value = change(Side::value, h, without.value.observed);
+            for (arma::uword t = 0; t < 150; ++t)
+                EXPECT_NEAR(arma::norm(value.row(t)), layer == 1 && values.contains(t) ? 1.0 : 0.0, 1e-12) << t;
+            for (std::size_t q = 0; q < 2; ++q) {
+                const arma::mat query = change(Side::query, 2 * h + q, without.queries[q]);
+                for (arma::uword t = 0; t < 150; ++t)
+                    EXPECT_EQ(arma::norm(query.row(t)) > 0.0, layer == 1 && questions.contains(t)) << t;
+                if (layer == 0) continue;
+                for (std::size_t n = 0; n < 20; ++n) {
+                    const Needle& needle = readout.needles()[n];
+                    EXPECT_NEAR(
+                        arma::dot(query.row(needle.asked_at), without.key.noise.row(needle.value_at)) / std::sqrt(8.0),
+                        9.0, 1e-10);
+                    if (h == 0) answer_vectors.row(n) = value.row(needle.value_at);
+                    EXPECT_LT(largest(value.row(needle.value_at) - answer_vectors.row(n)), 1e-12);
+                }
+            }
+        }
+    // What the readout makes of the answers' own vectors: their answers.
+    const arma::mat attended = arma::join_rows(arma::join_rows(answer_vectors, answer_vectors),
+                                               arma::join_rows(answer_vectors, answer_vectors));
+    const arma::fmat said = readout.predict(arma::conv_to<arma::fmat>::from(attended));
+    for (std::size_t n = 0; n < 20; ++n)
+        EXPECT_EQ(arma::frowvec(said.row(n)).index_max(), readout.answer_of(readout.needles()[n]));
+
+    cache.needles = 50;
+    expect_error(ExitCode::usage, [&] { write_kv_like(scratch.path("x"), options, cache); },
+                 {"50 needles and as many questions do not fit 150 tokens (49 do)"});
+    cache.needles = 4;
+    cache.needle_logit = 0.0;
+    expect_error(ExitCode::usage, [&] { write_kv_like(scratch.path("x"), options, cache); }, {"a logit of 0"});
+    cache.needle_logit = 9.0;
+    options.queries.heads = 0;
+    expect_error(ExitCode::usage, [&] { write_kv_like(scratch.path("x"), options, cache); }, {"there are none"});
+    EXPECT_EQ(scratch.files(), 1U);
 }
 
 TEST(KvLikeFile, PromptsOfOneModelDiffer) {

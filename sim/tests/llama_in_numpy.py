@@ -1,8 +1,9 @@
 """A small random Llama and what it predicts, in NumPy's double precision, all tokens at once.
 
-usage: llama_in_numpy.py FOLDER tied|untied|shards TOKENS    writes FOLDER/config.json and the weights in F32;
+usage: llama_in_numpy.py FOLDER tied|untied|shards TOKENS [EVICTED]    writes FOLDER/config.json and the weights in F32;
 prints the tokens and, for each but the first, its nats given those before it. FOLDER/tokens.npy holds them too,
-FOLDER/documents.npy with two other texts, FOLDER/keys.npy the keys of head 1 of layer 1.
+FOLDER/documents.npy with two other texts, FOLDER/keys.npy the keys of head 1 of layer 1. EVICTED: a Python expression in t
+and s, true where token t no longer finds token s.
 """
 import json
 import struct
@@ -43,6 +44,8 @@ embedding = draw("model.embed_tokens.weight", vocabulary, hidden, scale=1.0)
 state = embedding[tokens]
 positions = np.arange(count)
 causal = positions[:, None] >= positions[None, :]
+if len(sys.argv) > 4:
+    causal &= ~eval(sys.argv[4], {"t": positions[:, None], "s": positions[None, :]})
 for layer in range(layers):
     at = f"model.layers.{layer}."
     seen = norm(state, 1 + draw(at + "input_layernorm.weight", hidden, scale=0.1))

@@ -23,12 +23,14 @@ struct Oracle {
 };
 
 /// A random model written by NumPy, with what NumPy predicts.
-Oracle oracle(const ScratchFolder& scratch, const std::string& kind, std::size_t count) {
+Oracle oracle(const ScratchFolder& scratch, const std::string& kind, std::size_t count,
+              const std::string& evicted = "") {
     Oracle result{scratch.path(kind), {}, {}};
     fs::create_directories(result.folder);
     const std::string out = result.folder + "/out";
     const std::string line = "/usr/bin/python3 '" SPIKED_SOURCE_DIR "/sim/tests/llama_in_numpy.py' '" + result.folder +
-                             "' " + kind + " " + std::to_string(count) + " > '" + out + "'";
+                             "' " + kind + " " + std::to_string(count) + (evicted.empty() ? "" : " '" + evicted + "'") +
+                             " > '" + out + "'";
     EXPECT_EQ(std::system(line.c_str()), 0);
     std::ifstream file(out);
     std::int32_t token = 0;
@@ -129,6 +131,54 @@ TEST(Llama, NothingIsExactWhereABlockIsKeptBeforeItIsRead) {
     reading.keep = [](const CachePlace&, const arma::fmat& block) -> arma::fmat { return 2.0F * block; };
     const auto lost = nats_of(model, expected.tokens, 40, reading);
     for (std::size_t t = 1; t < lost.size(); ++t) EXPECT_NE(lost[t], exact[t]) << t;
+}
+
+/// Of every full block that was read, tokens whose number leaves 1 after division by 3.
+TEST(Llama, LaterTokensDoNotFindWhatWasEvicted) {
+    const ScratchFolder scratch;
+    const Oracle expected = oracle(scratch, "untied", 40, "(s % 3 == 1) & (s // 16 < t // 16)");
+    const Llama model(expected.folder);
+    std::vector<std::vector<std::size_t>> columns;
+    LlamaReading reading{.block_tokens = 16};
+    reading.evict = [](std::size_t, std::size_t, std::size_t, CachedHead& cached) {
+        for (std::size_t row = cached.tokens.size(); row-- > 0;) {
+            if (cached.tokens[row] % 3 != 1) continue;
+            cached.keys.shed_row(row);
+            cached.values.shed_row(row);
+            cached.tokens.erase(cached.tokens.begin() + static_cast<std::ptrdiff_t>(row));
+        }
+    };
+    reading.attention = [&](const AttentionBlock& at) {
+        EXPECT_EQ(at.weights.n_cols, at.tokens.size());
+        if (at.layer == 2 && at.head == 5) columns.push_back(at.tokens);
+    };
+    const auto found = nats_of(model, expected.tokens, 40, reading);
+    for (std::size_t t = 1; t < found.size(); ++t) ASSERT_NEAR(found[t], expected.nats[t], 2e-5) << t;
+    ASSERT_EQ(columns.size(), 3);
+    EXPECT_EQ(columns[0].size(), 16);
+    EXPECT_EQ(columns[1].size(), 11 + 16);
+    EXPECT_EQ((std::vector<std::size_t>(columns[1].begin(), columns[1].begin() + 4)),
+              (std::vector<std::size_t>{0, 2, 3, 5}));
+    EXPECT_EQ(columns[2].size(), 11 + 10 + 8);
+
+    // All at once: the context is read whole, then nothing before token 32 is found.
+    const Oracle whole = oracle(scratch, "untied", 40, "(s % 3 == 1) & (s < 32) & (t >= 32)");
+    reading.context = 32;
+    reading.at_once = true;
+    const auto late = nats_of(model, whole.tokens, 40, reading);
+    for (std::size_t t = 1; t < late.size(); ++t) ASSERT_NEAR(late[t], whole.nats[t], 2e-5) << t;
+    // Methods of blocks, too, get their turn then.
+    std::vector<std::pair<std::size_t, std::size_t>> kept;
+    LlamaReading replacing{.block_tokens = 16, .context = 22, .at_once = true};
+    replacing.keep = [&](const CachePlace& place, const arma::fmat& block) -> arma::fmat {
+        if (place.layer == 0 && place.head == 0 && place.side == Side::key)
+            kept.emplace_back(place.first_token, block.n_rows);
+        return 0.0F * block;
+    };
+    const auto lost = nats_of(model, expected.tokens, 40, replacing);
+    EXPECT_EQ(kept, (std::vector<std::pair<std::size_t, std::size_t>>{{0, 16}, {16, 6}}));
+    const auto exact = nats_of(model, expected.tokens, 40, {.block_tokens = 16});
+    for (std::size_t t = 1; t < lost.size(); ++t) EXPECT_EQ(std::abs(lost[t] - exact[t]) < 1e-5, t <= 22) << t;
 }
 
 TEST(Llama, ShowsKeysAfterTheirRotation) {

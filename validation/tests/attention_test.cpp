@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sim/stream/normal.hpp"
@@ -71,6 +72,57 @@ TEST(AttentionReference, ErrorsAreThoseOfPlainLoops) {
     }
 }
 
+/// Weights of one query over the keys it sees, by the formula.
+std::vector<double> plain_weights(const arma::mat& queries, const arma::mat& keys, bool causal, arma::uword token) {
+    std::vector<double> weights;
+    double sum = 0.0;
+    for (arma::uword j = 0; j < keys.n_rows && (!causal || j <= token); ++j) {
+        double product = 0.0;
+        for (arma::uword c = 0; c < keys.n_cols; ++c) product += queries(token, c) * keys(j, c);
+        weights.push_back(std::exp(product / std::sqrt(static_cast<double>(keys.n_cols))));
+        sum += weights.back();
+    }
+    for (double& weight : weights) weight /= sum;
+    return weights;
+}
+
+TEST(AttentionReference, DivergenceAndAgreementAreThoseOfPlainLoops) {
+    for (const bool causal : {true, false}) {
+        const AttentionHead head = some_head(causal);
+        const arma::mat keys = head.keys + 0.5 * gaussian(11, 6, 4);
+        const arma::uvec tokens = {0, 4, 9, 10};
+        double nats = 0.0;
+        double same = 0.0;
+        double among = 0.0;
+        for (const auto& queries : head.queries)
+            for (const arma::uword t : tokens) {
+                const auto p = plain_weights(queries, head.keys, causal, t);
+                const auto q = plain_weights(queries, keys, causal, t);
+                for (std::size_t j = 0; j < p.size(); ++j) nats += p[j] * std::log(p[j] / q[j]) / 8.0;
+                // A token's rank: how many weights are larger.
+                const auto rank = [](const std::vector<double>& weights, std::size_t j) {
+                    return std::count_if(weights.begin(), weights.end(), [&](double w) { return w > weights[j]; });
+                };
+                double both = 0.0;
+                for (std::size_t j = 0; j < p.size(); ++j) {
+                    if (rank(p, j) == 0 && rank(q, j) == 0) same += 1.0 / 8.0;
+                    if (rank(p, j) < 8 && rank(q, j) < 8) both += 1.0;
+                }
+                among += both / static_cast<double>(std::min<std::size_t>(p.size(), 8)) / 8.0;
+            }
+        const AttentionErrors found = attention_errors(head, keys, {&head.values}, tokens);
+        EXPECT_NEAR(found.divergence, nats, 1e-13);
+        EXPECT_NEAR(found.top1, same, 1e-13);
+        EXPECT_NEAR(found.top8, among, 1e-13);
+        EXPECT_LT(found.top1, 1.0);
+        EXPECT_LT(found.top8, 1.0);
+        const AttentionErrors none = attention_errors(head, head.keys, {&head.values}, tokens);
+        EXPECT_EQ(none.divergence, 0.0);
+        EXPECT_EQ(none.top1, 1.0);
+        EXPECT_EQ(none.top8, 1.0);
+    }
+}
+
 TEST(Attention, WhatIsNotSeenDoesNotCountAndWhatSoftmaxIgnoresDoesNotShow) {
     AttentionHead head = some_head(true);
     arma::mat keys = head.keys;
@@ -92,6 +144,7 @@ TEST(AttentionStability, LogitsOfAnySizeGiveWeights) {
     for (auto& queries : head.queries) queries *= 1e5;
     const AttentionErrors found = attention_errors(head, head.keys + 1e-3, {&head.values}, {3, 10});
     EXPECT_TRUE(std::isfinite(found.outputs[0]));
+    EXPECT_TRUE(std::isfinite(found.divergence));
     head.values.zeros();
     EXPECT_TRUE(std::isnan(attention_errors(head, head.keys, {&head.values}, {3}).outputs[0]));
 }

@@ -91,7 +91,7 @@ protected:
 };
 
 TEST_F(Needles, AreFoundInFullPrecisionAndWhereCompressionIsMild) {
-    plan_.codecs = {{"tq-mse", estimators::parse_method("tq-mse"), {1.0, 4.0}}};
+    plan_.methods = cache_requests({"tq-mse"}, {1.0, 4.0});
     const Retrieval found = measure_retrieval(plan_);
     ASSERT_EQ(found.rows.size(), 3);
     EXPECT_GE(found.rows[0].right.mean, 0.99);
@@ -108,6 +108,23 @@ TEST_F(Needles, AreFoundInFullPrecisionAndWhereCompressionIsMild) {
     EXPECT_EQ(one.rows[1].log_probability.mean, measure_retrieval(plan_).rows[1].log_probability.mean);
 }
 
+TEST_F(Needles, SurviveAnEvictionThatKnowsTheQuestions) {
+    plan_.methods = cache_requests({"snapkv"}, {2}, {1.0, 0.25});
+    const Retrieval blind = measure_retrieval(plan_);
+    ASSERT_EQ(blind.rows.size(), 3);
+    EXPECT_TRUE(blind.at_once);
+    EXPECT_EQ(blind.rows[1].log_probability.mean, blind.rows[0].log_probability.mean);
+    EXPECT_EQ(blind.rows[1].mass.mean, blind.rows[0].mass.mean);
+    EXPECT_EQ(blind.rows[1].bits_per_entry, 16.0);
+    EXPECT_LE(blind.rows[2].bits_per_entry, 4.0);
+    plan_.observe_questions = true;
+    const Retrieval told = measure_retrieval(plan_);
+    EXPECT_GE(told.rows[2].right.mean, 0.97);
+    EXPECT_GE(told.rows[2].mass.mean, 0.9);
+    EXPECT_LT(blind.rows[2].right.mean, 0.75);
+    EXPECT_LT(blind.rows[2].mass.mean, 0.6);
+}
+
 TEST_F(Needles, AreFoundByChanceWhereAnswersAreThoseOfOthers) {
     const sim::Llama model(plan_.model);
     const auto streams = read_documents(plan_.filler, model.config(), 1 << 20);
@@ -120,7 +137,7 @@ TEST_F(Needles, AreFoundByChanceWhereAnswersAreThoseOfOthers) {
             prompt.needles[n].answer = was[(n + 1) % was.size()].answer;
             prompt.needles[n].value_at = was[n].value_at + 1;
         }
-        const auto score = score_prompt(model, prompt, plan_.vocabulary, 128, false, {});
+        const auto score = score_prompt(model, prompt, plan_, nullptr);
         right += score.right / 8.0;
         mass += score.mass.max() / 8.0;
     }

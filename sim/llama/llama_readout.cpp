@@ -1,0 +1,160 @@
+#include "sim/llama/llama_readout.hpp"
+
+#include <algorithm>
+
+#include "sim/dump_view.hpp"
+#include "sim/llama/llama_steps.hpp"
+#include "sim/printable.hpp"
+#include "theory/base/error.hpp"
+#include "theory/base/json.hpp"
+#include "theory/base/names.hpp"
+
+namespace spiked::sim {
+namespace {
+
+Json metadata_json(const KvDump& dump, const char* key, const char* what) {
+    const auto text = dump.metadata(key);
+    if (!text)
+        throw input_error("{}: metadata {} is missing ({}): give a dump of a retrieval model, or --model", dump.path(),
+                          key, what);
+    return Json::parse(*text, fmt::format("{}: metadata {}", dump.path(), key));
+}
+
+/// A whole number of at least 0.
+std::int64_t whole(const KvDump& dump, const Json& object, const std::string& of, const char* key) {
+    const Json* value = object.find(key);
+    if (value == nullptr || value->integer() == nullptr || *value->integer() < 0)
+        throw input_error("{}: metadata {}: {} is {} (expected a whole number): correct it where the dump is made",
+                          dump.path(), of, key, value == nullptr ? "missing" : value->text());
+    return *value->integer();
+}
+
+std::vector<Needle> read_needles(const KvDump& dump, std::size_t tokens) {
+    const Json list = metadata_json(dump, "needles", "what was asked for and where it lies");
+    if (list.items() == nullptr || list.items()->empty())
+        throw input_error("{}: metadata needles is no list of needles (key_at, value_at, asked_at, answer)",
+                          dump.path());
+    std::vector<Needle> needles;
+    for (const Json& entry : *list.items()) {
+        const std::string name = fmt::format("needles[{}]", needles.size());
+        const auto place = [&](const char* key) {
+            const auto at = static_cast<std::size_t>(whole(dump, entry, name, key));
+            if (at >= tokens)
+                throw input_error("{}: metadata {}: {} is {} (the sequence has tokens 0 to {}): is it of another dump?",
+                                  dump.path(), name, key, at, tokens - 1);
+            return at;
+        };
+        Needle needle{place("key_at"), place("value_at"), place("asked_at"), 0};
+        if (std::max(needle.key_at, needle.value_at) >= needle.asked_at)
+            throw input_error("{}: metadata {} lies at {} and {} and is asked for at {} (expected behind it)",
+                              dump.path(), name, needle.key_at, needle.value_at, needle.asked_at);
+        needle.answer = static_cast<std::int32_t>(std::min<std::int64_t>(whole(dump, entry, name, "answer"), 1 << 30));
+        needles.push_back(needle);
+    }
+    return needles;
+}
+
+/// rows x columns as the file has them; 0: any.
+arma::fmat read_weights(const KvDump& dump, const std::string& name, std::size_t rows, std::size_t columns) {
+    const auto& tensors = dump.file().tensors();
+    const auto at = std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == name; });
+    if (at == tensors.end())
+        throw input_error("{}: tensor {} is missing: it redoes the last layer; ask the model itself by --model",
+                          dump.path(), name);
+    const std::vector<std::size_t> given = at->shape.size() == 1 ? std::vector{1UL, at->shape[0]} : at->shape;
+    const auto fits = [&](std::size_t found, std::size_t wanted) {
+        return found > 0 && (wanted == 0 || found == wanted);
+    };
+    if (!at->dtype || at->fortran_order || given.size() != 2 || !fits(given[0], rows) || !fits(given[1], columns))
+        throw input_error("{}: {} is {} {} (expected numbers, {} x {}): do its tensors belong together?", dump.path(),
+                          name, at->dtype_text, shape_text(at->shape), rows == 0 ? "any" : std::to_string(rows),
+                          columns == 0 ? "any" : std::to_string(columns));
+    arma::mat stored(given[1], given[0]);
+    dump.file().read(static_cast<std::size_t>(at - tensors.begin()), 0, {stored.memptr(), stored.n_elem});
+    if (!stored.is_finite()) throw input_error("{}: {} holds NaN or infinity: the file is damaged", dump.path(), name);
+    return arma::conv_to<arma::fmat>::from(stored.t());
+}
+
+std::vector<arma::fmat> read_heads(const KvDump& dump, const DumpTensor& tensor) {
+    std::vector<arma::fmat> heads;
+    for (std::size_t head = 0; head < tensor.heads; ++head)
+        heads.push_back(arma::conv_to<arma::fmat>::from(dump.read_block(tensor, head, 0, tensor.tokens)));
+    return heads;
+}
+
+}  // namespace
+
+LlamaReadout::LlamaReadout(const KvDump& dump) {
+    const Json readout = metadata_json(dump, "readout", "how the last layer is redone");
+    const auto layer = static_cast<std::size_t>(whole(dump, readout, "readout", "layer"));
+    const DumpTensor* of[3];
+    for (const Side side : {Side::query, Side::key, Side::value}) {
+        const DumpTensor* tensor = dump.find(layer, side);
+        if (tensor == nullptr)
+            throw input_error("{}: layer {} has no {} tensor: dump queries, keys and values of the last layer",
+                              dump.path(), layer, side_name(side));
+        of[static_cast<std::size_t>(side)] = tensor;
+    }
+    const DumpTensor& key = *of[static_cast<std::size_t>(Side::key)];
+    const DumpTensor& value = *of[static_cast<std::size_t>(Side::value)];
+    const DumpTensor& query = *of[static_cast<std::size_t>(Side::query)];
+    if (query.heads % key.heads != 0 || query.tokens != key.tokens || query.dim != key.dim || value.dim != key.dim)
+        throw input_error(
+            "{}: {} has {} heads, {} tokens and {} channels beside {}, {} and {} of {} (expected a multiple of heads, "
+            "tokens and channels the same)",
+            dump.path(), query.name, query.heads, query.tokens, query.dim, key.heads, key.tokens, key.dim, key.name);
+    if (dump.metadata("attention").value_or("causal") != "causal")
+        throw input_error("{}: metadata attention is {} (a question sees what lies before it: expected causal)",
+                          dump.path(), in_quotes(*dump.metadata("attention")));
+    needles_ = read_needles(dump, key.tokens);
+
+    shape_.layers = layer + 1;
+    shape_.heads = query.heads;
+    shape_.kv_heads = key.heads;
+    shape_.head_dim = key.dim;
+    shape_.context = key.tokens;
+    if (has_rotary(dump)) shape_.rope = dump_rotary(dump).rope;
+    if (const Json* epsilon = readout.find("rms_eps"); epsilon != nullptr && epsilon->real() != nullptr)
+        shape_.norm_epsilon = *epsilon->real();
+    first_answer_ = static_cast<std::int32_t>(
+        std::min<std::int64_t>(whole(dump, readout, "readout", "first_value_token"), 1 << 30));
+    if (readout.find("correct") != nullptr)
+        correct_ = static_cast<std::size_t>(whole(dump, readout, "readout", "correct"));
+
+    context_ = needles_.front().asked_at;
+    for (const Needle& needle : needles_) context_ = std::min(context_, needle.asked_at);
+    if (const auto stated = to_integer(dump.metadata("context").value_or("")))
+        if (*stated > 0 && static_cast<std::size_t>(*stated) < context_) context_ = static_cast<std::size_t>(*stated);
+
+    const std::size_t attended = query.heads * key.dim;
+    residual_ = read_weights(dump, "readout.residual", needles_.size(), 0);
+    shape_.hidden = residual_.n_cols;
+    output_ = read_weights(dump, "readout.wo", shape_.hidden, attended).t();
+    gate_ = read_weights(dump, "readout.gate", 0, shape_.hidden).t();
+    shape_.intermediate = gate_.n_cols;
+    up_ = read_weights(dump, "readout.up", shape_.intermediate, shape_.hidden).t();
+    down_ = read_weights(dump, "readout.down", shape_.hidden, shape_.intermediate).t();
+    mlp_norm_ = read_weights(dump, "readout.mlp_norm", 1, shape_.hidden).t();
+    norm_ = read_weights(dump, "readout.final_norm", 1, shape_.hidden).t();
+    answers_ = read_weights(dump, "readout.unembed", 0, shape_.hidden).t();
+    for (std::size_t n = 0; n < needles_.size(); ++n)
+        if (needles_[n].answer < first_answer_ || answer_of(needles_[n]) >= answers_.n_cols)
+            throw input_error(
+                "{}: metadata needles[{}]: answer is {} (readout.unembed has tokens {} to {}): correct it where the "
+                "dump is made",
+                dump.path(), n, needles_[n].answer, first_answer_,
+                static_cast<std::size_t>(first_answer_) + answers_.n_cols - 1);
+    queries_ = read_heads(dump, query);
+    keys_ = read_heads(dump, key);
+    values_ = read_heads(dump, value);
+}
+
+arma::fmat LlamaReadout::predict(const arma::fmat& attended) const {
+    arma::fmat state = residual_ + attended * output_;
+    state += swiglu(rms_norm(state, mlp_norm_, shape_.norm_epsilon), gate_, up_, down_);
+    arma::fmat logits = rms_norm(state, norm_, shape_.norm_epsilon) * answers_;
+    to_log_probabilities(logits);
+    return logits;
+}
+
+}  // namespace spiked::sim

@@ -1,0 +1,152 @@
+#include "validation/model_study.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "theory/base/error.hpp"
+#include "theory/base/sha256.hpp"
+#include "validation/kv_measurement.hpp"
+
+namespace spiked::validation {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A model that is asked case by case.
+struct Task {
+    std::string metric, cases;  ///< what is lost, in nats; document or prompt
+    sim::LlamaConfig shape;
+    std::size_t count = 0;
+    /// Nats that case costs.
+    std::function<double(std::size_t number, CompressedCache* cache)> nats;
+};
+
+struct Source {
+    std::string model, texts;
+    const std::vector<CacheRequest>& methods;
+    const estimators::QuantizerOptions& quantizer;
+    CachePart only;
+    std::size_t block_tokens;
+    Json settings;  ///< whatever else can change a number
+};
+
+void add_input(Experiment& experiment, const std::string& path, const std::string& model) {
+    ExperimentInput input{path, fs::file_size(path), hex(sha256_of_file(path))};
+    input.format = fs::path(path).extension().string().substr(1);
+    input.model = model;
+    experiment.inputs.push_back(std::move(input));
+}
+
+void add_methods(Experiment& experiment, const std::vector<CacheVersion>& versions) {
+    experiment.methods.push_back({"sample", "sample", "sample", std::nullopt, Json::object()});
+    for (const auto& version : versions) {
+        if (!version.cache) continue;
+        // Budgets make a frontier as bits do.
+        std::string base = version.label;
+        std::string name = fmt::format("{} B={}", version.label, version.bits);
+        if (version.budget) {
+            if (version.cache->codes()) base = name;
+            name = fmt::format("{} at {}", version.cache->codes() ? name : version.label, *version.budget);
+        }
+        for (const auto& other : experiment.methods)
+            if (other.name == name) throw usage_error("{} is asked for twice: name each method once", name);
+        experiment.methods.push_back({name, "codec", base, version.bits, Json::object()});
+    }
+}
+
+void make_experiment(Experiment& experiment, const Source& source, Task task) {
+    experiment.kind = "kv_model";
+    const auto versions = std::make_shared<const std::vector<CacheVersion>>(
+        cache_versions(task.shape, source.methods, source.quantizer, source.only, source.block_tokens));
+    add_methods(experiment, *versions);
+    const std::string name = fs::path(source.model + "/").parent_path().filename().string();
+    add_input(experiment, source.texts, name);
+    for (const auto& entry : fs::directory_iterator(source.model))
+        if (entry.path().extension() == ".safetensors" || entry.path().filename() == "config.json")
+            add_input(experiment, entry.path().string(), name);
+    std::sort(experiment.inputs.begin() + 1, experiment.inputs.end(),
+              [](const ExperimentInput& a, const ExperimentInput& b) { return a.path < b.path; });
+    Json files = Json::array();
+    for (const auto& input : experiment.inputs) files.push(input.sha256);
+
+    experiment.science.set("inputs", files);
+    experiment.science.set("settings", source.settings);
+    experiment.science.set("block", source.block_tokens);
+    experiment.science.set("quantizer", quantizer_json(source.quantizer));
+    experiment.batch = 1;
+    experiment.figures.push_back(Json::object({{"kind", "frontier"}, {"y", task.metric}}));
+    Json cells = Json::array();
+    for (std::size_t number = 0; number < task.count; ++number) {
+        ExperimentCell cell;
+        cell.label = fmt::format("{} {}", task.cases, number);
+        cell.rows = source.block_tokens;
+        cell.columns = task.shape.head_dim;
+        cell.replicates = 1;
+        cell.params = Json::object({{"inputs", files}, {"settings", source.settings}, {task.cases, number}});
+        cell.factors = {
+            {"file", std::nullopt, source.texts},  {"input", 1.0, fs::path(source.texts).filename().string()},
+            {"model", std::nullopt, name},         {"side", std::nullopt, "cache"},
+            {"cluster", std::nullopt, cell.label}, {"cluster_by", std::nullopt, task.cases},
+            {"tokens_skipped", 0.0, "0"}};
+        cells.push(cell.params);
+        experiment.cells.push_back(std::move(cell));
+    }
+    experiment.science.set("cells", std::move(cells));
+    experiment.worker = [versions, task = std::make_shared<const Task>(std::move(task))](
+                            std::size_t cell, ReplicateRange) -> Experiment::Worker {
+        return [versions, task, cell](std::uint64_t) {
+            const double exact = task->nats(cell, nullptr);
+            std::vector<Observation> found;
+            std::size_t method = 0;
+            for (const auto& version : *versions) {
+                if (!version.cache) continue;
+                CompressedCache cache = *version.cache;
+                const double nats = task->nats(cell, &cache);
+                found.push_back({++method, metric_index(task->metric), 0, nats - exact});
+                found.push_back({method, metric_index("bits_per_entry"), 0, cache.stored_bits() / cache.entries()});
+            }
+            return found;
+        };
+    };
+}
+
+}  // namespace
+
+void make_perplexity_experiment(Experiment& experiment, const PerplexityPlan& plan) {
+    const auto documents = std::make_shared<const Documents>(open_documents(plan));
+    const Json settings = Json::object({{"task", "perplexity"}});
+    make_experiment(experiment,
+                    {plan.model, plan.tokens, plan.methods, plan.quantizer, plan.only, plan.block_tokens, settings},
+                    {"added_nats", "document", documents->model.config(), documents->tokens.size(),
+                     [documents, block = plan.block_tokens](std::size_t number, CompressedCache* cache) {
+                         return document_nats(*documents, number, block, cache);
+                     }});
+}
+
+void make_retrieval_experiment(Experiment& experiment, const RetrievalPlan& plan) {
+    const Questions questions = questions_of(plan);
+    questions.check({questions.ask(0, nullptr).right});
+    const auto& words = plan.vocabulary;
+    const Json settings =
+        Json::object({{"task", "retrieval"},
+                      {"needles", questions.needles},
+                      {"questions", questions.questions},
+                      {"vocabulary", Json::Array{words.bos, words.ask, words.first_key, words.last_key,
+                                                 words.first_value, words.last_value}},
+                      {"last_layer_only", plan.last_layer_only},
+                      {"exact_questions", plan.exact_questions},
+                      {"at_once", questions.at_once},
+                      {"observe_questions", plan.observe_questions}});
+    make_experiment(
+        experiment,
+        {plan.model, plan.filler, plan.methods, plan.quantizer, questions.part(), plan.block_tokens, settings},
+        {"retrieval", "prompt", questions.shape, questions.prompts,
+         [questions](std::size_t number, CompressedCache* cache) {
+             return -questions.ask(number, cache).log_probability;
+         }});
+}
+
+}  // namespace spiked::validation
