@@ -259,12 +259,27 @@ private:
         std::string markup;
         std::size_t index = 0;
         std::set<std::string> used;
-        for (const auto& figure : figures_of(store_)) {
+        auto all = figures_of(store_);
+        if (shown_.ids && !dump_) {
+            // Tables show the worst cells; a map shows them all.
+            auto map = factor_map(store_, Json::object({{"y", checks_.empty() ? error_metric() : ""}}));
+            map.front().kind = "map";
+            all.insert(all.begin(), map.begin(), map.end());
+        }
+        for (const auto& figure : all) {
             ++index;
             markup += figure_html(figure, index);
             if (!options_.figure_folder.empty()) write_figure(figure, index);
         }
         return markup.empty() ? "" : section(place_, "figures", "Figures", markup);
+    }
+
+    /// The error that worst_cells goes by where there are no checks.
+    [[nodiscard]] std::string error_metric() const {
+        Statement query(store_,
+                        "SELECT name FROM metric WHERE name IN ('relative_error', 'relative_l2') AND metric_id IN "
+                        "(SELECT metric_id FROM moment) ORDER BY metric_id LIMIT 1");
+        return query.step() ? query.text(0) : "";
     }
 
     [[nodiscard]] std::string figure_html(const Figure& figure, std::size_t index) const {

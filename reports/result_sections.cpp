@@ -235,9 +235,10 @@ std::string kind_table(const MethodTable& methods, const PagePlace& place, const
         std::int64_t failed = 0;
         std::vector<Html> cells = {row.group, row.bits.empty() ? row.method : row.method + " B=" + row.bits, ""};
         for (const auto c : shown) {
+            cells.push_back(shown_mean(row.means[c]));
+            if (row.means[c].n == 0) continue;  // what a method does not have is no failure
             n = std::max(n, row.means[c].n);
             failed = std::max(failed, row.means[c].failed);
-            cells.push_back(shown_mean(row.means[c]));
         }
         cells[2] = Html::raw(failed > 0 ? fmt::format("{}<small>{} missing</small>", n, failed) : std::to_string(n));
         table.add(cells);
