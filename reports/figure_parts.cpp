@@ -165,6 +165,7 @@ Figure without_data(std::string title, std::string problem) {
 
 void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& axes, const std::string& unit) {
     constexpr std::size_t most_labelled = 400;
+    const bool as_image = boxes.size() > 2000;  // shapes of their own would take megabytes
     double low = std::numeric_limits<double>::infinity();
     double high = -low;
     for (const auto& box : boxes) {
@@ -190,14 +191,25 @@ void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& a
     std::vector<Panel> panels;
     for (std::size_t p = 0; p < order.size(); ++p) {
         data += fmt::format("$p{} << END\n", p);
-        for (const auto& box : boxes) {
-            if (box.panel != order[p]) continue;
-            const double share = high > low ? (box.value - low) / (high - low) : 0.0;
+        std::vector<const MapBox*> grid(axes.columns.size() * axes.rows.size(), nullptr);
+        for (const auto& box : boxes)
+            if (box.panel == order[p]) grid[box.row * axes.columns.size() + box.column] = &box;
+        for (std::size_t i = 0; i < grid.size(); ++i) {
+            const std::size_t column = i % axes.columns.size();
+            const std::size_t row = i / axes.columns.size();
+            if (grid[i] == nullptr) {
+                if (as_image) data += fmt::format("{} {} 0 0 0 0\n", column, row);
+                continue;
+            }
+            const double share = high > low ? (grid[i]->value - low) / (high - low) : 0.0;
             const Color color = sequential_color(share);
-            const std::uint32_t packed =
-                std::uint32_t{color.red} << 16 | std::uint32_t{color.green} << 8 | std::uint32_t{color.blue};
-            data += fmt::format("{} {} {} {} {:.{}f}\n", box.column, box.row, packed,
-                                share < 0.55 ? 0x111111 : 0xFFFFFF, box.value, places);
+            if (as_image)
+                data += fmt::format("{} {} {} {} {} 255\n", column, row, color.red, color.green, color.blue);
+            else
+                data += fmt::format(
+                    "{} {} {} {} {:.{}f}\n", column, row,
+                    std::uint32_t{color.red} << 16 | std::uint32_t{color.green} << 8 | std::uint32_t{color.blue},
+                    share < 0.55 ? 0x111111 : 0xFFFFFF, grid[i]->value, places);
         }
         data += "END\n";
         Panel panel;
@@ -205,8 +217,11 @@ void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& a
         panel.settings = fmt::format(
             "set xrange [-0.5:{}.5]\nset yrange [{}.5:-0.5]\nset xtics nomirror {}\nset ytics nomirror {}\n",
             axes.columns.size() - 1, axes.rows.size() - 1, tics(axes.columns, true), tics(axes.rows, false));
-        panel.plots.push_back(
-            fmt::format("$p{} using 1:2:(0.49):(0.49):3 with boxxyerror fill solid noborder lc rgb variable", p));
+        if (as_image)
+            panel.plots.push_back(fmt::format("$p{} using 1:2:3:4:5:6 with rgbalpha", p));
+        else
+            panel.plots.push_back(
+                fmt::format("$p{} using 1:2:(0.49):(0.49):3 with boxxyerror fill solid noborder lc rgb variable", p));
         // A number needs its letters and some air.
         if (boxes.size() <= most_labelled && axes.columns.size() * 8 * (static_cast<std::size_t>(places) + 3) <= width)
             panel.plots.push_back(fmt::format("$p{} using 1:2:5:4 with labels textcolor rgb variable", p));

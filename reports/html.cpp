@@ -107,7 +107,7 @@ std::string page_head(std::string_view title, std::string_view generator) {
         "data:; base-uri 'none'; form-action 'none'\">\n"
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
         "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" content=\"{}\">\n"
-        "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n",
+        "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n",
         base64(digest), escape(generator), escape(title), page_style);
 }
 

@@ -40,7 +40,7 @@ private:
 
 /// What a self-contained page begins and ends with: style sheet, and a policy that lets it load nothing.
 [[nodiscard]] std::string page_head(std::string_view title, std::string_view generator);
-inline constexpr std::string_view page_end = "</body>\n</html>\n";
+inline constexpr std::string_view page_end = "</main>\n</body>\n</html>\n";
 
 /// Where on a page something stands: what its ids begin with, and the level of its section headings.
 struct PagePlace {

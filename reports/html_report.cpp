@@ -35,7 +35,7 @@ constexpr std::size_t failures_shown = 50;
 constexpr std::size_t data_rows_shown = 200;
 constexpr std::size_t sessions_shown = 50;
 constexpr std::size_t inputs_shown = 200;
-constexpr std::size_t long_text = 200'000;  // bytes of a configuration shown
+constexpr std::size_t long_text = 60'000;  // bytes of a configuration shown
 
 Html code(std::string_view text) { return Html::raw("<code>" + escape(text) + "</code>"); }
 
@@ -115,9 +115,8 @@ public:
     [[nodiscard]] std::string title() const { return study_.title.empty() ? study_.name : study_.title; }
 
     std::string html() {
-        std::string page = heading();
-        page += band();
-        page += checks();
+        const std::string top = heading() + band();
+        std::string page = checks();
         page += figures();
         page += results_section(store_, place_, shown_);
         page += ledger_section(store_, place_);
@@ -125,10 +124,24 @@ public:
         page += conventions();
         page += reproduce();
         page += cite();
-        return page;
+        return top + contents(page) + page;
     }
 
 private:
+    /// Links to the sections that the page has.
+    [[nodiscard]] std::string contents(const std::string& page) const {
+        std::string links;
+        const std::string start = fmt::format("<section id=\"{}", place_.prefix);
+        const std::string title_start = fmt::format("<h{}>", place_.level);
+        for (std::size_t at = 0; (at = page.find(start, at)) != std::string::npos; at += start.size()) {
+            const std::size_t id = at + std::string_view("<section id=\"").size();
+            const std::size_t title = page.find(title_start, id) + title_start.size();
+            links += fmt::format("<a href=\"#{}\">{}</a>\n", page.substr(id, page.find('"', id) - id),
+                                 page.substr(title, page.find('<', title) - title));
+        }
+        return fmt::format("<nav aria-label=\"{}\">\n{}</nav>\n", escape("Sections of " + title()), links);
+    }
+
     [[nodiscard]] bool shown(std::int64_t cell) const { return shown_.contains(cell); }
 
     std::string heading() {
@@ -195,12 +208,8 @@ private:
         if (check.k > 0) details += fmt::format("{}spike {}", details.empty() ? "" : ", ", check.k);
         if (check.method != "sample") details += (details.empty() ? "" : ", ") + escape(check.method);
         if (!details.empty()) name += "<small>" + details + "</small>";
-        std::vector<std::string> why;
-        if (!check.reason.empty()) why.push_back(escape(check.reason));
-        if (check.verdict == "inconclusive" && check.needed > 0)
-            why.push_back(fmt::format("about {} replicates would decide it", check.needed));
         const std::string reason =
-            why.empty() ? "" : fmt::format("<small class=\"why\">{}</small>", fmt::join(why, "; "));
+            check.reason.empty() ? "" : fmt::format("<small class=\"why\">{}</small>", escape(check.reason));
         const std::string control = check.control == "fail"   ? "fails"
                                     : check.control == "pass" ? "passes!"
                                                               : "inconclusive";

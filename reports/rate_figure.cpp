@@ -109,15 +109,16 @@ std::vector<Figure> rate(Database& store, const Json& spec) {
     Range y_range;
     std::size_t left_out = 0;
     for (const auto& metric : metrics) {
-        Statement query(store,
-                        "SELECT s.cell_id, s.cell, s.method, s.k, s.n, s.mean, s.mcse, s.sd, CASE WHEN m.kind <> "
-                        "'codec' THEN t.value ELSE (SELECT v.expected FROM verdict v WHERE v.cell_id = s.cell_id AND "
-                        "v.method_id = s.method_id AND v.metric = s.metric AND v.k = s.k ORDER BY verdict_id LIMIT 1) "
-                        "END, (SELECT COUNT(DISTINCT k) FROM v_summary o WHERE o.metric = ?1), "
-                        "(SELECT SUM(o.m4) / SUM(o.n) FROM moment o WHERE o.cell_id = s.cell_id AND o.method_id = "
-                        "s.method_id AND o.metric_id = s.metric_id AND o.k = s.k) FROM v_summary s JOIN method m "
-                        "USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND t.quantity = s.metric AND "
-                        "t.k = s.k WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, method_id, s.k");
+        Statement query(
+            store,
+            "SELECT s.cell_id, s.cell, s.method, s.k, s.n, s.mean, s.mcse, s.sd, CASE WHEN m.kind <> "
+            "'codec' THEN t.value ELSE (SELECT v.expected FROM verdict v WHERE v.cell_id = s.cell_id AND "
+            "v.method_id = s.method_id AND v.metric = s.metric AND v.k = s.k ORDER BY verdict_id LIMIT 1) "
+            "END, (SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om USING(metric_id) WHERE om.name = ?1), "
+            "(SELECT SUM(o.m4) / SUM(o.n) FROM moment o WHERE o.cell_id = s.cell_id AND o.method_id = "
+            "s.method_id AND o.metric_id = s.metric_id AND o.k = s.k) FROM v_summary s JOIN method m "
+            "USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND t.quantity = s.metric AND "
+            "t.k = s.k WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, method_id, s.k");
         query.bind(1, metric);
         while (query.step()) {
             const auto cell = cell_of.find(query.integer(0));

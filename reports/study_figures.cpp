@@ -75,7 +75,7 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
             "ELSE "
             "(SELECT v.expected FROM verdict v WHERE v.cell_id = s.cell_id AND v.method_id = s.method_id AND "
             "v.metric = s.metric AND v.k = s.k ORDER BY verdict_id LIMIT 1) END, "
-            "(SELECT COUNT(DISTINCT k) FROM v_summary o WHERE o.metric = ?1) "
+            "(SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om USING(metric_id) WHERE om.name = ?1) "
             "FROM v_summary s JOIN method m USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND "
             "t.quantity = s.metric AND t.k = s.k "
             "WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, method_id, s.k");
