@@ -5,7 +5,9 @@
 #include "app/command.hpp"
 #include "estimators/bench/decompose_bench.hpp"
 #include "estimators/bench/quantize_bench.hpp"
+#include "reports/gnuplot.hpp"
 #include "reports/text_table.hpp"
+#include "reports/timing_figure.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "theory/base/stopwatch.hpp"
@@ -30,8 +32,20 @@ std::string table(const std::vector<Timing>& timings) {
            "microseconds of processor time; p10 is what a quiet machine gives: compare rows of one run, in ratios.\n";
 }
 
+/// Seconds to measure; what is wrong with the other options is said before.
+double seconds_of(const Arguments& arguments) {
+    if (arguments.has("--plot")) (void)reports::picture_format(arguments.text("--plot"));
+    return arguments.number("--seconds");
+}
+
+void plot(const Arguments& arguments, const std::string& title, const std::vector<Timing>& timings) {
+    if (arguments.has("--plot"))
+        reports::write_picture(reports::timing_figure(title, timings), arguments.text("--plot"));
+}
+
 int run_theory(const Arguments& arguments) {
-    const auto timings = time_interleaved(theory::benchmark_jobs(), arguments.number("--seconds"));
+    const auto timings = time_interleaved(theory::benchmark_jobs(), seconds_of(arguments));
+    plot(arguments, "Theory", timings);
     if (arguments.json())
         print_json(document(timings));
     else
@@ -58,7 +72,8 @@ std::string ratios(const std::vector<Timing>& timings) {
 }
 
 int run_trial(const Arguments& arguments) {
-    const validation::TrialTimings timed = validation::time_trials(arguments.number("--seconds"));
+    const validation::TrialTimings timed = validation::time_trials(seconds_of(arguments));
+    plot(arguments, "Whole trials and their parts, 128 x 128, float, one thread", timed.rows);
     if (arguments.json()) {
         print_json(document(timed.rows).set("numpy", timed.numpy).set("outcomes", timed.outcomes));
         return 0;
@@ -81,7 +96,11 @@ int run_decompose(const Arguments& arguments) {
                           suggestion(precision, std::vector<std::string>{"float", "double"}));
     const auto time =
         precision == "float" ? estimators::time_decompositions<float> : estimators::time_decompositions<double>;
-    const estimators::DecompositionTimings timed = time(shape, wanted, arguments.number("--seconds"));
+    const estimators::DecompositionTimings timed = time(shape, wanted, seconds_of(arguments));
+    plot(arguments,
+         fmt::format("All singular values and {} vectors a side of {} x {}, {}, one thread", wanted, shape.rows,
+                     shape.columns, precision),
+         timed.rows);
     if (arguments.json()) {
         print_json(document(timed.rows)
                        .set("precision", precision)
@@ -107,7 +126,8 @@ int run_decompose(const Arguments& arguments) {
 }
 
 int run_quantize(const Arguments& arguments) {
-    const std::vector<Timing> timings = estimators::time_row_quantizers(arguments.number("--seconds"));
+    const std::vector<Timing> timings = estimators::time_row_quantizers(seconds_of(arguments));
+    plot(arguments, "Row quantizers on blocks of 128 x 128, float, bits packed, one thread", timings);
     if (arguments.json()) {
         print_json(document(timings));
         return 0;
@@ -123,6 +143,8 @@ int run_quantize(const Arguments& arguments) {
     return 0;
 }
 
+const Option plot_option = {"--plot", "FILE", "bars of how many a second: .svg, .png or .pdf", "", false};
+
 }  // namespace
 
 Command bench_decompose_command() {
@@ -136,18 +158,20 @@ Command bench_decompose_command() {
              {"--cols", "D", "of a block", "128", false},
              {"--precision", "float|double", "of the entries", "float", false},
              {"--vectors", "R", "leading vectors a side", "16", false},
-             {"--seconds", "S", "about how long to measure", "5", false}},
+             {"--seconds", "S", "about how long to measure", "5", false},
+             plot_option},
             run_decompose};
 }
 
 Command bench_quantize_command() {
     return {"bench quantize",
             "times row quantizers, bits packed, in units of a matrix product",
-            {"spiked bench quantize", "spiked bench quantize --seconds 20 --json"},
+            {"spiked bench quantize", "spiked bench quantize --seconds 20 --json",
+             "spiked bench quantize --plot quantize.svg"},
             "",
             0,
             0,
-            {{"--seconds", "S", "about how long to measure", "5", false}},
+            {{"--seconds", "S", "about how long to measure", "5", false}, plot_option},
             run_quantize};
 }
 
@@ -158,7 +182,7 @@ Command bench_theory_command() {
             "",
             0,
             0,
-            {{"--seconds", "S", "about how long to measure", "2", false}},
+            {{"--seconds", "S", "about how long to measure", "2", false}, plot_option},
             run_theory};
 }
 
@@ -169,7 +193,7 @@ Command bench_trial_command() {
             "",
             0,
             0,
-            {{"--seconds", "S", "about how long to measure", "5", false}},
+            {{"--seconds", "S", "about how long to measure", "5", false}, plot_option},
             run_trial};
 }
 

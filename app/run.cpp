@@ -181,13 +181,24 @@ int init(const Arguments& arguments) {
 }
 
 int report(const Arguments& arguments) {
-    const std::string& store = arguments.positionals.front();
-    const std::string path =
-        arguments.has("--output") ? arguments.text("--output") : fs::path(store).replace_extension(".html").string();
-    keep_apart(path, store);
-    reports::write_html_report(store, path, {.figure_folder = arguments.text("--figures")});
+    const auto& stores = arguments.positionals;
+    if (stores.size() > 1 && !arguments.has("--output"))
+        throw usage_error("report: -o is missing (the page of {} stores): add for example -o report.html",
+                          stores.size());
+    const std::string path = arguments.has("--output") ? arguments.text("--output")
+                                                       : fs::path(stores.front()).replace_extension(".html").string();
+    for (const auto& store : stores) keep_apart(path, store);
+    if (arguments.has("--figure-format") && !arguments.has("--figures"))
+        throw usage_error(
+            "--figure-format: --figures is missing (the folder to write to): add for example --figures figures");
+    reports::write_html_report(
+        stores, path,
+        {.figure_folder = arguments.text("--figures"), .figure_formats = arguments.list("--figure-format")});
     if (arguments.json())
-        print_json(Json::object({{"schema", "spiked.report/1"}, {"store", store}, {"report", path}}));
+        print_json(Json::object({{"schema", "spiked.report/1"},
+                                 {"store", stores.front()},
+                                 {"stores", Json(Json::Array(stores.begin(), stores.end()))},
+                                 {"report", path}}));
     else
         print_text(fmt::format("report   {}\n", path));
     return 0;
@@ -200,10 +211,10 @@ int show(const Arguments& arguments) {
     if (arguments.has("--against")) {
         if (!table.empty()) throw usage_error("--against makes a table of its own: leave --table out");
         print_text(reports::against_printed(store, arguments.text("--against"), format));
-    } else if (arguments.json())
-        print_text(reports::export_table(store, table.empty() ? "summary" : table, "json"));
+    } else if (arguments.json() || !table.empty())
+        print_text(reports::export_table(store, table.empty() ? "summary" : table, format, arguments.list("--metric")));
     else
-        print_text(table.empty() ? results_text(store) : reports::export_table(store, table, "text"));
+        print_text(results_text(store));
     return 0;
 }
 
@@ -211,8 +222,9 @@ int export_store(const Arguments& arguments) {
     validation::Database store = validation::open_store(arguments.positionals.front());
     const std::string format = arguments.json() ? "json" : arguments.text("--format");
     const std::string table = arguments.text("--table");
-    const std::string content =
-        format == "npy" ? reports::export_npy(store, table) : reports::export_table(store, table, format);
+    const std::string content = format == "npy"
+                                    ? reports::export_npy(store, table)
+                                    : reports::export_table(store, table, format, arguments.list("--metric"));
     if (!arguments.has("--output")) {
         print_text(content);
         return 0;
@@ -228,6 +240,7 @@ std::string table_names() {
     return names;
 }
 
+const Option metric = {"--metric", "NAME[,NAME...]", "columns of the table methods; all when not given", "", true};
 const Option junit = {"--junit", "FILE.xml", "write the checks as JUnit XML", "", false};
 const Option strict = {"--strict", "", "exit 3 when a check is inconclusive", "", false};
 const Option no_report = {"--no-report", "", "leave the HTML report out", "", false};
@@ -281,13 +294,15 @@ Command init_command() {
 
 Command report_command() {
     return {"report",
-            "render a store as one self-contained HTML page",
-            {"spiked report results/demo.spiked", "spiked report results/demo.spiked -o page.html --figures figures/"},
-            "STORE.spiked",
+            "render stores as one self-contained HTML page",
+            {"spiked report results/demo.spiked", "spiked report a.spiked b.spiked -o both.html",
+             "spiked report results/demo.spiked -o page.html --figures figures/ --figure-format pdf,svg"},
+            "STORE.spiked...",
             1,
-            1,
+            1000,
             {{"-o,--output", "FILE.html", "where to write the page; beside the store when not given", "", false},
-             {"--figures", "FOLDER", "also write each figure's gnuplot script and data there", "", false}},
+             {"--figures", "FOLDER", "also write each figure there: picture, gnuplot script and data", "", false},
+             {"--figure-format", "svg|pdf|png[,...]", "what pictures to write there", "svg", true}},
             report};
 }
 
@@ -301,6 +316,7 @@ Command show_command() {
         1,
         1,
         {{"--table", table_names(), "which table", "", false},
+         metric,
          {"--against", "FILE.csv", "means beside printed values: table,cell,method,metric,printed,note", "", false}},
         show};
 }
@@ -309,11 +325,13 @@ Command export_command() {
     return {"export",
             "a table of a store as csv, json, npy or latex",
             {"spiked export results/demo.spiked --table summary --format csv",
+             "spiked export results/demo.spiked --table methods --metric relative_error --format latex",
              "spiked export results/demo.spiked --table values --format npy -o values.npy"},
             "STORE.spiked",
             1,
             1,
             {{"--table", table_names(), "which table", "summary", false},
+             metric,
              {"--format", "csv|json|npy|latex", "how", "csv", false},
              {"-o,--output", "FILE", "where to; standard output when not given", "", false}},
             export_store};

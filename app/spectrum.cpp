@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "app/command.hpp"
 #include "estimators/analysed_block.hpp"
 #include "estimators/spectral_method.hpp"
+#include "reports/gnuplot.hpp"
+#include "reports/spectrum_figure.hpp"
 #include "reports/text_table.hpp"
 #include "sim/covariance_spec.hpp"
 #include "sim/matrix_file.hpp"
@@ -64,6 +67,23 @@ std::optional<estimators::NoiseCovariance> told(const std::string& spec, std::si
     return whole.restricted(kept);
 }
 
+/// With the edge, and the fitted law, of the first estimator that has one.
+void plot(const Arguments& arguments, const std::vector<Estimate>& estimates,
+          const std::vector<double>& singular_values) {
+    if (singular_values.empty())
+        throw input_error("{}: nothing to plot (every row or column is zero): leave --plot out",
+                          arguments.positionals.front());
+    const auto found = std::find_if(estimates.begin(), estimates.end(),
+                                    [](const Estimate& estimate) { return estimate.shrinkage.bulk_edge.has_value(); });
+    const std::string name = std::filesystem::path(arguments.positionals.front()).filename().string();
+    const bool edge = found != estimates.end();
+    reports::write_picture(
+        reports::spectrum_figure(edge ? fmt::format("{}: spectrum, {}", name, found->name) : name + ": spectrum",
+                                 singular_values, edge ? found->shrinkage.bulk_edge : std::nullopt,
+                                 edge ? found->shrinkage.noise_eigenvalues : std::vector<double>()),
+        arguments.text("--plot"));
+}
+
 int run(const Arguments& arguments) {
     const auto loss = theory::loss_from(arguments.text("--loss"));
     if (!loss)
@@ -85,8 +105,9 @@ int run(const Arguments& arguments) {
         throw usage_error("--denoised and --residual need exactly one --estimator ({} given): name the one to apply",
                           chosen.size());
 
-    for (const char* output : {"--denoised", "--residual"})
+    for (const char* output : {"--denoised", "--residual", "--plot"})
         keep_apart(arguments.text(output), arguments.positionals.front());
+    if (arguments.has("--plot")) (void)reports::picture_format(arguments.text("--plot"));
     keep_apart(arguments.text("--denoised"), arguments.text("--residual"));
     const arma::mat matrix = sim::read_matrix(arguments.positionals.front());
     using EmptyLines = estimators::AnalysedBlock::EmptyLines;
@@ -102,6 +123,8 @@ int run(const Arguments& arguments) {
         if (arguments.has("--denoised")) sim::write_npy(arguments.text("--denoised"), denoised);
         if (arguments.has("--residual")) sim::write_npy(arguments.text("--residual"), matrix - denoised);
     }
+
+    if (arguments.has("--plot")) plot(arguments, estimates, singular_values);
 
     const auto shape = block.shape();
     const std::size_t stripped_rows = matrix.n_rows - shape.rows;
@@ -138,7 +161,8 @@ Command spectrum_command() {
     return {
         "spectrum",
         "rank, noise edge and shrunk singular values of one matrix",
-        {"spiked spectrum data.npy", "spiked spectrum data.csv --estimator eoptshrink --estimator svd:2 --json",
+        {"spiked spectrum data.npy", "spiked spectrum data.npy --plot spectrum.svg",
+         "spiked spectrum data.csv --estimator eoptshrink --estimator svd:2 --json",
          "spiked spectrum data.npz:x --denoised clean.npy --residual noise.npy",
          "spiked spectrum data.npy --estimator whiten+gd-shrink --row-spectrum ar1:0.5 --col-spectrum variances.npy"},
         "FILE(.npy|.npz:name|.csv|.safetensors:tensor[:head])",
@@ -151,6 +175,7 @@ Command spectrum_command() {
          {"--row-spectrum", "SPEC|FILE.npy", "covariance of the rows' noise, for whiten and tw-test", "", false},
          {"--col-spectrum", "SPEC|FILE.npy", "covariance of the columns' noise, entries of X of variance 1/d", "",
           false},
+         {"--plot", "FILE", "singular values, edge and fitted noise as a picture: .svg, .png or .pdf", "", false},
          {"--keep-empty", "", "count zero rows and columns as data", "", false}},
         run};
 }

@@ -205,7 +205,7 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
         }
         if (!run.report_path.empty()) {
             make_folder(run.report_path);
-            reports::write_html_report(run.store_path, run.report_path);
+            reports::write_html_report({run.store_path}, run.report_path);
             remark(arguments, fmt::format("report   {}", run.report_path));
         }
     });

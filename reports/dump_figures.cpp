@@ -7,10 +7,12 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 
-#include "reports/figures.hpp"
+#include "reports/figure_parts.hpp"
 #include "reports/gnuplot.hpp"
 #include "reports/png.hpp"
+#include "reports/spectrum_figure.hpp"
 #include "reports/text_table.hpp"
 #include "sim/npy.hpp"
 
@@ -21,13 +23,7 @@ using validation::Database;
 using validation::Statement;
 
 constexpr std::size_t most_pictures = 8;    // about 90 kB each
-constexpr std::size_t most_labelled = 400;  // boxes of a rank map with their number written in
 constexpr std::size_t largest_image = 192;  // pixels a side; larger blocks are averaged
-constexpr std::size_t most_singular_values = 1024;
-
-std::uint32_t packed(Color color) {
-    return std::uint32_t{color.red} << 16 | std::uint32_t{color.green} << 8 | color.blue;
-}
 
 struct RankBox {
     std::string panel;
@@ -63,11 +59,9 @@ std::vector<Figure> rank_map(Database& store, const Json& spec) {
         "NOT NULL GROUP BY 2, 3, 4, 5 ORDER BY 2, 3, 4, 5");
     query.bind(1, method);
     std::vector<RankBox> boxes;
-    std::vector<std::string> order;
     while (query.step()) {
         RankBox box{query.integer(0) != 0 ? query.text(2) + "s, " + query.text(1) : query.text(2) + "s",
                     query.integer(3), query.integer(4), query.real(5), query.integer(6)};
-        if (order.empty() || order.back() != box.panel) order.push_back(box.panel);
         boxes.push_back(std::move(box));
     }
     if (boxes.empty()) {
@@ -93,41 +87,28 @@ std::vector<Figure> rank_map(Database& store, const Json& spec) {
 
     figure.columns = {"side", "#layer", "#head", "#mean rank", "#blocks"};
     figure.csv = csv_line({"side", "layer", "head", "mean_rank", "blocks"});
-    std::string data;
-    std::vector<Panel> panels;
-    for (std::size_t p = 0; p < order.size(); ++p) {
-        Panel panel;
-        panel.title = order[p];
-        std::int64_t heads = 0;
-        std::int64_t layers = 0;
-        data += fmt::format("$p{} << END\n", p);
-        for (const auto& box : boxes) {
-            if (box.panel != order[p]) continue;
-            heads = std::max(heads, box.head);
-            layers = std::max(layers, box.layer);
-            const double share = high > low ? (box.rank - low) / (high - low) : 0.0;
-            data += fmt::format("{} {} {} {} {:.{}f}\n", box.head, box.layer, packed(sequential_color(share)),
-                                share < 0.55 ? 0x111111 : 0xFFFFFF, box.rank, box.rank < 10.0 ? 1 : 0);
-            figure.rows.push_back({box.panel, std::to_string(box.layer), std::to_string(box.head),
-                                   fmt::format("{:.4g}", box.rank), std::to_string(box.blocks)});
-            figure.csv += csv_line({box.panel, std::to_string(box.layer), std::to_string(box.head), exact(box.rank),
-                                    std::to_string(box.blocks)});
-        }
-        data += "END\n";
-        panel.settings = fmt::format(
-            "set xrange [-0.5:{}.5]\nset yrange [{}.5:-0.5]\nset xtics nomirror {}\nset ytics nomirror {}\n", heads,
-            layers, 1 + heads / 16, 1 + layers / 16);
-        panel.plots.push_back(
-            fmt::format("$p{} using 1:2:(0.49):(0.49):3 with boxxyerror fill solid noborder lc rgb variable", p));
-        if (boxes.size() <= most_labelled)
-            panel.plots.push_back(fmt::format("$p{} using 1:2:5:4 with labels textcolor rgb variable", p));
-        panels.push_back(std::move(panel));
+    std::set<std::int64_t> heads;
+    std::set<std::int64_t> layers;
+    for (const auto& box : boxes) {
+        heads.insert(box.head);
+        layers.insert(box.layer);
+        figure.rows.push_back({box.panel, std::to_string(box.layer), std::to_string(box.head),
+                               fmt::format("{:.4g}", box.rank), std::to_string(box.blocks)});
+        figure.csv += csv_line({box.panel, std::to_string(box.layer), std::to_string(box.head), exact(box.rank),
+                                std::to_string(box.blocks)});
     }
-    figure.script =
-        panel_script(figure.title, data,
-                     "unset grid\nset border 0\nset tics scale 0\nset xlabel 'head'\nset ylabel 'layer'\n", panels, {});
-    figure.scale = {fmt::format("{:.3g}", low), fmt::format("{:.3g}", high), "mean rank",
-                    scale_png(sequential_color, 0.0, 1.0)};
+    const auto place = [](const std::set<std::int64_t>& all, std::int64_t one) {
+        return static_cast<std::size_t>(std::distance(all.begin(), all.find(one)));
+    };
+    const auto names = [](const std::set<std::int64_t>& all) {
+        std::vector<std::string> texts;
+        for (const auto one : all) texts.push_back(std::to_string(one));
+        return texts;
+    };
+    std::vector<MapBox> map;
+    for (const auto& box : boxes)
+        map.push_back({box.panel, place(heads, box.head), place(layers, box.layer), box.rank});
+    draw_map(figure, map, {"head", "layer", names(heads), names(layers)}, "mean rank");
     draw(figure);
     return {figure};
 }
@@ -165,117 +146,19 @@ double size_quantile(const arma::mat& matrix, double share) {
 
 Figure head_picture(Database& store, std::int64_t cell, std::int64_t rep, const std::string& label,
                     const std::string& method) {
-    Figure figure;
-    figure.title = fmt::format("{}: spectrum and parts of block {}", label, rep);
+    const std::string title = fmt::format("{}: spectrum and parts of block {}", label, rep);
     const auto values = stored_array(store, cell, rep, method, "singular_values");
-    const auto edge_array = stored_array(store, cell, rep, method, "bulk_edge");
+    const auto edge = stored_array(store, cell, rep, method, "bulk_edge");
     const auto noise = stored_array(store, cell, rep, method, "noise_eigenvalues");
-    if (!values) {
-        figure.problem = "the store holds no singular_values of this block";
-        return figure;
-    }
-    arma::vec singular = arma::sort(arma::vectorise(*values), "descend");
-    const std::size_t count = singular.n_elem;
-    const double edge =
-        edge_array && edge_array->n_elem > 0 ? (*edge_array)(0) : std::numeric_limits<double>::quiet_NaN();
-    const double root = std::sqrt(edge);
-    const auto above =
-        static_cast<std::size_t>(std::count_if(singular.begin(), singular.end(), [&](double s) { return s > root; }));
-
+    if (!values || values->is_empty()) return without_data(title, "the store holds no singular_values of this block");
+    const auto numbers = [](const std::optional<arma::mat>& array) {
+        return array ? std::vector<double>(array->begin(), array->end()) : std::vector<double>();
+    };
+    Figure figure = spectrum_figure(title, numbers(values),
+                                    edge && !edge->is_empty() ? std::optional(Eigenvalue{(*edge)(0)}) : std::nullopt,
+                                    numbers(noise));
     std::string used;
     const auto signal = stored_array(store, cell, rep, method, "signal", &used);
-    figure.description =
-        fmt::format("{} singular values from {:.4g} down to {:.4g}.", count, singular.front(), singular.back());
-    if (std::isfinite(edge))
-        figure.description += fmt::format(" {} above the estimated edge {:.4g} (an eigenvalue of {:.4g}).",
-                                          above == 1 ? "1 lies" : fmt::format("{} lie", above), root, edge);
-
-    // Histogram of eigenvalues up to somewhat beyond the edge: the spikes would squeeze the bulk into one bin.
-    const double high = std::isfinite(edge) && edge > 0.0 ? 1.6 * edge : 1.02 * singular.front() * singular.front();
-    constexpr int bins = 40;
-    const double width = high / bins;
-    std::vector<double> counts(bins, 0.0);
-    std::vector<double> law(bins, 0.0);
-    std::size_t beyond = 0;
-    std::size_t within = 0;
-    for (const double s : singular) {
-        const auto bin = static_cast<std::size_t>(s * s / width);
-        if (bin < bins)
-            counts[bin] += 1.0;
-        else
-            ++beyond;
-        if (!(s > root)) ++within;
-    }
-    const double scale =
-        noise && noise->n_elem > 0 ? static_cast<double>(within) / static_cast<double>(noise->n_elem) : 0.0;
-    if (noise)
-        for (const double value : *noise)
-            if (const auto bin = static_cast<std::size_t>(std::max(0.0, value) / width); bin < bins) law[bin] += scale;
-
-    std::string data = "$values << END\n";
-    figure.columns = {"#index", "#singular value", "#eigenvalue", "above the edge", "#noise eigenvalue"};
-    figure.csv = csv_line({"index", "singular_value", "eigenvalue", "above_edge", "noise_eigenvalue"});
-    const arma::vec noise_values = noise ? arma::vec(arma::sort(arma::vectorise(*noise), "descend")) : arma::vec();
-    for (std::size_t i = 0;
-         i < std::min<std::size_t>(std::max<std::size_t>(count, noise_values.n_elem), most_singular_values); ++i) {
-        const bool has = i < count;
-        const double s = has ? singular(i) : std::numeric_limits<double>::quiet_NaN();
-        const double law_value = i < noise_values.n_elem ? noise_values(i) : std::numeric_limits<double>::quiet_NaN();
-        const auto shown = [](double value) {
-            return std::isnan(value) ? std::string() : fmt::format("{:.5g}", value);
-        };
-        if (has) data += fmt::format("{} {:.8g} {}\n", i + 1, s, s > root ? 1 : 0);
-        figure.rows.push_back(
-            {std::to_string(i + 1), shown(s), shown(s * s), has && s > root ? "yes" : "", shown(law_value)});
-        figure.csv += csv_line(
-            {std::to_string(i + 1), exact(s), exact(s * s), has ? (s > root ? "1" : "0") : "", exact(law_value)});
-    }
-    data += "END\n$bins << END\n";
-    for (std::size_t i = 0; i < bins; ++i)
-        data += fmt::format("{:.8g} {} {:.6g}\n", (static_cast<double>(i) + 0.5) * width, counts[i], law[i]);
-    data += "END\n";
-
-    const auto mark_edge = [&](double at, bool vertical) {
-        if (!std::isfinite(at)) return std::string();
-        return vertical ? fmt::format(
-                              "set arrow 1 from first {0:.8g}, graph 0 to first {0:.8g}, graph 1 nohead lw 1.5 dt 2 lc "
-                              "rgb '#D55E00'\n",
-                              at)
-                        : fmt::format(
-                              "set arrow 1 from graph 0, first {0:.8g} to graph 1, first {0:.8g} nohead lw 1.5 dt 2 lc "
-                              "rgb '#D55E00'\n",
-                              at);
-    };
-    // Values of repeated tokens are rounding errors, dozens of decades down: they would squeeze all others into a line.
-    const double floor = 1e-4 * singular.front();
-    Panel spectrum;
-    spectrum.title = singular.back() < floor ? fmt::format("singular values above {:.2g}", floor) : "singular values";
-    spectrum.settings =
-        fmt::format("set xlabel 'index'\nset ylabel ''\nset xrange [0:{}]\n{}{}", count + 1,
-                    floor > 0.0 ? fmt::format("set format y '%g'\nset logscale y\nset yrange [{:.4g}:*]\n",
-                                              std::max(floor, singular.back()))
-                                : "set yrange [*:*]\n",
-                    mark_edge(root, false));
-    spectrum.plots = {"$values using 1:($3 == 0 ? $2 : NaN) with points pt 6 ps 0.6 lc rgb '#0072B2'",
-                      "$values using 1:($3 == 1 ? $2 : NaN) with points pt 9 ps 1 lc rgb '#D55E00'"};
-    if (above == 0) spectrum.plots.pop_back();
-    if (above == count) spectrum.plots.erase(spectrum.plots.begin());
-    Panel histogram;
-    histogram.title = beyond > 0 ? fmt::format("eigenvalues; {} beyond the right end", beyond) : "eigenvalues";
-    histogram.settings = fmt::format(
-        "unset logscale\nset xlabel 'eigenvalue'\nset ylabel 'count'\nset xrange [0:{:.8g}]\nset yrange [0:*]\nset "
-        "boxwidth {:.8g}\n{}",
-        high, 0.92 * width, mark_edge(edge, true));
-    histogram.plots = {"$bins using 1:2 with boxes fill solid 0.55 noborder lc rgb '#56B4E9'"};
-    std::vector<LegendEntry> legend = {{"within the edge", "points pt 6 ps 0.8 lc rgb '#0072B2'"}};
-    if (above > 0) legend.push_back({"above the edge", "points pt 9 ps 1 lc rgb '#D55E00'"});
-    if (std::isfinite(edge)) legend.push_back({"estimated edge", "lines lw 1.5 dt 2 lc rgb '#D55E00'"});
-    if (noise) {
-        histogram.plots.emplace_back("$bins using 1:3 with histeps lw 1.8 lc black");
-        legend.push_back({"noise law", "lines lw 1.8 lc black"});
-    }
-    figure.script = panel_script(figure.title, data, "", {spectrum, histogram}, legend);
-
     const auto block = stored_array(store, cell, rep, method, "block");
     const auto residual = stored_array(store, cell, rep, method, "residual");
     if (block) {

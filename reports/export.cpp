@@ -4,8 +4,9 @@
 
 #include <armadillo>
 #include <cmath>
-#include <cstring>
 
+#include "reports/latex.hpp"
+#include "reports/method_table.hpp"
 #include "reports/text_table.hpp"
 #include "sim/npy.hpp"
 #include "theory/base/error.hpp"
@@ -71,24 +72,11 @@ Json as_json(Statement& row, const std::string& table) {
     return Json::object({{"schema", "spiked.export/1"}, {"table", table}, {"rows", std::move(rows)}});
 }
 
-std::string latex_text(const std::string& text) {
-    std::string escaped;
-    for (const char c : text) {
-        if (std::strchr("&%$#_{}", c) != nullptr) escaped += '\\';
-        if (c == '\\')
-            escaped += "\\textbackslash{}";
-        else if (c == '^' || c == '~')
-            escaped += std::string("\\") + c + "{}";
-        else
-            escaped += c;
-    }
-    return escaped;
-}
-
 /// Columns of a row as a person reads them: a mean and its error share one column.
 struct Shown {
     std::vector<std::string> header;
     std::vector<std::vector<std::string>> rows;
+    std::vector<bool> numeric;  ///< columns without any text
 };
 
 Shown shown(Statement& row) {
@@ -101,6 +89,7 @@ Shown shown(Statement& row) {
     }
     for (int c = 0; c < row.columns(); ++c)
         if (c != error || mean < 0) result.header.push_back(row.column_name(c));
+    result.numeric.assign(result.header.size(), true);
     while (row.step()) {
         std::vector<std::string> cells;
         for (int c = 0; c < row.columns(); ++c) {
@@ -109,9 +98,10 @@ Shown shown(Statement& row) {
                 cells.push_back(with_error(row.real(c), error < 0 ? std::nan("") : row.real(error)));
             else if (row.is_null(c))
                 cells.emplace_back("-");
-            else if (row.is_text(c))
+            else if (row.is_text(c)) {
+                result.numeric[cells.size()] = false;
                 cells.push_back(row.text(c));
-            else
+            } else
                 cells.push_back(row.is_integer(c) ? std::to_string(row.integer(c))
                                                   : fmt::format("{:.6g}", row.real(c)));
         }
@@ -121,15 +111,15 @@ Shown shown(Statement& row) {
 }
 
 std::string as_latex(const Shown& table) {
-    std::string text = fmt::format("\\begin{{tabular}}{{{}}}\n\\toprule\n", std::string(table.header.size(), 'l'));
-    const auto line = [&](const std::vector<std::string>& cells) {
-        for (std::size_t c = 0; c < cells.size(); ++c) text += (c == 0 ? "" : " & ") + latex_text(cells[c]);
-        text += " \\\\\n";
-    };
-    line(table.header);
-    text += "\\midrule\n";
-    for (const auto& row : table.rows) line(row);
-    return text + "\\bottomrule\n\\end{tabular}\n";
+    std::vector<std::string> header;
+    for (const auto& name : table.header) header.push_back(latex_text(name));
+    std::vector<std::vector<std::string>> rows;
+    for (std::size_t r = 0; r < table.rows.size(); ++r) {
+        auto& cells = rows.emplace_back();
+        for (std::size_t c = 0; c < header.size(); ++c)
+            cells.push_back(table.numeric[c] ? latex_number(table.rows[r][c]) : latex_text(table.rows[r][c]));
+    }
+    return latex_table(header, table.numeric, rows);
 }
 
 std::string as_text(const Shown& table) {
@@ -145,6 +135,7 @@ const std::vector<StoreTable>& store_tables() {
         {"summary", "mean, spread and error of every metric of every method and cell",
          "SELECT s.cell, s.method, s.metric, s.k, s.n, s.failed, s.mean, s.sd, s.mcse, s.lo, s.hi FROM v_summary s"
          " ORDER BY s.cell_id, s.method_id, s.metric_id, s.k"},
+        {"methods", "methods down, metrics across, the best of each kind and bit width marked", ""},
         {"values", "every draw that was kept",
          "SELECT c.label AS cell, v.rep, me.name AS method, mt.name AS metric, v.k, v.v AS value, v.cell_id, "
          "v.method_id,"
@@ -184,13 +175,21 @@ std::string formatted(Statement& rows, const std::string& table, const std::stri
                       suggestion(format, std::vector<std::string>{"csv", "json", "npy", "latex"}));
 }
 
-std::string export_table(Database& store, const std::string& table, const std::string& format) {
-    Statement rows(store, find_table(table).query);
+std::string export_table(Database& store, const std::string& table, const std::string& format,
+                         const std::vector<std::string>& metrics) {
+    const std::string& query = find_table(table).query;
+    if (query.empty()) return formatted(method_table(store, {.metrics = metrics}), format);
+    if (!metrics.empty())
+        throw usage_error("--metric chooses columns of the table methods: leave it out for {}", table);
+    Statement rows(store, query);
     return formatted(rows, table, format);
 }
 
 std::string export_npy(Database& store, const std::string& table) {
-    Statement rows(store, find_table(table).query);
+    const std::string& query = find_table(table).query;
+    if (query.empty())
+        throw usage_error("--format npy has no room for the names in table {}: use csv, json or latex", table);
+    Statement rows(store, query);
     std::vector<std::vector<double>> numbers;
     std::vector<bool> numeric(static_cast<std::size_t>(rows.columns()), true);
     while (rows.step()) {

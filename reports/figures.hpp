@@ -57,6 +57,10 @@ struct FigureKind {
 [[nodiscard]] std::vector<Figure> estimate_against_theory(validation::Database& store, const Json& spec);
 [[nodiscard]] std::vector<Figure> distortion_by_bits(validation::Database& store, const Json& spec);
 [[nodiscard]] std::vector<Figure> frontier(validation::Database& store, const Json& spec);
+[[nodiscard]] std::vector<Figure> factor_map(validation::Database& store, const Json& spec);
+[[nodiscard]] std::vector<Figure> distribution(validation::Database& store, const Json& spec);
+[[nodiscard]] std::vector<Figure> rate(validation::Database& store, const Json& spec);
+[[nodiscard]] std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec);
 [[nodiscard]] std::vector<Figure> rank_map(validation::Database& store, const Json& spec);
 [[nodiscard]] std::vector<Figure> head_pictures(validation::Database& store, const Json& spec);
 

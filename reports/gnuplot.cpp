@@ -239,6 +239,7 @@ std::string inline_svg(const std::string& svg, const std::string& id, std::strin
         replace_all(text, fmt::format(" id={}", quote), fmt::format(" id={}{}-", quote, id));
     }
     replace_all(text, "xlink:href='#", "href='#" + id + "-");
+    replace_all(text, "xlink:href='data:", "href='data:");
     replace_all(text, "url(#", "url(#" + id + "-");
     replace_all(text, "\n\n", "\n");
     return fmt::format(
@@ -249,16 +250,17 @@ std::string inline_svg(const std::string& svg, const std::string& id, std::strin
 
 SeriesStyle series_style(std::size_t index) {
     static constexpr std::array<const char*, 7> colors = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
-                                                          "#E69F00", "#56B4E9", "#888888"};
+                                                          "#E69F00", "#56B4E9", "#555555"};
     static constexpr std::array<int, 9> points = {6, 2, 8, 4, 12, 10, 1, 3, 14};
     return {colors[index % colors.size()], points[index % points.size()]};
 }
 
 std::string panel_script(std::string_view title, const std::string& data, const std::string& settings,
                          const std::vector<Panel>& panels, const std::vector<LegendEntry>& legend,
-                         std::string_view heading) {
+                         const PanelLayout& layout) {
     // Sizes in pixels of the drawing; the page scales it.
-    constexpr int left = 80;
+    const std::string_view heading = layout.heading;
+    const int left = layout.left;
     constexpr int right = 16;
     std::size_t own_rows = 0;
     for (const auto& panel : panels) own_rows = std::max(own_rows, panel.legend.size());
@@ -266,7 +268,10 @@ std::string panel_script(std::string_view title, const std::string& data, const 
     const int top = 36 + own_legend;
     constexpr int bottom = 62;  // less, and gnuplot leaves out the label of the axis
     const int heading_height = heading.empty() ? 0 : 34;
-    const int columns = panels.size() == 1 ? 1 : panels.size() == 2 || panels.size() == 4 ? 2 : 3;
+    const int columns = layout.columns > 0                         ? layout.columns
+                        : panels.size() == 1                       ? 1
+                        : panels.size() == 2 || panels.size() == 4 ? 2
+                                                                   : 3;
     const int rows = (static_cast<int>(panels.size()) + columns - 1) / columns;
     const int panel_width = columns == 1 ? 680 : columns == 2 ? 500 : 350;
     const int panel_height = (columns == 1 ? 420 : columns == 2 ? 350 : 290) + own_legend;

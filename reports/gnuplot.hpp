@@ -47,10 +47,16 @@ struct Panel {
     std::vector<LegendEntry> legend = {};
 };
 
+struct PanelLayout {
+    std::string_view heading = {};  ///< a line drawn on top
+    int columns = 0;                ///< 0: as many as look well
+    int left = 90;                  ///< pixels for the names along the y axis
+};
+
 /// A script that draws the panels in a grid under one legend as SVG of a size that follows from them.
-/// `data` holds the data blocks the plots read, `settings` what all panels share, `heading` a line drawn on top.
+/// `data` holds the data blocks the plots read, `settings` what all panels share.
 [[nodiscard]] std::string panel_script(std::string_view title, const std::string& data, const std::string& settings,
                                        const std::vector<Panel>& panels, const std::vector<LegendEntry>& legend,
-                                       std::string_view heading = "");
+                                       const PanelLayout& layout = {});
 
 }  // namespace spiked::reports

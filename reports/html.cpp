@@ -107,8 +107,21 @@ std::string page_head(std::string_view title, std::string_view generator) {
         "data:; base-uri 'none'; form-action 'none'\">\n"
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
         "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" content=\"{}\">\n"
-        "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n",
+        "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n",
         base64(digest), escape(generator), escape(title), page_style);
+}
+
+std::string section(const PagePlace& place, std::string_view id, std::string_view title, const std::string& markup) {
+    return fmt::format("<section id=\"{0}{1}\">\n<h{2}>{3}</h{2}>\n{4}</section>\n", place.prefix, id, place.level,
+                       escape(title), markup);
+}
+
+std::string subheading(const PagePlace& place, std::string_view title) {
+    return fmt::format("<h{0}>{1}</h{0}>\n", place.level + 1, escape(title));
+}
+
+std::string paragraph(std::string_view text, std::string_view css_class) {
+    return fmt::format("<p class=\"{}\">{}</p>\n", css_class, escape(text));
 }
 
 std::string folded(std::string_view summary, const std::string& markup) {

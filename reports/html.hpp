@@ -40,7 +40,18 @@ private:
 
 /// What a self-contained page begins and ends with: style sheet, and a policy that lets it load nothing.
 [[nodiscard]] std::string page_head(std::string_view title, std::string_view generator);
-inline constexpr std::string_view page_end = "</body>\n</html>\n";
+inline constexpr std::string_view page_end = "</main>\n</body>\n</html>\n";
+
+/// Where on a page something stands: what its ids begin with, and the level of its section headings.
+struct PagePlace {
+    std::string prefix = {};
+    int level = 2;
+};
+[[nodiscard]] std::string section(const PagePlace& place, std::string_view id, std::string_view title,
+                                  const std::string& markup);
+/// A heading one level below that of a section.
+[[nodiscard]] std::string subheading(const PagePlace& place, std::string_view title);
+[[nodiscard]] std::string paragraph(std::string_view text, std::string_view css_class = "note");
 
 /// A block that opens on a click (and in print).
 [[nodiscard]] std::string folded(std::string_view summary, const std::string& markup);

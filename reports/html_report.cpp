@@ -14,6 +14,7 @@
 #include "reports/figures.hpp"
 #include "reports/gnuplot.hpp"
 #include "reports/html.hpp"
+#include "reports/result_sections.hpp"
 #include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"
 #include "sim/output_file.hpp"
@@ -34,29 +35,9 @@ constexpr std::size_t failures_shown = 50;
 constexpr std::size_t data_rows_shown = 200;
 constexpr std::size_t sessions_shown = 50;
 constexpr std::size_t inputs_shown = 200;
-constexpr std::size_t long_text = 200'000;  // bytes of a configuration shown
-
-std::string number(double value, int digits = 4) {
-    return std::isnan(value) ? "-" : fmt::format("{:.{}g}", value, digits);
-}
-
-/// What theory says, to as many digits as stand beside it: 0.7500.
-std::string predicted(double value) {
-    if (std::isnan(value) || value == 0.0) return number(value);
-    std::string text = fmt::format("{:#.4g}", value);
-    if (text.ends_with('.')) text.pop_back();
-    return text;
-}
+constexpr std::size_t long_text = 60'000;  // bytes of a configuration shown
 
 Html code(std::string_view text) { return Html::raw("<code>" + escape(text) + "</code>"); }
-
-std::string paragraph(std::string_view text, std::string_view css_class = "note") {
-    return fmt::format("<p class=\"{}\">{}</p>\n", css_class, escape(text));
-}
-
-std::string section(std::string_view id, std::string_view title, const std::string& markup) {
-    return fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n", id, escape(title), markup);
-}
 
 std::string preformatted(const std::string& text) {
     const std::string end =
@@ -66,8 +47,14 @@ std::string preformatted(const std::string& text) {
 
 /// The word and a mark beside it: colour alone tells nothing.
 Html verdict_mark(const std::string& verdict) {
+    if (verdict == "none") return "no checks";
     const char* mark = verdict == "pass" ? "\u2713" : verdict == "fail" ? "\u2717" : "?";
     return Html::raw(fmt::format("<span class=\"v {}\">{} {}</span>", escape(verdict), mark, escape(verdict)));
+}
+
+/// Of checks together; `none` where there are none.
+std::string verdict_of(const CheckCounts& counts) {
+    return counts.failed > 0 ? "fail" : counts.inconclusive > 0 ? "inconclusive" : counts.passed > 0 ? "pass" : "none";
 }
 
 struct Study {
@@ -101,63 +88,73 @@ Progress read_progress(Database& store) {
             store.integer("SELECT COUNT(*) FROM session")};
 }
 
-/// One page of one store.
-class Page {
+/// What a page says of one store: the whole page, or one of several parts.
+class StorePart {
 public:
-    Page(Database& store, const ReportOptions& options)
+    StorePart(Database& store, const ReportOptions& options, PagePlace place)
         : store_(store),
           options_(options),
+          place_(std::move(place)),
           study_(read_study(store)),
           progress_(read_progress(store)),
           checks_(read_checks(store)),
           dump_(study_.kind == "kv_dump") {
-        some_cells_ = progress_.cells > static_cast<std::int64_t>(all_cells_up_to);
-        if (some_cells_) {
-            const auto ids = worst_cells(store, checks_, worst_cells_shown);
-            shown_.insert(ids.begin(), ids.end());
-        }
+        if (progress_.cells <= static_cast<std::int64_t>(all_cells_up_to)) return;
+        const auto ids = worst_cells(store, checks_, worst_cells_shown);
+        shown_.ids.emplace(ids.begin(), ids.end());
+        shown_.note = paragraph(fmt::format(
+            "{} cells are too many for a page: tables by cell show the worst {} (worst verdicts, then largest "
+            "deviations in units of the margin, then largest errors). Counts, means and the map are over all cells; "
+            "`spiked export` has every row.",
+            progress_.cells, ids.size()));
     }
 
+    [[nodiscard]] const Study& study() const { return study_; }
+    [[nodiscard]] const Progress& progress() const { return progress_; }
+    [[nodiscard]] CheckCounts counts() const { return count_checks(checks_); }
+    [[nodiscard]] std::string title() const { return study_.title.empty() ? study_.name : study_.title; }
+
     std::string html() {
-        std::string page = page_head(study_.name, "spiked report");
-        page += heading();
-        page += band();
-        page += checks();
+        const std::string top = heading() + band();
+        std::string page = checks();
         page += figures();
-        page += results();
-        page += ledger();
+        page += results_section(store_, place_, shown_);
+        page += ledger_section(store_, place_);
         page += failures();
         page += conventions();
         page += reproduce();
         page += cite();
-        return page.append(page_end);
+        return top + contents(page) + page;
     }
 
 private:
-    [[nodiscard]] bool shown(std::int64_t cell) const { return !some_cells_ || shown_.contains(cell); }
-
-    [[nodiscard]] std::string worst_note() const {
-        return some_cells_
-                   ? paragraph(fmt::format(
-                         "{} cells are too many for a page: tables by cell show the worst {} (worst verdicts, then "
-                         "largest deviations in units of the margin, then largest errors). Counts and means are "
-                         "over all cells; `spiked export` has every row.",
-                         progress_.cells, shown_.size()))
-                   : "";
+    /// Links to the sections that the page has.
+    [[nodiscard]] std::string contents(const std::string& page) const {
+        std::string links;
+        const std::string start = fmt::format("<section id=\"{}", place_.prefix);
+        const std::string title_start = fmt::format("<h{}>", place_.level);
+        for (std::size_t at = 0; (at = page.find(start, at)) != std::string::npos; at += start.size()) {
+            const std::size_t id = at + std::string_view("<section id=\"").size();
+            const std::size_t title = page.find(title_start, id) + title_start.size();
+            links += fmt::format("<a href=\"#{}\">{}</a>\n", page.substr(id, page.find('"', id) - id),
+                                 page.substr(title, page.find('<', title) - title));
+        }
+        return fmt::format("<nav aria-label=\"{}\">\n{}</nav>\n", escape("Sections of " + title()), links);
     }
 
+    [[nodiscard]] bool shown(std::int64_t cell) const { return shown_.contains(cell); }
+
     std::string heading() {
-        const std::string title = study_.title.empty() ? study_.name : study_.title;
         std::vector<std::string> facts;
-        if (title != study_.name) facts.push_back(study_.name);
+        if (title() != study_.name) facts.push_back(study_.name);
         facts.push_back(counted(static_cast<std::size_t>(progress_.cells), "cell"));
         facts.push_back(counted(static_cast<std::size_t>(progress_.replicates), dump_ ? "block" : "replicate"));
         facts.push_back(fmt::format("{} failed", progress_.failed));
         facts.push_back("seed " + study_.seed);
         facts.push_back(study_.backend);
         facts.push_back(study_.created);
-        return fmt::format("<header>\n<h1>{}</h1>\n<p class=\"facts\">{}</p>\n</header>\n", escape(title),
-                           escape(fmt::format("{}", fmt::join(facts, " \u00b7 "))));
+        return fmt::format("<header>\n<h{0}>{1}</h{0}>\n<p class=\"facts\">{2}</p>\n</header>\n", place_.level - 1,
+                           escape(title()), escape(fmt::format("{}", fmt::join(facts, " \u00b7 "))));
     }
 
     std::string band() {
@@ -165,31 +162,34 @@ private:
         if (study_.status != "complete") {
             const bool shard = study_.status.starts_with("shard ");
             markup += fmt::format(
-                "<div class=\"partial\" id=\"partial\"><p><strong>PARTIAL</strong> ({}): {} of {} cells "
+                "<div class=\"partial\" id=\"{}partial\"><p><strong>PARTIAL</strong> ({}): {} of {} cells "
                 "done, {} of {}{} "
                 "{}s measured. Everything below is about these; {}.</p></div>\n",
-                escape(shard ? study_.status + " of the study" : "the study is " + study_.status), progress_.cells_done,
-                progress_.cells, progress_.replicates, progress_.least < progress_.target ? "at most " : "",
-                progress_.target, dump_ ? "block" : "replicate",
+                place_.prefix, escape(shard ? study_.status + " of the study" : "the study is " + study_.status),
+                progress_.cells_done, progress_.cells, progress_.replicates,
+                progress_.least < progress_.target ? "at most " : "", progress_.target, dump_ ? "block" : "replicate",
                 shard ? "spiked merge joins it with the others" : "the same command resumes");
         }
         const auto counts = count_checks(checks_);
         if (checks_.empty())
-            return markup +
-                   "<div class=\"band\" id=\"verdict\"><p>This study has no checks: nothing here was "
-                   "judged.</p></div>\n";
-        const std::string verdict = counts.failed > 0 ? "fail" : counts.inconclusive > 0 ? "inconclusive" : "pass";
+            return markup + fmt::format(
+                                "<div class=\"band\" id=\"{}verdict\"><p>This study has no checks: nothing here was "
+                                "judged.</p></div>\n",
+                                place_.prefix);
+        const std::string verdict = verdict_of(counts);
         markup += fmt::format(
-            "<div class=\"band {}\" id=\"verdict\">\n<p class=\"word\">{} {}</p>\n<p>False-alarm rate declared for all "
+            "<div class=\"band {}\" id=\"{}verdict\">\n<p class=\"word\">{} {}</p>\n<p>False-alarm rate declared for "
+            "all "
             "checks together: {:g}. A pass lies inside its margin, a fail outside, both beyond the noise.</p>\n",
-            verdict, verdict_mark(verdict).markup, escape(counts_text(counts) + fmt::format(" of {}", checks_.size())),
-            study_.false_alarm);
+            verdict, place_.prefix, verdict_mark(verdict).markup,
+            escape(counts_text(counts) + fmt::format(" of {}", checks_.size())), study_.false_alarm);
         if (verdict != "pass") {
             const auto& first = checks_.front();
             markup += fmt::format(
                 "<p>First to look at: {} at {}: {} against {}, {}.</p>\n",
-                shown(first.cell_id) ? fmt::format("<a href=\"#check-{}\">{}</a>", first.id, escape(first.check))
-                                     : escape(first.check),
+                shown(first.cell_id)
+                    ? fmt::format("<a href=\"#{}check-{}\">{}</a>", place_.prefix, first.id, escape(first.check))
+                    : escape(first.check),
                 escape(first.cell), escape(with_error(first.estimate, first.standard_error)),
                 escape(predicted(first.expected)), escape(first.reason.empty() ? first.verdict : first.reason));
         }
@@ -202,18 +202,14 @@ private:
                  "#control"}};
     }
 
-    static void add_check(HtmlTable& table, const CheckRow& check) {
+    void add_check(HtmlTable& table, const CheckRow& check) const {
         std::string name = escape(check.check);
         std::string details = check.claim == check.check ? "" : escape(check.claim);
         if (check.k > 0) details += fmt::format("{}spike {}", details.empty() ? "" : ", ", check.k);
         if (check.method != "sample") details += (details.empty() ? "" : ", ") + escape(check.method);
         if (!details.empty()) name += "<small>" + details + "</small>";
-        std::vector<std::string> why;
-        if (!check.reason.empty()) why.push_back(escape(check.reason));
-        if (check.verdict == "inconclusive" && check.needed > 0)
-            why.push_back(fmt::format("about {} replicates would decide it", check.needed));
         const std::string reason =
-            why.empty() ? "" : fmt::format("<small class=\"why\">{}</small>", fmt::join(why, "; "));
+            check.reason.empty() ? "" : fmt::format("<small class=\"why\">{}</small>", escape(check.reason));
         const std::string control = check.control == "fail"   ? "fails"
                                     : check.control == "pass" ? "passes!"
                                                               : "inconclusive";
@@ -224,12 +220,12 @@ private:
              fmt::format("{} \u2026 {}", number(check.low), number(check.high)), number(check.detectable, 2),
              std::to_string(check.n),
              Html::raw(fmt::format("{}<small>predicts {}</small>", control, escape(number(check.control_expected))))},
-            fmt::format("check-{}", check.id));
+            fmt::format("{}check-{}", place_.prefix, check.id));
     }
 
     std::string checks() {
         if (checks_.empty()) return "";
-        std::string markup = worst_note();
+        std::string markup = shown_.note;
         auto open = check_table("");
         auto passed = check_table("");
         std::size_t passes = 0;
@@ -265,25 +261,40 @@ private:
             "Control: the same data judged against what a planted fault predicts; it must fail, and a check whose "
             "control passes counts as "
             "failed.");
-        return section("checks", "Checks", markup);
+        return section(place_, "checks", "Checks", markup);
     }
 
     std::string figures() {
         std::string markup;
         std::size_t index = 0;
         std::set<std::string> used;
-        for (const auto& figure : figures_of(store_)) {
+        auto all = figures_of(store_);
+        if (shown_.ids && !dump_) {
+            // Tables show the worst cells; a map shows them all.
+            auto map = factor_map(store_, Json::object({{"y", checks_.empty() ? error_metric() : ""}}));
+            map.front().kind = "map";
+            all.insert(all.begin(), map.begin(), map.end());
+        }
+        for (const auto& figure : all) {
             ++index;
             markup += figure_html(figure, index);
             if (!options_.figure_folder.empty()) write_figure(figure, index);
         }
-        return markup.empty() ? "" : section("figures", "Figures", markup);
+        return markup.empty() ? "" : section(place_, "figures", "Figures", markup);
     }
 
-    static std::string figure_html(const Figure& figure, std::size_t index) {
-        const std::string id = fmt::format("figure-{}", index);
+    /// The error that worst_cells goes by where there are no checks.
+    [[nodiscard]] std::string error_metric() const {
+        Statement query(store_,
+                        "SELECT name FROM metric WHERE name IN ('relative_error', 'relative_l2') AND metric_id IN "
+                        "(SELECT metric_id FROM moment) ORDER BY metric_id LIMIT 1");
+        return query.step() ? query.text(0) : "";
+    }
+
+    [[nodiscard]] std::string figure_html(const Figure& figure, std::size_t index) const {
+        const std::string id = fmt::format("{}figure-{}", place_.prefix, index);
         const std::string title = fmt::format("Figure {}. {}", index, figure.title);
-        std::string markup = fmt::format("<figure id=\"{}\">\n<h3>{}</h3>\n", id, escape(title));
+        std::string markup = fmt::format("<figure id=\"{}\">\n", id) + subheading(place_, title);
         if (!figure.svg.empty()) markup += inline_svg(figure.svg, id, title, figure.description) + "\n";
         if (!figure.images.empty()) {
             markup += "<div class=\"parts\">\n";
@@ -325,281 +336,17 @@ private:
                               options_.figure_folder, error.message());
         std::string kind;
         for (const char c : figure.kind) kind += std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
-        const std::string stem = (fs::path(options_.figure_folder) / fmt::format("figure-{}-{}", index, kind)).string();
+        const std::string stem =
+            (fs::path(options_.figure_folder) / fmt::format("{}figure-{}-{}", place_.prefix, index, kind)).string();
         const auto write = [](const std::string& path, const std::string& text) {
             if (!text.empty()) sim::write_file(path, text);
         };
         write(stem + ".gp", figure.script);
         write(stem + ".csv", figure.csv);
-        write(stem + ".svg", figure.svg);
+        for (const auto& format : options_.figure_formats)
+            if (!figure.svg.empty()) write_picture(figure, stem + "." + format);
         for (const auto& image : figure.images)
             write(stem + "-" + image.label + ".png", {image.png.begin(), image.png.end()});
-    }
-
-    std::string results() {
-        std::string markup = dump_ ? paper_tables() : "";
-        const std::pair<const char*, const char*> kinds[] = {
-            {"sample", "What the sample shows"}, {"estimator", "Estimators"}, {"codec", "Codecs"}};
-        std::string by_cell;
-        for (const auto& [kind, title] : kinds)
-            by_cell += dump_ && std::string_view(kind) == "codec" ? heads_table() : cell_table(kind, title);
-        if (!by_cell.empty()) markup += stopping_note() + worst_note() + by_cell;
-        return markup.empty() ? "" : section("results", "Results", markup);
-    }
-
-    /// Where the number of replicates depends on what they showed, the page says so.
-    std::string stopping_note() {
-        std::vector<std::string> rules;
-        Statement rule(store_,
-                       "SELECT name, relative, absolute FROM stop_rule JOIN metric USING(metric_id) ORDER BY rule_id");
-        while (rule.step()) {
-            std::vector<std::string> bounds;
-            if (rule.real(1) > 0.0) bounds.push_back(fmt::format("{:g} of the mean", rule.real(1)));
-            if (rule.real(2) > 0.0) bounds.push_back(number(rule.real(2)));
-            rules.push_back(fmt::format("{} has a standard error of {}", rule.text(0), fmt::join(bounds, " and ")));
-        }
-        if (rules.empty()) return "";
-        const auto cells = [&](const char* why) {
-            Statement query(store_, "SELECT COUNT(*) FROM cell WHERE why = ?1");
-            query.bind(1, why);
-            (void)query.step();
-            return counted(static_cast<std::size_t>(query.integer(0)), "cell");
-        };
-        return paragraph(
-            fmt::format("The number of replicates was chosen as they came in: a cell stops when every mean of {}, or "
-                        "with its last replicate. {} stopped with that accuracy, {} ran to the end without it, {} "
-                        "measured nothing that the rule is about and stopped at the least number.",
-                        fmt::join(rules, " and of "), cells("met"), cells("max"), cells("absent")));
-    }
-
-    /// The paper's table, one a side.
-    std::string paper_tables() {
-        std::map<std::tuple<std::string, std::int64_t, std::string>, std::pair<double, double>> means;
-        std::map<std::pair<std::string, std::int64_t>, std::tuple<std::string, std::string, std::int64_t, std::int64_t>>
-            lines;
-        Statement query(
-            store_,
-            "SELECT side, method_id, metric, mean, mcse, v.method, v.bits, blocks, clusters FROM v_cluster v JOIN "
-            "method m "
-            "USING(method_id) WHERE m.kind = 'codec' AND metric NOT LIKE 'bits.%' ORDER BY side, method_id, metric_id");
-        while (query.step()) {
-            means[{query.text(0), query.integer(1), query.text(2)}] = {query.real(3), query.real(4)};
-            auto& line = lines[{query.text(0), query.integer(1)}];
-            line = {query.text(5), query.text(6), std::max(std::get<2>(line), query.integer(7)), query.integer(8)};
-        }
-        struct Column {
-            const char* metric;
-            const char* head;
-            bool share = false;  // shown in percent
-        };
-        std::vector<Column> columns = {{"rank", "#mean rank"},
-                                       {"bits_per_entry", "#bits"},
-                                       {"paper_bits", "#paper bits"},
-                                       {"relative_l2", "#relative L2 %", true},
-                                       {"ip_bias", "#IP bias"},
-                                       {"ip_std", "#IP std"},
-                                       {"ip_bias_plain", "#IP bias plain"},
-                                       {"ip_std_plain", "#IP std plain"}};
-        const bool attention = store_.integer("SELECT count(*) FROM v_cluster WHERE metric = 'attention_output'") > 0;
-        if (attention) {
-            columns.push_back({"attention_logits", "#logits"});
-            columns.push_back({"attention_kl", "#KL"});
-            columns.push_back({"attention_top1", "#top-1 %", true});
-            columns.push_back({"attention_top8", "#top-8 %", true});
-            columns.push_back({"attention_output", "#attention %", true});
-            columns.push_back({"attention_output_both", "#both %", true});
-        }
-        std::vector<std::string> heads = {"method", "#B"};
-        for (const Column& column : columns) heads.emplace_back(column.head);
-        std::string markup;
-        std::string side;
-        std::optional<HtmlTable> table;
-        std::int64_t clusters = 0;
-        const auto finish = [&] {
-            if (table) markup += table->html();
-        };
-        for (const auto& [key, line] : lines) {
-            if (key.first != side || !table) {
-                finish();
-                side = key.first;
-                table.emplace(fmt::format("{}s, {} blocks", side, std::get<2>(line)), heads);
-            }
-            clusters = std::get<3>(line);
-            std::vector<Html> cells = {std::get<0>(line), std::get<1>(line)};
-            for (const Column& column : columns) {
-                const auto found = means.find({side, key.second, column.metric});
-                const double scale = column.share ? 100.0 : 1.0;
-                cells.emplace_back(found == means.end()
-                                       ? std::string("-")
-                                       : with_error(scale * found->second.first, scale * found->second.second, 5));
-            }
-            table->add(cells);
-        }
-        finish();
-        if (!markup.empty())
-            markup += paragraph(fmt::format(
-                "Means over blocks; standard errors clustered ({} clusters). bits: stored bits "
-                "an entry, counted from the bytes. paper bits: b + "
-                "r (n + d) b_s / (n d), norms left out. IP: error of the cosine of different "
-                "rows, decoded rows renormalised as in the paper; "
-                "plain: not renormalised.{}",
-                clusters,
-                attention ? " Attention over the whole sequence: root mean square error of a "
-                            "logit, divergence of the weights in nats, largest weight and 8 "
-                            "largest that stay; relative error of the output with this side coded, and with "
-                            "both."
-                          : ""));
-        return markup;
-    }
-
-    /// Relative error of every codec, head by head.
-    std::string heads_table() {
-        std::vector<std::string> columns = {"cell", "#n", "#d"};
-        std::map<std::int64_t, std::size_t> column;
-        Statement methods(store_,
-                          "SELECT method_id, name FROM method WHERE kind = 'codec' AND method_id IN (SELECT method_id "
-                          "FROM v_summary WHERE "
-                          "metric = 'relative_l2') ORDER BY method_id");
-        while (methods.step() && column.size() < 16) {
-            column[methods.integer(0)] = columns.size();
-            columns.push_back("#" + methods.text(1));
-        }
-        if (column.empty()) return "";
-        HtmlTable table("relative L2 error in percent, cell by cell", columns);
-        Statement query(store_,
-                        "SELECT s.cell_id, c.label, c.n, c.d, s.method_id, s.mean, s.mcse FROM v_summary s JOIN cell c "
-                        "USING(cell_id) WHERE "
-                        "s.metric = 'relative_l2' ORDER BY s.cell_id, s.method_id");
-        std::vector<Html> cells;
-        std::int64_t current = std::numeric_limits<std::int64_t>::min();
-        const auto finish = [&] {
-            if (!cells.empty()) table.add(cells);
-        };
-        while (query.step()) {
-            if (!shown(query.integer(0)) || !column.contains(query.integer(4))) continue;
-            if (query.integer(0) != current) {
-                finish();
-                current = query.integer(0);
-                cells.assign(columns.size(), Html("-"));
-                cells[0] = query.text(1);
-                cells[1] = query.text(2);
-                cells[2] = query.text(3);
-            }
-            cells[column.at(query.integer(4))] = with_error(100.0 * query.real(5), 100.0 * query.real(6));
-        }
-        finish();
-        return folded(fmt::format("{} by layer and head", counted(table.rows(), "cell")), table.html());
-    }
-
-    /// Cells down, metrics across; theory below the estimate it is about.
-    std::string cell_table(const std::string& kind, std::string_view title) {
-        std::vector<std::string> columns = {"cell"};
-        if (kind != "sample") columns.emplace_back("method");
-        columns.emplace_back("#n");
-        const std::size_t fixed = columns.size();
-        std::map<std::pair<std::string, std::int64_t>, std::size_t> column;
-        Statement names(store_,
-                        "SELECT s.metric, s.k FROM v_summary s JOIN method m USING(method_id) WHERE m.kind = ?1 AND "
-                        "s.metric NOT LIKE 'bits.%' "
-                        "GROUP BY s.metric_id, s.k ORDER BY s.metric_id, s.k");
-        names.bind(1, kind);
-        while (names.step() && column.size() < 24) {
-            column[{names.text(0), names.integer(1)}] = columns.size();
-            columns.push_back("#" + names.text(0) + (names.integer(1) > 0 ? fmt::format(" {}", names.integer(1)) : ""));
-        }
-        if (column.empty()) return "";
-        HtmlTable table("", columns);
-        Statement query(store_,
-                        "SELECT s.cell_id, s.method_id, s.cell, s.method, s.metric, s.k, s.n, s.failed, s.mean, "
-                        "s.mcse, t.value FROM v_summary s "
-                        "JOIN method m USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND t.quantity = "
-                        "s.metric AND t.k = s.k AND "
-                        "m.kind = 'sample' WHERE m.kind = ?1 ORDER BY s.cell_id, s.method_id, s.metric_id, s.k");
-        query.bind(1, kind);
-        std::vector<Html> cells;
-        std::pair<std::int64_t, std::int64_t> current{-1, -1};
-        std::int64_t n = 0;
-        std::int64_t failed = 0;
-        const auto finish = [&] {
-            if (cells.empty()) return;
-            cells[fixed - 1] =
-                Html::raw(failed > 0 ? fmt::format("{}<small>{} missing</small>", n, failed) : std::to_string(n));
-            table.add(cells);
-            cells.clear();
-        };
-        while (query.step()) {
-            const auto found = column.find({query.text(4), query.integer(5)});
-            if (!shown(query.integer(0)) || found == column.end()) continue;
-            if (const std::pair key{query.integer(0), query.integer(1)}; key != current) {
-                finish();
-                current = key;
-                n = failed = 0;
-                cells.assign(columns.size(), Html("-"));
-                cells[0] = query.text(2);
-                if (kind != "sample") cells[1] = query.text(3);
-            }
-            n = std::max(n, query.integer(6));
-            failed = std::max(failed, query.integer(7));
-            std::string text = escape(with_error(query.real(8), query.real(9)));
-            if (!query.is_null(10)) text += fmt::format("<small>theory {}</small>", escape(predicted(query.real(10))));
-            cells[found->second] = Html::raw(text);
-        }
-        finish();
-        if (table.rows() == 0) return "";
-        return table.rows() > passes_unfolded
-                   ? folded(fmt::format("{}: {}", title, counted(table.rows(), "row")), table.html())
-                   : "<h3>" + escape(title) + "</h3>\n" + table.html();
-    }
-
-    std::string ledger() {
-        std::map<std::string, std::size_t> column;
-        std::vector<std::string> columns = {"method"};
-        if (dump_) columns.emplace_back("side");
-        const std::size_t fixed = columns.size();
-        Statement items(store_,
-                        "SELECT mt.name FROM moment m JOIN metric mt USING(metric_id) WHERE mt.name LIKE 'bits.%' AND "
-                        "m.n > 0 GROUP BY metric_id "
-                        "HAVING MAX(m.mean) > 0 ORDER BY metric_id");
-        while (items.step()) {
-            column[items.text(0)] = columns.size();
-            columns.push_back("#" + items.text(0).substr(5));
-        }
-        if (column.empty()) return "";
-        columns.emplace_back("#total");
-        HtmlTable table("Stored bits an entry, item by item, mean over blocks", columns);
-        Statement query(store_,
-                        "SELECT me.method_id, me.name, coalesce(side.txt, ''), mt.name, SUM(m.n * m.mean) / SUM(m.n) "
-                        "FROM moment m JOIN metric mt "
-                        "USING(metric_id) JOIN method me USING(method_id) LEFT JOIN factor side ON side.cell_id = "
-                        "m.cell_id AND side.name = 'side' "
-                        "WHERE mt.name LIKE 'bits.%' AND m.n > 0 GROUP BY me.method_id, 3, mt.metric_id ORDER BY "
-                        "me.method_id, 3, mt.metric_id");
-        std::pair<std::int64_t, std::string> current{-1, ""};
-        std::vector<Html> cells;
-        double total = 0.0;
-        const auto finish = [&] {
-            if (cells.empty()) return;
-            cells.back() = fmt::format("{:.4f}", total);
-            table.add(cells);
-        };
-        while (query.step()) {
-            if (const std::pair key{query.integer(0), query.text(2)}; cells.empty() || key != current) {
-                finish();
-                current = key;
-                total = 0.0;
-                cells.assign(columns.size(), Html("0"));
-                cells[0] = query.text(1);
-                if (fixed > 1) cells[1] = query.text(2);
-            }
-            total += query.real(4);
-            if (const auto found = column.find(query.text(3)); found != column.end() && query.real(4) > 0.0)
-                cells[found->second] = fmt::format("{:.4f}", query.real(4));
-        }
-        finish();
-        return section(
-            "ledger", "Bits ledger",
-            table.html() + paragraph("Counted from the bytes a decoder reads; items that no method stores are left "
-                                     "out."));
     }
 
     std::string failures() {
@@ -629,7 +376,7 @@ private:
         Statement query(store_, "SELECT t_utc, level, code, message FROM event ORDER BY rowid LIMIT 100");
         while (query.step()) events.add({query.text(0), query.text(1), query.text(2), query.text(3)});
         if (events.rows() > 0) markup += folded(counted(events.rows(), "event"), events.html());
-        return section("failures", "Failures", markup.empty() ? paragraph("No replicate failed.") : markup);
+        return section(place_, "failures", "Failures", markup.empty() ? paragraph("No replicate failed.") : markup);
     }
 
     std::string conventions() {
@@ -646,7 +393,7 @@ private:
                         "SELECT name, unit, definition FROM metric WHERE metric_id IN (SELECT metric_id FROM moment) "
                         "ORDER BY metric_id");
         while (query.step()) metrics.add({code(query.text(0)), query.text(1), query.text(2)});
-        return section("conventions", "Conventions",
+        return section(place_, "conventions", "Conventions",
                        fixed.html() + (metrics.rows() > 0 ? folded("Definitions of the metrics", metrics.html()) : ""));
     }
 
@@ -721,7 +468,7 @@ private:
                           session.text(3), session.text(4), session.text(5), session.text(6), session.text(7),
                           session.integer(8) != 0 ? "as above" : "another build"});
         if (sessions.rows() > 0) markup += sessions.html();
-        return section("reproduce", "Reproduce", markup);
+        return section(place_, "reproduce", "Reproduce", markup);
     }
 
     std::string cite() {
@@ -730,31 +477,67 @@ private:
         const std::string commit = text_of(build, "commit");
         const std::string who =
             "Spiked" + (version.empty() ? "" : " " + version) + (commit.empty() ? "" : " (" + commit + ")");
-        return section("cite", "How to cite",
+        return section(place_, "cite", "How to cite",
                        preformatted(fmt::format("{}: study \"{}\", science {}, seed {}, {}.", who, study_.name,
                                                 study_.science_hash, study_.seed, study_.created)));
     }
 
     Database& store_;
     const ReportOptions& options_;
+    PagePlace place_;
     Study study_;
     Progress progress_;
     std::vector<CheckRow> checks_;
     bool dump_;
-    bool some_cells_ = false;
-    std::set<std::int64_t> shown_;
+    ShownCells shown_;
 };
 
 }  // namespace
 
-std::string html_report(const std::string& store_path, const ReportOptions& options) {
-    Database store = validation::open_store(store_path);
-    store.execute("BEGIN");  // one state of the store, even while a study still writes
-    return Page(store, options).html();
+std::string html_report(const std::vector<std::string>& store_paths, const ReportOptions& options) {
+    for (const auto& format : options.figure_formats) (void)picture_format("." + format);
+    std::vector<Database> stores;
+    for (const auto& path : store_paths) {
+        stores.push_back(validation::open_store(path));
+        stores.back().execute("BEGIN");  // one state of the store, even while a study still writes
+    }
+    const std::string generator = "spiked report";
+    if (stores.size() == 1) {
+        StorePart part(stores.front(), options, {});
+        return (page_head(part.study().name, generator) + part.html()).append(page_end);
+    }
+    std::string parts;
+    CheckCounts counts;
+    bool partial = false;
+    HtmlTable table("", {"study", "verdict", "#passed", "#failed", "#inconclusive", "#cells", "state"});
+    for (std::size_t i = 0; i < stores.size(); ++i) {
+        const std::string prefix = fmt::format("study-{}-", i + 1);
+        StorePart part(stores[i], options, {prefix, 3});
+        const auto one = part.counts();
+        counts.passed += one.passed;
+        counts.failed += one.failed;
+        counts.inconclusive += one.inconclusive;
+        partial = partial || part.study().status != "complete";
+        table.add({Html::raw(fmt::format("<a href=\"#{}top\">{}</a>", prefix, escape(part.title()))),
+                   verdict_mark(verdict_of(one)), std::to_string(one.passed), std::to_string(one.failed),
+                   std::to_string(one.inconclusive), std::to_string(part.progress().cells), part.study().status});
+        parts += fmt::format("<article id=\"{}top\">\n{}</article>\n", prefix, part.html());
+    }
+    const std::string title = fmt::format("{} studies", stores.size());
+    const std::string verdict = verdict_of(counts);
+    std::string page = page_head(title, generator) + "<header>\n<h1>" + title + "</h1>\n</header>\n";
+    if (partial)
+        page +=
+            "<div class=\"partial\" id=\"partial\"><p><strong>PARTIAL</strong>: some of them are not complete; the "
+            "table says which.</p></div>\n";
+    page += fmt::format("<div class=\"band {}\" id=\"verdict\">\n<p class=\"word\">{} {}</p>\n</div>\n", verdict,
+                        verdict_mark(verdict).markup, escape(counts_text(counts)));
+    return (page + table.html() + parts).append(page_end);
 }
 
-void write_html_report(const std::string& store_path, const std::string& output_path, const ReportOptions& options) {
-    const std::string page = html_report(store_path, options);
+void write_html_report(const std::vector<std::string>& store_paths, const std::string& output_path,
+                       const ReportOptions& options) {
+    const std::string page = html_report(store_paths, options);
     sim::write_file(output_path, page);
 }
 

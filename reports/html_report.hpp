@@ -1,20 +1,23 @@
 #pragma once
 #include <string>
+#include <vector>
 
 namespace spiked::reports {
 
 struct ReportOptions {
-    /// When set, every figure's gnuplot script, CSV, SVG and PNGs are written there; the page stays the same.
-    std::string figure_folder;
+    /// When set, every figure's gnuplot script, CSV, pictures and heatmaps are written there; the page stays the same.
+    std::string figure_folder = {};
+    std::vector<std::string> figure_formats = {"svg"};  ///< of the pictures there: svg, pdf, png
 };
 
-/// A store as one self-contained page: no script, no network, light, dark and print; the same bytes for the same store
-/// and the same gnuplot. Every number is a query on the store. Throws input_error for what is no store. Cost: a gnuplot
-/// process a figure; below 5 MB however large the store is (more than 200 cells: tables show the worst 50).
-[[nodiscard]] std::string html_report(const std::string& store_path, const ReportOptions& options = {});
+/// Stores as one self-contained page: no script, no network, light, dark and print; the same bytes for the same stores
+/// and the same gnuplot. Every number is a query on a store. Several stores stand below each other under one verdict.
+/// Throws input_error for what is no store, usage_error for a format that is none. Cost: a gnuplot process a figure; a
+/// store adds below 5 MB however large it is (more than 200 cells: tables show the worst 50, a map shows all).
+[[nodiscard]] std::string html_report(const std::vector<std::string>& store_paths, const ReportOptions& options = {});
 
 /// The page as a file that appears whole or not at all. Throws write_error too.
-void write_html_report(const std::string& store_path, const std::string& output_path,
+void write_html_report(const std::vector<std::string>& store_paths, const std::string& output_path,
                        const ReportOptions& options = {});
 
 }  // namespace spiked::reports

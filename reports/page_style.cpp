@@ -8,16 +8,19 @@ const char* const page_style = R"css(
 @media (prefers-color-scheme:dark){:root{--ink:#e3e7eb;--soft:#a3acb6;--paper:#14181d;--line:#353c45;--stripe:#1b2027;
 --link:#7fbcff;--pass:#5fd3a8;--fail:#ff9c92;--open:#f2bd5c;--pass-bg:#12312a;--fail-bg:#3d1c1b;--open-bg:#3a2c10}}
 @media (prefers-color-scheme:dark){
-/* the darkest colours of the curves, as gnuplot writes them, lightened */
-.plot [stroke="rgb(  0, 114, 178)"]{stroke:#4ba6e3}
-.plot [color="rgb(  0, 114, 178)"]{color:#4ba6e3}
-.plot [fill="rgb(  0, 114, 178)"]{fill:#4ba6e3}
-.plot [stroke="rgb(213,  94,   0)"]{stroke:#f08a45}
-.plot [color="rgb(213,  94,   0)"]{color:#f08a45}
-.plot [fill="rgb(213,  94,   0)"]{fill:#f08a45}
-.plot [stroke="rgb(  0, 158, 115)"]{stroke:#2fc79a}
-.plot [color="rgb(  0, 158, 115)"]{color:#2fc79a}
-.plot [fill="rgb(  0, 158, 115)"]{fill:#2fc79a}
+/* the dark colours of the curves, as gnuplot writes them, lightened */
+.plot [stroke="rgb(  0, 114, 178)"]{stroke:#4a7fd0}
+.plot [color="rgb(  0, 114, 178)"]{color:#4a7fd0}
+.plot [fill="rgb(  0, 114, 178)"]{fill:#4a7fd0}
+.plot [stroke="rgb(213,  94,   0)"]{stroke:#e8743b}
+.plot [color="rgb(213,  94,   0)"]{color:#e8743b}
+.plot [fill="rgb(213,  94,   0)"]{fill:#e8743b}
+.plot [stroke="rgb(  0, 158, 115)"]{stroke:#17a577}
+.plot [color="rgb(  0, 158, 115)"]{color:#17a577}
+.plot [fill="rgb(  0, 158, 115)"]{fill:#17a577}
+.plot [stroke="rgb( 85,  85,  85)"]{stroke:#c8c8c8}
+.plot [color="rgb( 85,  85,  85)"]{color:#c8c8c8}
+.plot [fill="rgb( 85,  85,  85)"]{fill:#c8c8c8}
 }
 *{box-sizing:border-box}
 body{margin:0 auto;padding:1.2rem 1.4rem 4rem;max-width:1200px;background:var(--paper);color:var(--ink);
@@ -25,7 +28,10 @@ font:16px/1.5 system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif}
 h1{font-size:1.75rem;line-height:1.2;margin:.4rem 0 .2rem;overflow-wrap:anywhere}
 h2{font-size:1.25rem;margin:2.4rem 0 .6rem;padding-bottom:.2rem;border-bottom:1px solid var(--line)}
 h3{font-size:1.05rem;margin:1.4rem 0 .3rem;overflow-wrap:anywhere}
+h4{font-size:.98rem;margin:1.2rem 0 .3rem;overflow-wrap:anywhere}
+article{margin-top:3rem;border-top:3px solid var(--line)}
 a{color:var(--link)}
+nav{display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:.92rem;margin:.6rem 0}
 .facts,.note,figcaption,caption{color:var(--soft)}
 .facts{margin:0 0 1rem}
 .note,figcaption{font-size:.92rem}
@@ -58,6 +64,7 @@ details{margin:.4rem 0}
 summary{cursor:pointer;color:var(--link)}
 figure{margin:1.4rem 0 2rem}
 svg.plot{display:block;max-width:100%;height:auto;margin:.4rem 0}
+svg.plot image{image-rendering:pixelated}
 .parts{display:flex;flex-wrap:wrap;gap:1rem;margin:.6rem 0}
 .parts div{flex:1 1 200px;max-width:340px;text-align:center}
 .parts img{display:block;width:100%;image-rendering:pixelated;border:1px solid var(--line)}
@@ -69,7 +76,7 @@ dd{margin:0;overflow-wrap:anywhere}
 @media (max-width:600px){dl{grid-template-columns:1fr}}
 @media print{:root{--ink:#000;--soft:#444;--paper:#fff;--line:#bbb;--stripe:#f4f4f4;--link:#000;--pass:#00684a;
 --fail:#b3261e;--open:#8a5300;--pass-bg:#fff;--fail-bg:#fff;--open-bg:#fff}
-body{max-width:none;padding:0;font-size:10pt}.scroll{overflow:visible}figure,tr{break-inside:avoid}h2,h3{break-after:avoid}
+body{max-width:none;padding:0;font-size:10pt}.scroll{overflow:visible}figure,tr{break-inside:avoid}h2,h3,h4{break-after:avoid}nav{display:none}
 details::details-content{content-visibility:visible;display:block}}
 )css";
 

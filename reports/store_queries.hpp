@@ -33,7 +33,8 @@ struct CheckRow {
     std::string reason;
 };
 
-/// Failures first, then inconclusive checks, then passes; each in the order of the store.
+/// Failures first, then inconclusive checks, each by how far they are off in units of their margin; then passes in the
+/// order of the store.
 [[nodiscard]] std::vector<CheckRow> read_checks(validation::Database& store);
 
 struct CheckCounts {

@@ -7,9 +7,7 @@
 #include <map>
 #include <set>
 
-#include "reports/figures.hpp"
-#include "reports/gnuplot.hpp"
-#include "reports/store_queries.hpp"
+#include "reports/figure_parts.hpp"
 #include "reports/text_table.hpp"
 #include "theory/rate_distortion.hpp"
 #include "validation/equal_bits.hpp"
@@ -20,183 +18,7 @@ namespace {
 using validation::Database;
 using validation::Statement;
 
-constexpr std::size_t most_panels = 12;
-constexpr std::size_t most_points = 2000;  // keeps a page small; the table view and the export have them all
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-std::vector<std::string> texts_of(const Json& spec, std::string_view key, std::vector<std::string> fallback) {
-    const Json* value = spec.find(key);
-    if (value == nullptr) return fallback;
-    if (value->string() != nullptr) return {*value->string()};
-    std::vector<std::string> texts;
-    if (value->items() != nullptr)
-        for (const auto& item : *value->items())
-            if (item.string() != nullptr) texts.push_back(*item.string());
-    return texts.empty() ? fallback : texts;
-}
-
-/// Names of factors that take more than one value, in the order of names.
-std::vector<std::string> varying_factors(const std::vector<CellRow>& cells) {
-    std::map<std::string, std::set<std::string>> values;
-    for (const auto& cell : cells)
-        for (const auto& [name, value] : cell.factors) values[name].insert(value.text);
-    std::vector<std::string> names;
-    for (const auto& [name, texts] : values)
-        if (texts.size() > 1) names.push_back(name);
-    return names;
-}
-
-std::string short_name(const std::string& factor) {
-    for (const std::string_view room : {"noise.", "signal."})
-        if (factor.starts_with(room)) return factor.substr(room.size());
-    return factor;
-}
-
-/// The panel a cell belongs to: its varying factors but x, and its size where no factor says it.
-std::string panel_of(const CellRow& cell, const std::vector<std::string>& varying, const std::string& x) {
-    std::vector<std::string> parts;
-    for (const auto& name : varying) {
-        const auto found = cell.factors.find(name);
-        if (name != x && found != cell.factors.end()) parts.push_back(short_name(name) + " = " + found->second.text);
-    }
-    return fmt::format("{}", fmt::join(parts, ", "));
-}
-
-/// Panels of all cells. A factor that goes along with x point by point does not split the panel.
-std::map<std::int64_t, std::string> panels_of(const std::vector<CellRow>& cells, const std::string& x) {
-    const auto varying = varying_factors(cells);
-    std::set<std::pair<std::int64_t, std::int64_t>> sizes;
-    for (const auto& cell : cells) sizes.insert({cell.n, cell.d});
-    std::map<std::int64_t, std::string> panel;
-    std::map<std::string, std::size_t> members;
-    for (const auto& cell : cells) {
-        std::string name = panel_of(cell, varying, x);
-        const bool has_n = std::find(varying.begin(), varying.end(), "n") != varying.end() || x == "n";
-        const bool has_d = std::find(varying.begin(), varying.end(), "d") != varying.end() || x == "d";
-        if (sizes.size() > 1 && !has_n && !has_d)
-            name = fmt::format("{} x {}{}{}", cell.n, cell.d, name.empty() ? "" : ", ", name);
-        ++members[name];
-        panel[cell.id] = std::move(name);
-    }
-    const bool scattered = members.size() == cells.size() && cells.size() > 1;
-    if (scattered)
-        for (auto& [id, name] : panel) name.clear();
-    return panel;
-}
-
-struct Point {
-    double x = nan;
-    double y = nan;
-    double error = nan;
-    double theory = nan;
-};
-
-/// Points of one series in one panel, and the data block that holds them.
-struct Series {
-    std::string label;
-    std::size_t style = 0;
-    std::vector<Point> points;
-};
-
-/// Blocks `$s0`, `$s1` ... with columns x, y, error, theory; a missing number is NaN.
-std::string data_block(std::size_t number, const std::vector<Point>& points) {
-    const auto word = [](double value) {
-        return std::isnan(value) ? std::string("NaN") : fmt::format("{:.8g}", value);
-    };
-    std::string block = fmt::format("$s{} << END\n", number);
-    for (const auto& point : points)
-        block += fmt::format("{} {} {} {}\n", word(point.x), word(point.y), word(point.error), word(point.theory));
-    return block + "END\n";
-}
-
-bool any(const std::vector<Point>& points, double Point::*field) {
-    return std::any_of(points.begin(), points.end(), [&](const Point& p) { return std::isfinite(p.*field); });
-}
-
-/// Error bars, points and theory of a series.
-void add_plots(Panel& panel, std::size_t block, const Series& series, bool joined) {
-    const auto style = series_style(series.style);
-    if (any(series.points, &Point::theory))
-        panel.plots.push_back(fmt::format("$s{} using 1:4 with lines lw 1.5 dt 2 lc rgb '{}'", block, style.color));
-    if (any(series.points, &Point::error))
-        panel.plots.push_back(
-            fmt::format("$s{} using 1:2:3 with yerrorbars ps 0 lw 1.2 lc rgb '{}'", block, style.color));
-    if (joined) panel.plots.push_back(fmt::format("$s{} using 1:2 with lines lw 1.2 lc rgb '{}'", block, style.color));
-    panel.plots.push_back(
-        fmt::format("$s{} using 1:2 with points pt {} ps 1.15 lc rgb '{}'", block, style.point, style.color));
-}
-
-struct DrawnPanels {
-    std::string data;
-    std::vector<Panel> panels;
-};
-
-/// Data blocks and plots of every panel, points in the order of x.
-DrawnPanels draw_panels(const std::vector<std::string>& order,
-                        std::map<std::string, std::map<std::string, Series>>& panels, bool joined) {
-    DrawnPanels drawn;
-    std::size_t block = 0;
-    for (const auto& name : order) {
-        Panel panel;
-        panel.title = name;
-        for (auto& [label, series] : panels.at(name)) {
-            std::stable_sort(series.points.begin(), series.points.end(),
-                             [](const Point& a, const Point& b) { return a.x < b.x; });
-            drawn.data += data_block(block, series.points);
-            add_plots(panel, block, series, joined);
-            ++block;
-        }
-        drawn.panels.push_back(std::move(panel));
-    }
-    return drawn;
-}
-
-std::vector<LegendEntry> legend_of(const std::map<std::string, std::size_t>& styles, bool theory, bool joined) {
-    std::vector<LegendEntry> legend(styles.size());
-    for (const auto& [label, index] : styles) {
-        const auto style = series_style(index);
-        legend[index] = {label, fmt::format("{} pt {} ps 1.15 lc rgb '{}'", joined ? "linespoints" : "points",
-                                            style.point, style.color)};
-    }
-    if (theory) legend.push_back({"theory", "lines lw 1.5 dt 2 lc black"});
-    return legend;
-}
-
-struct Range {
-    double low = std::numeric_limits<double>::infinity();
-    double high = -std::numeric_limits<double>::infinity();
-    void take(double value) {
-        if (!std::isfinite(value)) return;
-        low = std::min(low, value);
-        high = std::max(high, value);
-    }
-    /// With room at both ends, so that no point lies on the frame.
-    [[nodiscard]] std::string text(double share) const {
-        const double room = high > low ? share * (high - low) : std::max(0.5, 0.05 * std::abs(high));
-        return fmt::format("[{:.8g}:{:.8g}]", low - room, high + room);
-    }
-    /// Tics of a short logarithmic axis; gnuplot itself writes those of the powers of ten alone.
-    [[nodiscard]] std::string log_tics() const {
-        if (!(low > 0.0) || !(high < 100.0 * low)) return "";
-        std::vector<std::string> tics;
-        for (int power = static_cast<int>(std::floor(std::log10(low))) - 1; std::pow(10.0, power) <= high * 1.3;
-             ++power)
-            for (const double digit : {1.0, 1.5, 2.0, 3.0, 5.0, 7.0})
-                if (const double tic = digit * std::pow(10.0, power); tic >= low / 1.3 && tic <= high * 1.3)
-                    tics.push_back(fmt::format("{:.8g}", tic));
-        return fmt::format("set ytics nomirror ({})\n", fmt::join(tics, ", "));
-    }
-    [[nodiscard]] std::string log_text() const {
-        return low > 0.0 ? fmt::format("[{:.4g}:{:.4g}]", low / 1.3, high * 1.3) : std::string("[*:*]");
-    }
-};
-
-Figure without_data(std::string title, std::string problem) {
-    Figure figure;
-    figure.title = std::move(title);
-    figure.problem = std::move(problem);
-    return figure;
-}
 
 }  // namespace
 
@@ -229,7 +51,7 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
         if (ordinal && ordinal_of.emplace(text, static_cast<double>(ordinal_of.size() + 1)).second)
             ticks.push_back(fmt::format("{} {:g}", quoted(text), ordinal_of.at(text)));
     }
-    const auto panel_name = panels_of(asked, x);
+    const auto panel_name = panels_of(asked, {x});
 
     Figure figure;
     figure.title = title;
@@ -253,7 +75,7 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
             "ELSE "
             "(SELECT v.expected FROM verdict v WHERE v.cell_id = s.cell_id AND v.method_id = s.method_id AND "
             "v.metric = s.metric AND v.k = s.k ORDER BY verdict_id LIMIT 1) END, "
-            "(SELECT COUNT(DISTINCT k) FROM v_summary o WHERE o.metric = ?1) "
+            "(SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om USING(metric_id) WHERE om.name = ?1) "
             "FROM v_summary s JOIN method m USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND "
             "t.quantity = s.metric AND t.k = s.k "
             "WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, method_id, s.k");
@@ -384,7 +206,7 @@ Figure codec_figure(const std::string& title, const std::vector<CodecPoint>& cod
     if (left_out > 0)
         figure.problem =
             fmt::format("{} points are not drawn (at most {} panels are); the data has them", left_out, most_panels);
-    auto [data, drawn] = draw_panels(panel_order, panels, true);
+    auto [data, drawn] = draw_panels(panel_order, panels, true, true);
     auto legend = legend_of(styles, theory_shown, true);
     for (std::size_t b = 0, block = codecs.size(); b < backdrops.size(); ++b) {
         legend.push_back(backdrops[b].legend);
@@ -405,29 +227,36 @@ Figure codec_figure(const std::string& title, const std::vector<CodecPoint>& cod
     return figure;
 }
 
-/// The convex hull of a dump's methods and, for relative L2, what normal entries lose at least (Shannon): a straight
-/// line where errors are logarithmic.
 std::string panel_of(const std::string& side) { return side == "cache" ? side : side + "s"; }
 
+/// What normal entries lose at least (Shannon), over the bits of each panel: a straight line where errors are
+/// logarithmic.
+Backdrop shannon_bound(const std::vector<CodecPoint>& codecs) {
+    Backdrop bound{{"normal entries at least", "lines lw 1.5 dt 3 lc black"}, {}};
+    std::map<std::string, Range> ranges;
+    for (const auto& codec : codecs) ranges[codec.panel].take(codec.point.x);
+    for (const auto& [panel, range] : ranges)
+        for (const double bits : {range.low, range.high})
+            bound.lines[panel].push_back({bits, std::sqrt(theory::shannon_distortion(bits))});
+    return bound;
+}
+
+/// The convex hull of a dump's methods and, for relative L2, Shannon's bound.
 std::vector<Backdrop> hull_and_bound(Database& store, const std::string& metric) {
     Backdrop hull{{"convex hull", "linespoints pt 7 ps 2 lw 6 lc rgb '#d0d0d0'"}, {}};
-    Backdrop bound{{"normal entries at least", "lines lw 1.5 dt 3 lc black"}, {}};
     const auto table = validation::kv_table(store);
     const auto on_hull = validation::convex_hull(table, metric);
-    std::map<std::string, Range> ranges;
+    std::vector<CodecPoint> codecs;
     for (std::size_t i = 0; i < table.rows.size(); ++i) {
         const auto& row = table.rows[i];
-        const double bits = row.of("bits_per_entry").mean;
-        ranges[panel_of(row.side)].take(bits);
-        if (on_hull[i]) hull.lines[panel_of(row.side)].push_back({bits, row.of(metric).mean, nan, nan});
+        CodecPoint point{.panel = panel_of(row.side), .base = row.method, .point = {row.of("bits_per_entry").mean}};
+        if (on_hull[i]) hull.lines[point.panel].push_back({point.point.x, row.of(metric).mean});
+        codecs.push_back(std::move(point));
     }
     const auto by_bits = [](const Point& a, const Point& b) { return a.x < b.x; };
     for (auto& [panel, points] : hull.lines) std::sort(points.begin(), points.end(), by_bits);
     if (metric != "relative_l2") return {hull};
-    for (const auto& [panel, range] : ranges)
-        for (const double bits : {range.low, range.high})
-            bound.lines[panel].push_back({bits, std::sqrt(theory::shannon_distortion(bits)), nan, nan});
-    return {hull, bound};
+    return {hull, shannon_bound(codecs)};
 }
 
 /// Mean over cells weighted by their replicates, and its error.
@@ -515,7 +344,9 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
         if (std::isfinite(codec.point.x) && codec.point.y > 0.0) codecs.push_back(std::move(codec));
     }
     if (codecs.empty()) return {without_data(title, fmt::format("the store holds no {} with bits_per_entry", metric))};
-    const auto backdrops = dump ? hull_and_bound(store, metric) : std::vector<Backdrop>();
+    const auto backdrops = dump                      ? hull_and_bound(store, metric)
+                           : metric == "relative_l2" ? std::vector<Backdrop>{shannon_bound(codecs)}
+                                                     : std::vector<Backdrop>();
     Figure figure = codec_figure(title, codecs, "stored bits an entry", metric, "", backdrops);
     std::map<std::string, const CodecPoint*> best;
     for (const auto& codec : codecs) {
@@ -527,8 +358,8 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
         figure.description += fmt::format("Smallest{}: {} at {:.4f} bits, {}. ", panel.empty() ? "" : " for " + panel,
                                           codec->base, codec->point.x, with_error(codec->point.y, codec->point.error));
     figure.description += "Lower and further left is better; bars are one standard error.";
-    if (!backdrops.empty()) figure.description += " The grey line is the convex hull.";
-    if (backdrops.size() > 1)
+    if (dump) figure.description += " The grey line is the convex hull.";
+    if (metric == "relative_l2")
         figure.description +=
             " The dotted line is what any code of normal entries loses (Shannon), below "
             "which only rows that share something can come.";

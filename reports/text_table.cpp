@@ -36,4 +36,13 @@ std::string with_error(double value, double standard_error, int digits) {
     return fmt::format("{:.{}f}({:.0f})", value, places, units);
 }
 
+std::string number(double value, int digits) { return std::isnan(value) ? "-" : fmt::format("{:.{}g}", value, digits); }
+
+std::string predicted(double value) {
+    if (std::isnan(value) || value == 0.0) return number(value);
+    std::string text = fmt::format("{:#.4g}", value);
+    if (text.ends_with('.')) text.pop_back();
+    return text;
+}
+
 }  // namespace spiked::reports

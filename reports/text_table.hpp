@@ -22,4 +22,9 @@ private:
 /// digits; NaN is shown as `-`.
 [[nodiscard]] std::string with_error(double value, double standard_error, int digits = 4);
 
+/// `digits` significant digits; NaN is shown as `-`.
+[[nodiscard]] std::string number(double value, int digits = 4);
+/// What theory says, to as many digits as stand beside it: 0.7500.
+[[nodiscard]] std::string predicted(double value);
+
 }  // namespace spiked::reports

@@ -167,7 +167,7 @@ Figure phase_transition(const theory::SeparableLaw& law, std::span<const SignalS
             "set arrow 1 from first {3:.8g}, graph 0 to first {3:.8g}, graph 1 nohead lw 1.5 dt 3 lc rgb '#666666'\n"
             "set label 1 'threshold' at first {3:.8g}, graph 1 center offset 0,0.6 font ',11'\n",
             right / unit, tic_step(right / unit), unit == 1.0 ? " (singular value)" : scale, threshold / unit),
-        {outlier, overlaps, shrinkers}, {}, figure.title);
+        {outlier, overlaps, shrinkers}, {}, {.heading = figure.title});
     return figure;
 }
 

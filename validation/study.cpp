@@ -208,6 +208,7 @@ void check_figures(bool dumps, const std::vector<std::string>& factors, const st
     for (const toml::table* table : tables) {
         check_words(table->get("kind"), "kind", names, mistakes);
         check_words(table->get("x"), "x", factors, mistakes);
+        check_words(table->get("by"), "by", factors, mistakes);
         check_words(table->get("y"), "y", metric_names, mistakes);
         const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const FigureWords& kind) {
             return (*table)["kind"].value<std::string>() == kind.kind;

@@ -162,6 +162,11 @@ std::optional<BlockSource> read_kv_like(const toml::table& model, Mistakes& mist
 std::string node_text(const toml::node& node) {
     if (node.is_floating_point()) return fmt::format("{}", *node.value<double>());
     if (const auto text = node.value_exact<std::string>()) return *text;
+    if (const toml::array* list = node.as_array()) {
+        std::vector<std::string> parts;
+        for (const auto& one : *list) parts.push_back(node_text(one));
+        return fmt::format("[{}]", fmt::join(parts, ", "));
+    }
     std::ostringstream text;
     node.visit([&](const auto& concrete) { text << concrete; });
     return text.str();

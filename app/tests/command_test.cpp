@@ -221,6 +221,24 @@ TEST(SpectrumCommand, ManyEstimatorsShareOneSpectrumAndMissingNumbersAreNull) {
     EXPECT_EQ(spiked("spectrum " + path + " --estimator svd:1,svd:2 --denoised " + scratch("x.npy")).code, 2);
 }
 
+TEST(SpectrumCommand, PlotsTheSpectrumWithItsEdge) {
+    const std::string path = saved("plotted.npy", gaussian(40, 30));
+    const std::string picture = scratch("spectrum.svg");
+    ASSERT_EQ(spiked("spectrum " + path + " --plot " + picture).code, 0);
+    EXPECT_NE(contents(picture).find("estimated edge"), std::string::npos);
+    ASSERT_EQ(spiked("spectrum " + path + " --estimator svd:1 --plot " + picture).code, 0);
+    EXPECT_EQ(contents(picture).find("estimated edge"), std::string::npos);
+    EXPECT_EQ(spiked("spectrum " + path + " --plot " + scratch("spectrum.gif")).code, 2);
+    EXPECT_EQ(spiked("spectrum " + saved("zero.npy", arma::mat(4, 4)) + " --plot " + picture).code, 4);
+}
+
+TEST(BenchCommand, PlotsBars) {
+    const std::string picture = scratch("bars.pdf");
+    ASSERT_EQ(spiked("bench theory --seconds 0.05 --plot " + picture).code, 0);
+    EXPECT_TRUE(contents(picture).starts_with("%PDF"));
+    EXPECT_EQ(spiked("bench theory --seconds 0.05 --plot " + scratch("bars")).code, 2);
+}
+
 TEST(SpectrumCommand, ZeroLinesAreStrippedAndReportedUnlessKept) {
     arma::mat matrix = gaussian(20, 12);
     matrix.row(4).zeros();

@@ -262,6 +262,18 @@ TEST(StoreCommands, ShowExportAndReportAgree) {
             EXPECT_EQ(found.code, 0) << found.err;
             EXPECT_GT(found.out.size(), 20U) << table << " " << format;
         }
+    const Outcome methods =
+        spiked("export small.spiked --table methods --metric relative_error --format latex", in(folder));
+    EXPECT_EQ(methods.code, 0) << methods.err;
+    EXPECT_NE(methods.out.find("\\bottomrule"), std::string::npos) << methods.out;
+    EXPECT_EQ(spiked("show small.spiked --table methods --metric beauty", in(folder)).code, 2);
+    ASSERT_EQ(
+        spiked("report small.spiked small.spiked -o both.html --figures both --figure-format pdf", in(folder)).code, 0);
+    EXPECT_NE(contents(folder + "/both.html").find("2 studies"), std::string::npos);
+    EXPECT_TRUE(fs::exists(folder + "/both/study-2-figure-1-estimate-vs-theory.pdf"));
+    EXPECT_EQ(spiked("report small.spiked small.spiked", in(folder)).code, 2) << "no page is named";
+    EXPECT_EQ(spiked("report small.spiked --figure-format pdf", in(folder)).code, 2) << "no folder is named";
+    EXPECT_EQ(spiked("report small.spiked --figures both --figure-format gif", in(folder)).code, 2);
     EXPECT_NE(spiked("show small.spiked", in(folder)).out.find("1 passed, 0 failed"), std::string::npos);
     EXPECT_NE(spiked("show small.spiked --table cells", in(folder)).out.find("signal.strength=2"), std::string::npos);
     EXPECT_EQ(spiked("export small.spiked --table sumary", in(folder)).code, 2);

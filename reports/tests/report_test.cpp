@@ -28,6 +28,8 @@ bool has(const std::string& text, const std::string& what) { return text.find(wh
 
 void edit(const std::string& path, const std::string& sql) { Database(path, Database::Mode::write).execute(sql); }
 
+std::string page_of(const std::string& path, const ReportOptions& options = {}) { return html_report({path}, options); }
+
 /// What tidy has to say; empty when the page is fine.
 std::string tidy(const std::string& page) {
     const Scratch folder;
@@ -53,7 +55,7 @@ protected:
 };
 
 TEST_F(Report, StandsInTheOrderThatReadersNeed) {
-    const std::string page = html_report(study());
+    const std::string page = page_of(study());
     std::size_t last = 0;
     for (const char* part :
          {"<h1>", "id=\"verdict\"", "id=\"checks\"", "id=\"figures\"", "id=\"results\"", "id=\"ledger\"",
@@ -71,14 +73,40 @@ TEST_F(Report, StandsInTheOrderThatReadersNeed) {
 }
 
 TEST_F(Report, IsTheSameBytesWhenRenderedAgain) {
-    for (const std::string& path : {study(), dump()})
-        EXPECT_EQ(html_report(path), html_report(path, {folder / "figures"}));
+    for (const std::string& path : {study(), dump()}) EXPECT_EQ(page_of(path), page_of(path, {folder / "figures"}));
     EXPECT_TRUE(has(file_text(folder / "figures/figure-1-frontier.csv"), "eoptshrink+tq-mse,2,"));
     EXPECT_TRUE(has(file_text(folder / "figures/figure-1-frontier.gp"), "set terminal svg"));
 }
 
+TEST_F(Report, PicturesAreWrittenInTheFormatsAskedFor) {
+    (void)page_of(study(), {folder / "figures", {"pdf", "png"}});
+    EXPECT_TRUE(file_text(folder / "figures/figure-1-estimate-vs-theory.pdf").starts_with("%PDF"));
+    EXPECT_TRUE(file_text(folder / "figures/figure-2-estimate-vs-theory.png").starts_with("\x89PNG"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "figures/figure-1-estimate-vs-theory.svg"));
+    EXPECT_TRUE(std::filesystem::exists(folder / "figures/figure-1-estimate-vs-theory.csv"));
+    EXPECT_THROW((void)page_of(study("again"), {folder / "figures", {"gif"}}), Error);
+}
+
+TEST_F(Report, SeveralStoresStandUnderOneVerdict) {
+    const std::string first = study();
+    const std::string second = folder / "second.spiked";
+    make_study(second, "other", "stopped");
+    edit(second, "UPDATE verdict SET verdict = 'fail' WHERE verdict_id = 1");
+    const std::string page = html_report({first, second, dump()});
+    EXPECT_TRUE(has(page, "<h1>3 studies</h1>"));
+    EXPECT_EQ(occurrences(page, "<h1>"), 1U);
+    EXPECT_TRUE(has(page, "<strong>PARTIAL</strong>: some of them"));
+    EXPECT_TRUE(has(page, "1 failed"));
+    EXPECT_TRUE(has(page, "href=\"#study-2-top\""));
+    EXPECT_TRUE(has(page, "href=\"#study-2-check-1\""));
+    for (const char* part : {"id=\"study-1-ledger\"", "id=\"study-2-ledger\"", "id=\"study-3-figure-4\""})
+        EXPECT_TRUE(has(page, part)) << part;
+    EXPECT_EQ(tidy(page), "");
+    EXPECT_EQ(page, html_report({first, second, folder / "dump.spiked"}));
+}
+
 TEST_F(Report, EscapesWhatTheStoreSays) {
-    const std::string page = html_report(study("<b>&\"x\""));
+    const std::string page = page_of(study("<b>&\"x\""));
     EXPECT_FALSE(has(page, "<b>"));
     EXPECT_TRUE(has(page, "<h1>&lt;b&gt;&amp;&quot;x&quot;</h1>"));
     EXPECT_EQ(tidy(page), "");
@@ -90,7 +118,7 @@ TEST_F(Report, NamesThatGnuplotOrAShellWouldObeyAreOnlyText) {
     edit(path, fmt::format("UPDATE factor SET txt = '<b>''`touch {0}`$(touch {0})@x\nsystem(\"touch {0}\")' WHERE name "
                            "= 'noise.row_cov.rho' AND num = 0.4",
                            touched));
-    const std::string page = html_report(path);
+    const std::string page = page_of(path);
     EXPECT_FALSE(std::filesystem::exists(touched));
     EXPECT_FALSE(has(page, "<b>"));
     EXPECT_TRUE(has(page, "touch"));
@@ -99,25 +127,25 @@ TEST_F(Report, NamesThatGnuplotOrAShellWouldObeyAreOnlyText) {
 
 TEST_F(Report, ShowsAnEditedValue) {
     const std::string path = study();
-    EXPECT_FALSE(has(html_report(path), "0.123456789"));
+    EXPECT_FALSE(has(page_of(path), "0.123456789"));
     edit(path, "UPDATE verdict SET estimate = 0.123456789, mcse = NULL WHERE verdict_id = 1");
-    EXPECT_TRUE(has(html_report(path), "0.1235"));
+    EXPECT_TRUE(has(page_of(path), "0.1235"));
     edit(path,
          "UPDATE moment SET mean = 7.0251, m2 = 0 WHERE metric_id = (SELECT metric_id FROM metric WHERE name = "
          "'outlier') AND cell_id = 5");
-    const std::string page = html_report(path);
+    const std::string page = page_of(path);
     // In the results, in the figure's data and in its description.
     EXPECT_GE(occurrences(page, "7.025"), 2U);
     edit(path, "UPDATE study SET false_alarm = 0.0042");
-    EXPECT_TRUE(has(html_report(path), "0.0042"));
+    EXPECT_TRUE(has(page_of(path), "0.0042"));
 }
 
 TEST_F(Report, SaysPartialWithTrueCounts) {
-    EXPECT_FALSE(has(html_report(study()), "PARTIAL"));
+    EXPECT_FALSE(has(page_of(study()), "PARTIAL"));
     const std::string path = folder / "partial.spiked";
     make_study(path, "bbp-square", "stopped");
     edit(path, "UPDATE cell SET state = 'todo' WHERE cell_id > 20; DELETE FROM batch WHERE cell_id > 20");
-    const std::string page = html_report(path);
+    const std::string page = page_of(path);
     EXPECT_TRUE(
         has(page,
             "<strong>PARTIAL</strong> (the study is stopped): 20 of 28 cells done, 2000 of 2800 replicates measured"));
@@ -126,20 +154,20 @@ TEST_F(Report, SaysPartialWithTrueCounts) {
 TEST_F(Report, SaysOfAShardThatItIsAPart) {
     const std::string path = folder / "shard.spiked";
     make_study(path, "bbp-square", "shard 2/3");
-    const std::string page = html_report(path);
+    const std::string page = page_of(path);
     EXPECT_TRUE(has(page, "<strong>PARTIAL</strong> (shard 2/3 of the study): 28 of 28 cells done"));
     EXPECT_TRUE(has(page, "spiked merge joins it with the others"));
 }
 
 TEST_F(Report, SaysWhyCellsStopped) {
     const std::string path = study();
-    EXPECT_FALSE(has(html_report(path), "chosen as they came in"));
+    EXPECT_FALSE(has(page_of(path), "chosen as they came in"));
     edit(
         path,
         "INSERT INTO stop_rule(metric_id, relative, absolute) SELECT metric_id, 0.01, 0.5 FROM metric WHERE name = "
         "'relative_error'; UPDATE cell SET why = 'met'; UPDATE cell SET why = 'max' WHERE cell_id = 2; UPDATE cell SET "
         "why = 'absent' WHERE cell_id < 2");
-    const std::string page = html_report(path);
+    const std::string page = page_of(path);
     EXPECT_TRUE(has(page, "every mean of relative_error has a standard error of 0.01 of the mean and 0.5"));
     EXPECT_TRUE(has(page, "26 cells stopped with that accuracy, 1 cell ran to the end without it, 1 cell measured"));
     EXPECT_EQ(tidy(page), "");
@@ -148,11 +176,11 @@ TEST_F(Report, SaysWhyCellsStopped) {
 TEST_F(Report, ACheckWhoseControlPassesIsShownAsFailed) {
     const std::string path = study();
     edit(path, "UPDATE verdict SET verdict = 'pass', control_verdict = 'fail'");
-    EXPECT_TRUE(has(html_report(path), "104 passed, 0 failed, 0 inconclusive of 104"));
+    EXPECT_TRUE(has(page_of(path), "104 passed, 0 failed, 0 inconclusive of 104"));
     edit(path,
          "UPDATE verdict SET verdict = 'fail', control_verdict = 'pass', reason = 'the control passes' WHERE "
          "verdict_id = 7");
-    const std::string page = html_report(path);
+    const std::string page = page_of(path);
     EXPECT_TRUE(has(page, "103 passed, 1 failed, 0 inconclusive of 104"));
     EXPECT_TRUE(has(page, "the control passes"));
     EXPECT_TRUE(has(page, "href=\"#check-7\""));
@@ -163,14 +191,14 @@ TEST_F(Report, ACheckWhoseControlPassesIsShownAsFailed) {
 }
 
 TEST_F(Report, FoldsPassesAfterTwenty) {
-    const std::string page = html_report(study());
+    const std::string page = page_of(study());
     // Of 104 checks 12 are inconclusive.
     EXPECT_TRUE(has(page, "<summary>72 more passed</summary>"));
 }
 
 TEST_F(Report, FetchesNothingAndRunsNothing) {
     for (const std::string& path : {study(), dump()}) {
-        const std::string page = html_report(path);
+        const std::string page = page_of(path);
         EXPECT_FALSE(has(page, "<script"));
         EXPECT_FALSE(has(page, "http:"));
         EXPECT_FALSE(has(page, "https:"));
@@ -188,7 +216,7 @@ TEST_F(Report, FetchesNothingAndRunsNothing) {
 
 TEST_F(Report, EveryIdIsThereOnceAndEveryReferenceLeadsSomewhere) {
     for (const std::string& path : {study(), dump()}) {
-        const std::string page = html_report(path);
+        const std::string page = page_of(path);
         std::set<std::string> ids;
         const std::regex id(" id=[\"']([^\"']*)[\"']");
         for (std::sregex_iterator at(page.begin(), page.end(), id), end; at != end; ++at)
@@ -201,7 +229,7 @@ TEST_F(Report, EveryIdIsThereOnceAndEveryReferenceLeadsSomewhere) {
 }
 
 TEST_F(Report, PicturesTakeTheColourOfTheText) {
-    const std::string page = html_report(study());
+    const std::string page = page_of(study());
     EXPECT_TRUE(has(page, "fill=\"currentColor\" font-family"));
     const std::regex black("(stroke|fill|color)=[\"'](black|white|rgb\\( *0, *0, *0\\))");
     EXPECT_FALSE(std::regex_search(page, black));
@@ -229,7 +257,7 @@ TEST_F(Report, StaysSmallAndShowsTheWorstOfAThousandCells) {
         }
         store.finish();
     }
-    const std::string page = html_report(path);
+    const std::string page = page_of(path);
     EXPECT_LT(page.size(), 5'000'000U);
     EXPECT_TRUE(has(page, "1000 cells are too many for a page: tables by cell show the worst 50"));
     EXPECT_TRUE(has(page, "<td>cell-0777</td>"));
@@ -244,7 +272,7 @@ TEST_F(Report, StaysSmallAndShowsTheWorstOfAThousandCells) {
 }
 
 TEST_F(Report, ALargeDumpStaysSmall) {
-    const std::string page = html_report(dump(32, 8));
+    const std::string page = page_of(dump(32, 8));
     EXPECT_LT(page.size(), 5'000'000U);
     EXPECT_TRUE(has(page, "512 cells are too many for a page"));
     EXPECT_TRUE(has(page, "keys, 2560 blocks"));
@@ -252,7 +280,7 @@ TEST_F(Report, ALargeDumpStaysSmall) {
 
 TEST_F(Report, ADumpHasThePapersTableAndPictures) {
     const std::string path = dump();
-    const std::string page = html_report(path);
+    const std::string page = page_of(path);
     EXPECT_TRUE(has(page, "keys, 160 blocks"));
     EXPECT_TRUE(has(page, "values, 160 blocks"));
     EXPECT_TRUE(has(page, "paper bits"));
@@ -304,7 +332,7 @@ TEST_F(Report, AFigureThatCannotBeDrawnSaysWhy) {
          "INSERT INTO figure VALUES(1,'pie-chart','{}'),(2,'estimate-vs-theory','{\"x\":\"signal.rank\"}'),"
          "(3,'estimate-vs-theory','{\"y\":[\"beauty\"]}'),(4,'head-picture','{}'),(5,'rank-map','{}'),"
          "(6,'estimate-vs-theory','{\"x\":\"noise.row_cov.rho\",\"y\":\"outlier\",\"title\":\"Mine\"}')");
-    const std::string page = html_report(path);
+    const std::string page = page_of(path);
     EXPECT_TRUE(has(page, "no kind of figure is called pie-chart; there are: estimate-vs-theory, "));
     EXPECT_TRUE(has(page, "no cell has a factor called signal.rank"));
     EXPECT_TRUE(has(page, "the store holds no values of beauty yet"));
@@ -327,7 +355,7 @@ TEST_F(Report, WithoutGnuplotThePageSaysSoAndKeepsTheData) {
     const std::string path = study();
     const std::string before = std::getenv("PATH");
     setenv("PATH", (folder / "nothing-here").c_str(), 1);
-    const std::string page = html_report(path);
+    const std::string page = page_of(path);
     setenv("PATH", before.c_str(), 1);
     EXPECT_TRUE(has(page, "gnuplot is not installed"));
     EXPECT_FALSE(has(page, "<svg"));
@@ -337,18 +365,18 @@ TEST_F(Report, WithoutGnuplotThePageSaysSoAndKeepsTheData) {
 
 TEST_F(Report, RefusesWhatIsNoStoreOrNewer) {
     std::ofstream(folder / "text.spiked") << "hello, this is not a database at all, and long enough to be looked at";
-    EXPECT_THROW(html_report(folder / "text.spiked"), Error);
-    EXPECT_THROW(html_report(folder / "nothing.spiked"), Error);
+    EXPECT_THROW(page_of(folder / "text.spiked"), Error);
+    EXPECT_THROW(page_of(folder / "nothing.spiked"), Error);
     const std::string path = study();
     edit(path, "PRAGMA user_version = 99");
-    EXPECT_THROW(html_report(path), Error);
+    EXPECT_THROW(page_of(path), Error);
 }
 
 TEST_F(Report, IsWrittenWholeOrNotAtAll) {
     const std::string path = study();
-    write_html_report(path, folder / "page.html");
-    EXPECT_EQ(file_text(folder / "page.html"), html_report(path));
-    EXPECT_THROW(write_html_report(path, folder / "no/such/folder/page.html"), Error);
+    write_html_report({path}, folder / "page.html");
+    EXPECT_EQ(file_text(folder / "page.html"), page_of(path));
+    EXPECT_THROW(write_html_report({path}, folder / "no/such/folder/page.html"), Error);
 }
 
 TEST(Escape, LeavesNothingThatMarkupOrATerminalWouldObey) {

@@ -309,8 +309,9 @@ TEST(Panels, WithoutLegendsOfTheirOwnLeaveNoRoomForThem) {
     EXPECT_EQ(bare.find("set key at"), std::string::npos);
     EXPECT_EQ(bare.find("multiplot title"), std::string::npos);
     EXPECT_GT(height(panel_script("t", "", "", {own}, {})), height(bare) + 40);
-    EXPECT_GT(height(panel_script("t", "", "", {plain}, {}, "heading")), height(bare));
-    const auto svg = run_gnuplot(panel_script("t", "", "", {plain, own}, {{"both", "lines"}}, "it's a heading"));
+    EXPECT_GT(height(panel_script("t", "", "", {plain}, {}, {.heading = "heading"})), height(bare));
+    const auto svg =
+        run_gnuplot(panel_script("t", "", "", {plain, own}, {{"both", "lines"}}, {.heading = "it's a heading"}));
     ASSERT_TRUE(svg);
     for (const char* text : {">line<", ">other<", ">both<", "it's a heading"})
         EXPECT_NE(svg->find(text), std::string::npos) << text;

@@ -1,0 +1,138 @@
+// How much of the inner-product bias of a plain quantizer is left, by what the query shares with the rows.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "reports/figure_parts.hpp"
+#include "reports/method_table.hpp"
+#include "reports/text_table.hpp"
+#include "validation/block_metrics.hpp"
+
+namespace spiked::reports {
+namespace {
+
+std::string short_query(std::string_view suffix) {
+    return suffix.empty()         ? "others"
+           : suffix == "_query"   ? "model's"
+           : suffix == "_own"     ? "own"
+           : suffix == "_aligned" ? "top"
+                                  : std::string(suffix.substr(1));
+}
+
+std::optional<std::size_t> column_of(const MethodTable& table, const std::string& metric) {
+    for (std::size_t c = 0; c < table.columns.size(); ++c)
+        if (table.columns[c].metric == metric) return c;
+    return std::nullopt;
+}
+
+/// A ratio to the first method, where that one's mean is off zero.
+struct Ratio {
+    std::string query;
+    PairedEstimate value;
+};
+
+std::vector<Ratio> ratios(const MethodTable& table, const MethodRow& row, const MethodRow& first) {
+    std::vector<Ratio> found;
+    for (const auto& model : validation::query_models()) {
+        const auto column = column_of(table, "ip_bias_plain" + std::string(model.suffix));
+        if (!column || row.means[*column].parts.sums.empty()) continue;
+        const auto& below = first.means[*column].parts;
+        if (!PairedEstimate{below.mean(), below.error(), below.sums.size()}.beyond_noise()) continue;
+        found.push_back({short_query(model.suffix), paired_ratio(row.means[*column].parts, below)});
+    }
+    return found;
+}
+
+}  // namespace
+
+std::vector<Figure> bias_by_query(validation::Database& store, const Json&) {
+    const std::string title = "Bias of inner products over that of the plain quantizer";
+    const MethodTable table = method_table(store);
+    const auto error_column = column_of(table, "relative_l2");
+    std::vector<std::string> queries;
+    for (const auto& model : validation::query_models()) queries.push_back(short_query(model.suffix));
+    queries.emplace_back("error\u00B2");
+    Figure figure;
+    figure.title = title;
+    figure.columns = {"panel", "query", "method", "over", "#ratio"};
+    figure.csv = csv_line({"panel", "query", "method", "over", "ratio", "mcse"});
+    std::vector<std::string> order;
+    std::map<std::string, std::map<std::string, Series>> panels;
+    std::map<std::string, std::size_t> styles;
+    Range y_range;
+    y_range.take(0.0);
+    y_range.take(1.0);
+    std::size_t left_out = 0;
+    double largest = 0.0;
+    std::string largest_text;
+    for (const auto& row : table.rows) {
+        if (row.kind != "codec") continue;
+        const auto first = std::find_if(table.rows.begin(), table.rows.end(), [&](const MethodRow& other) {
+            return other.kind == "codec" && other.group == row.group && other.bits == row.bits &&
+                   other.cell_id == row.cell_id;
+        });
+        if (first->method_id == row.method_id) continue;
+        auto found = ratios(table, row, *first);
+        if (found.empty()) continue;
+        if (error_column && !row.means[*error_column].parts.sums.empty()) {
+            auto squared = paired_ratio(row.means[*error_column].parts, first->means[*error_column].parts);
+            squared.error *= 2.0 * squared.value;
+            squared.value *= squared.value;
+            found.push_back({queries.back(), squared});
+        }
+        const std::string panel = fmt::format("{}, B = {}", row.group, row.bits);
+        if (!panels.contains(panel)) {
+            if (panels.size() >= most_panels) {
+                ++left_out;
+                continue;
+            }
+            order.push_back(panel);
+        }
+        auto& series = panels[panel][row.method];
+        series.style = styles.emplace(row.method, styles.size()).first->second;
+        for (const auto& ratio : found) {
+            const auto place = std::find(queries.begin(), queries.end(), ratio.query) - queries.begin();
+            // Methods side by side, so that their bars do not hide each other.
+            const double beside = 0.12 * (static_cast<double>(series.style % 5) - 2.0);
+            series.points.push_back({static_cast<double>(place) + beside, ratio.value.value, ratio.value.error});
+            y_range.take(ratio.value.value - ratio.value.error);
+            y_range.take(ratio.value.value + ratio.value.error);
+            const std::string text = with_error(ratio.value.value, ratio.value.error);
+            figure.rows.push_back({panel, ratio.query, row.method, first->method, text});
+            figure.csv += csv_line(
+                {panel, ratio.query, row.method, first->method, exact(ratio.value.value), exact(ratio.value.error)});
+            if (ratio.query != queries.back() && std::abs(ratio.value.value) > largest) {
+                largest = std::abs(ratio.value.value);
+                largest_text = fmt::format("{} ({}, {}, queries: {})", text, row.method, panel, ratio.query);
+            }
+        }
+    }
+    if (figure.rows.empty())
+        return {without_data(title, "the store holds no two codecs of one bit width whose first has a bias off zero")};
+    auto [data, drawn] = draw_panels(order, panels, false);
+    for (auto& panel : drawn) panel.plots.insert(panel.plots.begin(), "1 with lines lw 1 dt 3 lc rgb '#888888'");
+    std::vector<std::string> tics;
+    for (std::size_t i = 0; i < queries.size(); ++i) tics.push_back(fmt::format("{} {}", quoted(queries[i]), i));
+    figure.description = fmt::format(
+        "{} of mean errors of inner products (not renormalised) to those of the first method of the same B, by kind of "
+        "query (other rows of the block, random directions, the strongest direction, the row itself, the model's own); "
+        "bars are one standard error, parts paired. Largest in size: {}. Left out where the first method's bias "
+        "is within the noise, as with random queries. Error\u00B2: the ratio of squared relative L2 errors, which a "
+        "bias in proportion to the distortion follows.",
+        counted(figure.rows.size(), "ratio"), largest_text);
+    if (left_out > 0)
+        figure.problem = fmt::format("{} methods are not drawn (at most {} panels are)", left_out, most_panels);
+    figure.script = panel_script(title, data,
+                                 fmt::format("set xtics nomirror ({})\nset xrange [-0.5:{}.5]\nset yrange {}\nset "
+                                             "xlabel 'queries'\nset ylabel 'ratio of "
+                                             "biases'\n",
+                                             fmt::join(tics, ", "), queries.size() - 1, y_range.text(0.06)),
+                                 drawn, legend_of(styles, false, false));
+    draw(figure);
+    return {figure};
+}
+
+}  // namespace spiked::reports

@@ -1,0 +1,239 @@
+#include "reports/figure_parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "reports/png.hpp"
+
+namespace spiked::reports {
+namespace {
+
+std::string short_name(const std::string& factor) {
+    for (const std::string_view room : {"noise.", "signal."})
+        if (factor.starts_with(room)) return factor.substr(room.size());
+    return factor;
+}
+
+bool any(const std::vector<Point>& points, double Point::*field) {
+    return std::any_of(points.begin(), points.end(), [&](const Point& p) { return std::isfinite(p.*field); });
+}
+
+/// Error bars, points and theory of a series.
+void add_plots(Panel& panel, std::size_t block, const Series& series, bool joined, bool log_y) {
+    const auto style = series_style(series.style);
+    if (any(series.points, &Point::theory))
+        panel.plots.push_back(fmt::format("$s{} using 1:4 with lines lw 1.5 dt 2 lc rgb '{}'", block, style.color));
+    if (any(series.points, &Point::error))
+        panel.plots.push_back(
+            error_bars(fmt::format("$s{}", block), fmt::format("lw 1.2 lc rgb '{}'", style.color), log_y));
+    if (joined) panel.plots.push_back(fmt::format("$s{} using 1:2 with lines lw 1.2 lc rgb '{}'", block, style.color));
+    panel.plots.push_back(
+        fmt::format("$s{} using 1:2 with points pt {} ps 1.15 lc rgb '{}'", block, style.point, style.color));
+}
+
+}  // namespace
+
+std::vector<std::string> texts_of(const Json& spec, std::string_view key, std::vector<std::string> fallback) {
+    const Json* value = spec.find(key);
+    if (value == nullptr) return fallback;
+    if (value->string() != nullptr) return {*value->string()};
+    std::vector<std::string> texts;
+    if (value->items() != nullptr)
+        for (const auto& item : *value->items())
+            if (item.string() != nullptr) texts.push_back(*item.string());
+    return texts.empty() ? fallback : texts;
+}
+
+std::vector<std::string> varying_factors(const std::vector<CellRow>& cells) {
+    std::map<std::string, std::set<std::string>> values;
+    for (const auto& cell : cells)
+        for (const auto& [name, value] : cell.factors) values[name].insert(value.text);
+    std::vector<std::string> names;
+    for (const auto& [name, texts] : values)
+        if (texts.size() > 1) names.push_back(name);
+    return names;
+}
+
+std::map<std::int64_t, std::string> panels_of(const std::vector<CellRow>& cells, const std::vector<std::string>& axes) {
+    const auto varying = varying_factors(cells);
+    const auto told = [&](const char* name) {
+        return std::find(varying.begin(), varying.end(), name) != varying.end() ||
+               std::find(axes.begin(), axes.end(), name) != axes.end();
+    };
+    std::set<std::pair<std::int64_t, std::int64_t>> sizes;
+    for (const auto& cell : cells) sizes.insert({cell.n, cell.d});
+    std::map<std::int64_t, std::string> panel;
+    std::map<std::string, std::size_t> members;
+    for (const auto& cell : cells) {
+        std::vector<std::string> parts;
+        if (sizes.size() > 1 && !told("n") && !told("d")) parts.push_back(fmt::format("{} x {}", cell.n, cell.d));
+        for (const auto& name : varying) {
+            const auto found = cell.factors.find(name);
+            if (std::find(axes.begin(), axes.end(), name) == axes.end() && found != cell.factors.end())
+                parts.push_back(short_name(name) + " = " + found->second.text);
+        }
+        std::string name = fmt::format("{}", fmt::join(parts, ", "));
+        ++members[name];
+        panel[cell.id] = std::move(name);
+    }
+    if (members.size() == cells.size() && cells.size() > 1)
+        for (auto& [id, name] : panel) name.clear();
+    return panel;
+}
+
+std::string error_bars(const std::string& block, const std::string& style, bool log_y) {
+    const char* ends =
+        log_y ? "($3 < $2 ? $2 - $3 : 1e-4 * $2):(0):($3 < $2 ? 2 * $3 : $3 + 0.9999 * $2)" : "($2 - $3):(0):(2 * $3)";
+    return fmt::format("{} using 1:{} with vectors heads size screen 0.004,90 {}", block, ends, style);
+}
+
+std::string data_block(std::size_t number, const std::vector<Point>& points) {
+    const auto word = [](double value) {
+        return std::isnan(value) ? std::string("NaN") : fmt::format("{:.8g}", value);
+    };
+    std::string block = fmt::format("$s{} << END\n", number);
+    for (const auto& point : points)
+        block += fmt::format("{} {} {} {}\n", word(point.x), word(point.y), word(point.error), word(point.theory));
+    return block + "END\n";
+}
+
+DrawnPanels draw_panels(const std::vector<std::string>& order,
+                        std::map<std::string, std::map<std::string, Series>>& panels, bool joined, bool log_y) {
+    DrawnPanels drawn;
+    std::size_t block = 0;
+    for (const auto& name : order) {
+        Panel panel;
+        panel.title = name;
+        for (auto& [label, series] : panels.at(name)) {
+            std::stable_sort(series.points.begin(), series.points.end(),
+                             [](const Point& a, const Point& b) { return a.x < b.x; });
+            drawn.data += data_block(block, series.points);
+            add_plots(panel, block, series, joined, log_y);
+            ++block;
+        }
+        drawn.panels.push_back(std::move(panel));
+    }
+    return drawn;
+}
+
+std::vector<LegendEntry> legend_of(const std::map<std::string, std::size_t>& styles, bool theory, bool joined) {
+    std::vector<LegendEntry> legend(styles.size());
+    for (const auto& [label, index] : styles) {
+        const auto style = series_style(index);
+        legend[index] = {label, fmt::format("{} pt {} ps 1.15 lc rgb '{}'", joined ? "linespoints" : "points",
+                                            style.point, style.color)};
+    }
+    if (theory) legend.push_back({"theory", "lines lw 1.5 dt 2 lc black"});
+    return legend;
+}
+
+void Range::take(double value) {
+    if (!std::isfinite(value)) return;
+    low = std::min(low, value);
+    high = std::max(high, value);
+}
+
+std::string Range::text(double share) const {
+    const double room = high > low ? share * (high - low) : std::max(0.5, 0.05 * std::abs(high));
+    return fmt::format("[{:.8g}:{:.8g}]", low - room, high + room);
+}
+
+std::string Range::log_tics(char axis) const {
+    if (!(low > 0.0) || !(high < 100.0 * low)) return "";
+    std::vector<std::string> tics;
+    for (int power = static_cast<int>(std::floor(std::log10(low))) - 1; std::pow(10.0, power) <= high * 1.3; ++power)
+        for (const double digit : {1.0, 1.5, 2.0, 3.0, 5.0, 7.0}) {
+            if (high > 12.0 * low && (digit == 1.5 || digit == 3.0 || digit == 7.0)) continue;
+            if (const double tic = digit * std::pow(10.0, power); tic >= low / 1.3 && tic <= high * 1.3)
+                tics.push_back(fmt::format("{:.8g}", tic));
+        }
+    return fmt::format("set {}tics nomirror ({})\n", axis, fmt::join(tics, ", "));
+}
+
+std::string Range::log_text() const {
+    return low > 0.0 ? fmt::format("[{:.4g}:{:.4g}]", low / 1.3, high * 1.3) : std::string("[*:*]");
+}
+
+Figure without_data(std::string title, std::string problem) {
+    Figure figure;
+    figure.title = std::move(title);
+    figure.problem = std::move(problem);
+    return figure;
+}
+
+void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& axes, const std::string& unit) {
+    constexpr std::size_t most_labelled = 400;
+    const bool as_image = boxes.size() > 2000;  // shapes of their own would take megabytes
+    double low = std::numeric_limits<double>::infinity();
+    double high = -low;
+    for (const auto& box : boxes) {
+        low = std::min(low, box.value);
+        high = std::max(high, box.value);
+    }
+    const int places = high <= 1.0 && low >= -1.0 ? 2 : std::max(std::abs(low), high) < 10.0 ? 1 : 0;
+    std::vector<std::string> order;
+    for (const auto& box : boxes)
+        if (std::find(order.begin(), order.end(), box.panel) == order.end()) order.push_back(box.panel);
+    // Every name while there is room, then every second, third ...; letters are some 7 pixels wide.
+    const std::size_t width = order.size() == 1 ? 570 : order.size() == 2 || order.size() == 4 ? 390 : 240;
+    const auto tics = [width](const std::vector<std::string>& names, bool across) {
+        std::size_t longest = 0;
+        for (const auto& name : names) longest = std::max(longest, name.size());
+        const std::size_t room = across ? std::max<std::size_t>(1, width / (7 * longest + 7)) : 16;
+        const std::size_t step = (names.size() + room - 1) / room;
+        std::vector<std::string> all;
+        for (std::size_t i = 0; i < names.size(); i += step) all.push_back(fmt::format("{} {}", quoted(names[i]), i));
+        return fmt::format("({})", fmt::join(all, ", "));
+    };
+    std::string data;
+    std::vector<Panel> panels;
+    for (std::size_t p = 0; p < order.size(); ++p) {
+        data += fmt::format("$p{} << END\n", p);
+        std::vector<const MapBox*> grid(axes.columns.size() * axes.rows.size(), nullptr);
+        for (const auto& box : boxes)
+            if (box.panel == order[p]) grid[box.row * axes.columns.size() + box.column] = &box;
+        for (std::size_t i = 0; i < grid.size(); ++i) {
+            const std::size_t column = i % axes.columns.size();
+            const std::size_t row = i / axes.columns.size();
+            if (grid[i] == nullptr) {
+                if (as_image) data += fmt::format("{} {} 0 0 0 0\n", column, row);
+                continue;
+            }
+            const double share = high > low ? (grid[i]->value - low) / (high - low) : 0.0;
+            const Color color = sequential_color(share);
+            if (as_image)
+                data += fmt::format("{} {} {} {} {} 255\n", column, row, color.red, color.green, color.blue);
+            else
+                data += fmt::format(
+                    "{} {} {} {} {:.{}f}\n", column, row,
+                    std::uint32_t{color.red} << 16 | std::uint32_t{color.green} << 8 | std::uint32_t{color.blue},
+                    share < 0.55 ? 0x111111 : 0xFFFFFF, grid[i]->value, places);
+        }
+        data += "END\n";
+        Panel panel;
+        panel.title = order[p];
+        panel.settings = fmt::format(
+            "set xrange [-0.5:{}.5]\nset yrange [{}.5:-0.5]\nset xtics nomirror {}\nset ytics nomirror {}\n",
+            axes.columns.size() - 1, axes.rows.size() - 1, tics(axes.columns, true), tics(axes.rows, false));
+        if (as_image)
+            panel.plots.push_back(fmt::format("$p{} using 1:2:3:4:5:6 with rgbalpha", p));
+        else
+            panel.plots.push_back(
+                fmt::format("$p{} using 1:2:(0.49):(0.49):3 with boxxyerror fill solid noborder lc rgb variable", p));
+        // A number needs its letters and some air.
+        if (boxes.size() <= most_labelled && axes.columns.size() * 8 * (static_cast<std::size_t>(places) + 3) <= width)
+            panel.plots.push_back(fmt::format("$p{} using 1:2:5:4 with labels textcolor rgb variable", p));
+        panels.push_back(std::move(panel));
+    }
+    figure.script = panel_script(figure.title, data,
+                                 fmt::format("unset grid\nset border 0\nset tics scale 0\nset xlabel {} noenhanced\n"
+                                             "set ylabel {} noenhanced\n",
+                                             quoted(axes.x), quoted(axes.y)),
+                                 panels, {});
+    figure.scale = {fmt::format("{:.3g}", low), fmt::format("{:.3g}", high), unit,
+                    scale_png(sequential_color, 0.0, 1.0)};
+}
+
+}  // namespace spiked::reports

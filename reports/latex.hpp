@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+#include <vector>
+
+namespace spiked::reports {
+
+/// Any text as LaTeX.
+[[nodiscard]] std::string latex_text(const std::string& text);
+
+/// A number as the tables print it (`0.7525(22)`, `-3.1e-05`, `-` for missing) in mathematics, bold on request; other
+/// text as latex_text.
+[[nodiscard]] std::string latex_number(const std::string& text, bool bold = false);
+
+/// A `tabular` with booktabs rules; cells are LaTeX. Columns named in `numeric` are aligned to the right. A row with
+/// one cell only stands across all columns as the head of a group.
+[[nodiscard]] std::string latex_table(const std::vector<std::string>& header, const std::vector<bool>& numeric,
+                                      const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace spiked::reports

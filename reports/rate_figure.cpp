@@ -1,0 +1,217 @@
+// How a deviation or a spread falls with size: points on logarithmic axes and the slope fitted to them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "reports/figure_parts.hpp"
+#include "reports/text_table.hpp"
+#include "theory/base/names.hpp"
+
+namespace spiked::reports {
+namespace {
+
+using validation::Database;
+using validation::Statement;
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double errors_off_zero = 2.0;  // below, the logarithm of a deviation says little
+
+struct Slope {
+    double value = nan;
+    double error = nan;
+    double center_x = nan;  ///< logarithms of a point on the line
+    double center_y = nan;
+    double misfit = nan;  ///< sum of squared deviations in units of their errors
+    std::size_t points = 0;
+};
+
+/// Weighted least squares on the logarithms, with errors to first order; three points at least.
+Slope fit(const std::vector<Point>& points) {
+    double weights = 0.0;
+    double sum_x = 0.0;
+    double sum_y = 0.0;
+    const auto usable = [](const Point& p) { return p.x > 0.0 && p.error > 0.0 && p.y > errors_off_zero * p.error; };
+    const auto weight = [](const Point& p) { return (p.y / p.error) * (p.y / p.error); };
+    Slope slope;
+    for (const auto& p : points) {
+        if (!usable(p)) continue;
+        ++slope.points;
+        weights += weight(p);
+        sum_x += weight(p) * std::log(p.x);
+        sum_y += weight(p) * std::log(p.y);
+    }
+    slope.center_x = sum_x / weights;
+    slope.center_y = sum_y / weights;
+    double xx = 0.0;
+    double xy = 0.0;
+    for (const auto& p : points) {
+        if (!usable(p)) continue;
+        const double x = std::log(p.x) - slope.center_x;
+        xx += weight(p) * x * x;
+        xy += weight(p) * x * (std::log(p.y) - slope.center_y);
+    }
+    if (slope.points < 3 || !(xx > 0.0)) return {.points = slope.points};
+    slope.value = xy / xx;
+    slope.error = 1.0 / std::sqrt(xx);
+    slope.misfit = 0.0;
+    for (const auto& p : points) {
+        if (!usable(p)) continue;
+        const double off = std::log(p.y) - slope.center_y - slope.value * (std::log(p.x) - slope.center_x);
+        slope.misfit += weight(p) * off * off;
+    }
+    return slope;
+}
+
+/// A number of the JSON, or a text that is one.
+double number_of(const Json& spec, std::string_view key) {
+    const Json* value = spec.find(key);
+    if (value == nullptr) return nan;
+    if (value->real() != nullptr) return *value->real();
+    if (value->integer() != nullptr) return static_cast<double>(*value->integer());
+    return value->string() != nullptr ? to_number(*value->string()).value_or(nan) : nan;
+}
+
+}  // namespace
+
+std::vector<Figure> rate(Database& store, const Json& spec) {
+    const std::string x = text_of(spec, "x", "n");
+    const auto metrics = texts_of(spec, "y", {"outlier"});
+    const std::string of = text_of(spec, "of", "deviation");
+    const double reference = number_of(spec, "slope");
+    const std::string what = of == "deviation" ? "|mean - theory|" : of == "spread" ? "standard deviation" : "|mean|";
+    const std::string title = fmt::format("{} of {} against {}", what, fmt::join(metrics, ", "), x);
+    if (of != "deviation" && of != "spread" && of != "mean")
+        return {without_data(title, fmt::format("of = \"{}\" is none of deviation, spread, mean", of))};
+    std::map<std::int64_t, const CellRow*> cell_of;
+    std::vector<CellRow> asked;
+    for (auto& cell : read_cells(store)) {
+        if (x == "n" || x == "d")
+            cell.factors.try_emplace(x, FactorValue{static_cast<double>(x == "n" ? cell.n : cell.d),
+                                                    std::to_string(x == "n" ? cell.n : cell.d)});
+        // Sizes that grow together are one axis.
+        if (x == "n" && cell.factors.contains("d")) cell.factors.erase("d");
+        const auto factor = cell.factors.find(x);
+        if (factor != cell.factors.end() && factor->second.number > 0.0) asked.push_back(std::move(cell));
+    }
+    for (const auto& cell : asked) cell_of[cell.id] = &cell;
+    const auto panel_name = panels_of(asked, {x, "n", "d"});
+
+    Figure figure;
+    figure.title = title;
+    figure.columns = {"cell", "#" + x, "quantity", "method", "#k", "#n", "#" + what};
+    figure.csv = csv_line({"cell", x, "metric", "method", "k", "n", "value", "error"});
+    std::vector<std::string> order;
+    std::map<std::string, std::map<std::string, Series>> panels;
+    std::map<std::string, std::size_t> styles;
+    Range x_range;
+    Range y_range;
+    std::size_t left_out = 0;
+    for (const auto& metric : metrics) {
+        Statement query(
+            store,
+            "SELECT s.cell_id, s.cell, s.method, s.k, s.n, s.mean, s.mcse, s.sd, CASE WHEN m.kind <> "
+            "'codec' THEN t.value ELSE (SELECT v.expected FROM verdict v WHERE v.cell_id = s.cell_id AND "
+            "v.method_id = s.method_id AND v.metric = s.metric AND v.k = s.k ORDER BY verdict_id LIMIT 1) "
+            "END, (SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om USING(metric_id) WHERE om.name = ?1), "
+            "(SELECT SUM(o.m4) / SUM(o.n) FROM moment o WHERE o.cell_id = s.cell_id AND o.method_id = "
+            "s.method_id AND o.metric_id = s.metric_id AND o.k = s.k) FROM v_summary s JOIN method m "
+            "USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND t.quantity = s.metric AND "
+            "t.k = s.k WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, method_id, s.k");
+        query.bind(1, metric);
+        while (query.step()) {
+            const auto cell = cell_of.find(query.integer(0));
+            if (cell == cell_of.end()) continue;
+            Point point{cell->second->factors.at(x).number, nan, nan, nan};
+            const double count = query.real(4);
+            if (of == "spread") {
+                // The error of a standard deviation, from the fourth moment about the batches' own means.
+                point.y = query.real(7);
+                const double variance = point.y * point.y;
+                point.error = std::sqrt(std::max(0.0, query.real(10) - variance * variance) / count) / (2.0 * point.y);
+            } else {
+                point.y = std::abs(query.real(5) - (of == "deviation" ? query.real(8) : 0.0));
+                point.error = query.real(6);
+            }
+            if (!(point.y > 0.0)) continue;
+            figure.rows.push_back({query.text(1), cell->second->factors.at(x).text, metric, query.text(2),
+                                   query.text(3), query.text(4), with_error(point.y, point.error)});
+            figure.csv += csv_line({query.text(1), cell->second->factors.at(x).text, metric, query.text(2),
+                                    query.text(3), query.text(4), exact(point.y), exact(point.error)});
+            const std::string& panel = panel_name.at(cell->first);
+            if (!panels.contains(panel)) {
+                if (panels.size() >= most_panels) {
+                    ++left_out;
+                    continue;
+                }
+                order.push_back(panel);
+            }
+            std::string label = metric;
+            if (query.text(2) != "sample") label += " " + query.text(2);
+            if (query.integer(9) > 1) label += fmt::format(" k = {}", query.integer(3));
+            auto& series = panels[panel][label];
+            series.style = styles.emplace(label, styles.size()).first->second;
+            series.points.push_back(point);
+            x_range.take(point.x);
+            // A deviation within the noise may be anywhere below it: its bar goes down to the frame.
+            y_range.take(point.y + point.error);
+            y_range.take(point.y > errors_off_zero * point.error ? point.y - point.error : point.error);
+        }
+    }
+    if (figure.rows.empty())
+        return {without_data(
+            title, fmt::format("the store holds no {} of {} at values of {} above 0",
+                               of == "deviation" ? "means with theory" : "means", fmt::join(metrics, ", "), x))};
+    auto [data, drawn] = draw_panels(order, panels, false, true);
+    std::vector<std::string> slopes;
+    std::size_t too_few = 0;
+    for (std::size_t p = 0; p < order.size(); ++p) {
+        for (const auto& [label, series] : panels.at(order[p])) {
+            const Slope slope = fit(series.points);
+            if (std::isnan(slope.value)) {
+                ++too_few;
+                continue;
+            }
+            const std::string& color = series_style(series.style).color;
+            const auto line = [&](double through, const char* dash) {
+                return fmt::format("exp({:.8g} + {:.8g} * (log(x) - {:.8g})) with lines lw 1.4 {} lc rgb '{}'",
+                                   slope.center_y, through, slope.center_x, dash, color);
+            };
+            drawn[p].plots.push_back(line(slope.value, ""));
+            if (std::isfinite(reference)) drawn[p].plots.push_back(line(reference, "dt 2"));
+            const std::string text = with_error(slope.value, slope.error);
+            drawn[p].legend.push_back({fmt::format("slope {}", text), fmt::format("lines lw 1.4 lc rgb '{}'", color)});
+            slopes.push_back(fmt::format(
+                "{}{}: {}^{} over {} points, misfit {:.2g} on {}{}", label,
+                order[p].empty() ? "" : " (" + order[p] + ")", x, text, slope.points, slope.misfit, slope.points - 2,
+                std::isfinite(reference) ? fmt::format(", {:.1f} standard errors from {:.4g}",
+                                                       std::abs(slope.value - reference) / slope.error, reference)
+                                         : ""));
+        }
+    }
+    figure.description = fmt::format(
+        "{} on logarithmic axes, slopes fitted by weighted least squares{}{}. Bars are one standard error; points "
+        "within {:g} errors of zero are drawn and not fitted.{}{}",
+        counted(figure.rows.size(), "value"), slopes.empty() ? "" : ". ", fmt::join(slopes, "; "), errors_off_zero,
+        too_few > 0 ? fmt::format(" {} have fewer than three points to fit.", too_few) : "",
+        std::isfinite(reference) ? fmt::format(" Dashed: slope {:.4g}.", reference) : "");
+    if (left_out > 0)
+        figure.problem = fmt::format("{} points are not drawn (at most {} panels are)", left_out, most_panels);
+    std::vector<std::string> tics;
+    for (const auto& cell : asked)
+        if (const auto tic = quoted(cell.factors.at(x).text) + " " + exact(cell.factors.at(x).number);
+            std::find(tics.begin(), tics.end(), tic) == tics.end())
+            tics.push_back(tic);
+    figure.script = panel_script(title, data,
+                                 fmt::format("set logscale xy\nset format y '%g'\n{}set xtics nomirror ({})\nset "
+                                             "xrange [{:.6g}:{:.6g}]\nset yrange {}\nset xlabel "
+                                             "{} noenhanced\nset ylabel {} noenhanced\n",
+                                             y_range.log_tics(), fmt::join(tics, ", "), x_range.low / 1.15,
+                                             x_range.high * 1.15, y_range.log_text(), quoted(x), quoted(what)),
+                                 drawn, legend_of(styles, false, false));
+    draw(figure);
+    return {figure};
+}
+
+}  // namespace spiked::reports

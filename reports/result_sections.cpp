@@ -1,0 +1,356 @@
+#include "reports/result_sections.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "reports/figures.hpp"
+#include "reports/method_table.hpp"
+#include "reports/text_table.hpp"
+#include "validation/equal_bits.hpp"
+
+namespace spiked::reports {
+namespace {
+
+using validation::Database;
+using validation::Statement;
+
+constexpr std::size_t rows_unfolded = 20;
+constexpr std::size_t most_columns = 24;
+
+constexpr const char* what_is_bold =
+    "Bold: ahead of the others of its kind and bit width B by over two standard errors of the paired difference; "
+    "methods of one B differ in stored bits.";
+
+bool is_dump(Database& store) { return store.integer("SELECT kind = 'kv_dump' FROM study") != 0; }
+
+/// Long tables open on a click.
+std::string titled(const PagePlace& place, const std::string& title, const HtmlTable& table) {
+    if (table.rows() == 0) return "";
+    return table.rows() > rows_unfolded
+               ? folded(fmt::format("{}: {}", title, counted(table.rows(), "row")), table.html())
+               : subheading(place, title) + table.html();
+}
+
+/// Where the number of replicates depends on what they showed, the page says so.
+std::string stopping_note(Database& store) {
+    std::vector<std::string> rules;
+    Statement rule(store,
+                   "SELECT name, relative, absolute FROM stop_rule JOIN metric USING(metric_id) ORDER BY rule_id");
+    while (rule.step()) {
+        std::vector<std::string> bounds;
+        if (rule.real(1) > 0.0) bounds.push_back(fmt::format("{:g} of the mean", rule.real(1)));
+        if (rule.real(2) > 0.0) bounds.push_back(number(rule.real(2)));
+        rules.push_back(fmt::format("{} has a standard error of {}", rule.text(0), fmt::join(bounds, " and ")));
+    }
+    if (rules.empty()) return "";
+    const auto cells = [&](const char* why) {
+        Statement query(store, "SELECT COUNT(*) FROM cell WHERE why = ?1");
+        query.bind(1, why);
+        (void)query.step();
+        return counted(static_cast<std::size_t>(query.integer(0)), "cell");
+    };
+    return paragraph(
+        fmt::format("The number of replicates was chosen as they came in: a cell stops when every mean of {}, or "
+                    "with its last replicate. {} stopped with that accuracy, {} ran to the end without it, {} "
+                    "measured nothing that the rule is about and stopped at the least number.",
+                    fmt::join(rules, " and of "), cells("met"), cells("max"), cells("absent")));
+}
+
+/// A mean with its error, the best in bold.
+Html shown_mean(const MethodMean& mean, double scale = 1.0, int digits = 4) {
+    const std::string text = escape(with_error(scale * mean.mean, scale * mean.error, digits));
+    return Html::raw(mean.best ? "<b>" + text + "</b>" : text);
+}
+
+struct PaperColumn {
+    const char* metric;
+    const char* head;
+    bool share = false;  ///< shown in percent
+};
+
+/// The paper's table, one a side.
+std::string paper_tables(Database& store) {
+    static const std::vector<PaperColumn> all = {{"rank", "#mean rank"},
+                                                 {"bits_per_entry", "#bits"},
+                                                 {"paper_bits", "#paper bits"},
+                                                 {"relative_l2", "#relative L2 %", true},
+                                                 {"ip_bias", "#IP bias"},
+                                                 {"ip_std", "#IP std"},
+                                                 {"ip_bias_plain", "#IP bias plain"},
+                                                 {"ip_std_plain", "#IP std plain"},
+                                                 {"attention_logits", "#logits"},
+                                                 {"attention_kl", "#KL"},
+                                                 {"attention_top1", "#top-1 %", true},
+                                                 {"attention_top8", "#top-8 %", true},
+                                                 {"attention_output", "#attention %", true},
+                                                 {"attention_output_both", "#both %", true}};
+    const MethodTable table = method_table(store);
+    std::string markup;
+    std::size_t clusters = 0;
+    bool attention = false;
+    for (std::size_t first = 0; first < table.rows.size();) {
+        std::size_t end = first;
+        while (end < table.rows.size() && table.rows[end].group == table.rows[first].group) ++end;
+        const auto begin_row = table.rows.begin() + static_cast<std::ptrdiff_t>(first);
+        const auto end_row = table.rows.begin() + static_cast<std::ptrdiff_t>(end);
+        std::vector<std::string> heads = {"method", "#B"};
+        std::vector<std::pair<std::size_t, const PaperColumn*>> columns;
+        for (const auto& column : all)
+            for (std::size_t c = 0; c < table.columns.size(); ++c)
+                if (table.columns[c].metric == column.metric &&
+                    std::any_of(begin_row, end_row, [&](const auto& row) { return row.means[c].n > 0; })) {
+                    columns.emplace_back(c, &column);
+                    heads.emplace_back(column.head);
+                    attention = attention || std::string_view(column.metric) == "attention_output";
+                }
+        std::int64_t blocks = 0;
+        for (auto row = begin_row; row != end_row; ++row)
+            for (const auto& [c, column] : columns) {
+                blocks = std::max(blocks, row->means[c].n);
+                clusters = std::max(clusters, row->means[c].parts.sums.size());
+            }
+        HtmlTable side(fmt::format("{}, {} blocks", begin_row->group, blocks), heads);
+        for (auto row = begin_row; row != end_row; ++row) {
+            std::vector<Html> cells = {row->method, row->bits};
+            for (const auto& [c, column] : columns)
+                cells.push_back(shown_mean(row->means[c], column->share ? 100.0 : 1.0, 5));
+            side.add(cells);
+        }
+        markup += side.html();
+        first = end;
+    }
+    if (markup.empty()) return "";
+    return markup +
+           paragraph(fmt::format(
+               "Means over blocks; standard errors clustered ({} clusters). {} bits: stored bits an entry, counted "
+               "from "
+               "the bytes. paper bits: b + r (n + d) b_s / (n d), norms left out. IP: error of the cosine of different "
+               "rows, decoded rows renormalised as in the paper; plain: not renormalised.{}",
+               clusters, what_is_bold,
+               attention ? " Attention over the whole sequence: root mean square error of a logit, divergence of the "
+                           "weights in nats, largest weight and 8 largest that stay; relative error of the output with "
+                           "this side coded, and with both."
+                         : ""));
+}
+
+/// Relative error of every codec, head by head.
+std::string heads_table(Database& store, const ShownCells& shown) {
+    std::vector<std::string> columns = {"cell", "#n", "#d"};
+    std::map<std::int64_t, std::size_t> column;
+    Statement methods(store,
+                      "SELECT method_id, name FROM method WHERE kind = 'codec' AND method_id IN (SELECT method_id "
+                      "FROM v_summary WHERE "
+                      "metric = 'relative_l2') ORDER BY method_id");
+    while (methods.step() && column.size() < 16) {
+        column[methods.integer(0)] = columns.size();
+        columns.push_back("#" + methods.text(1));
+    }
+    if (column.empty()) return "";
+    HtmlTable table("relative L2 error in percent, cell by cell", columns);
+    Statement query(store,
+                    "SELECT s.cell_id, c.label, c.n, c.d, s.method_id, s.mean, s.mcse FROM v_summary s JOIN cell c "
+                    "USING(cell_id) WHERE "
+                    "s.metric = 'relative_l2' ORDER BY s.cell_id, s.method_id");
+    std::vector<Html> cells;
+    std::int64_t current = std::numeric_limits<std::int64_t>::min();
+    const auto finish = [&] {
+        if (!cells.empty()) table.add(cells);
+    };
+    while (query.step()) {
+        if (!shown.contains(query.integer(0)) || !column.contains(query.integer(4))) continue;
+        if (query.integer(0) != current) {
+            finish();
+            current = query.integer(0);
+            cells.assign(columns.size(), Html("-"));
+            cells[0] = query.text(1);
+            cells[1] = query.text(2);
+            cells[2] = query.text(3);
+        }
+        cells[column.at(query.integer(4))] = with_error(100.0 * query.real(5), 100.0 * query.real(6));
+    }
+    finish();
+    return folded(fmt::format("{} by layer and head", counted(table.rows(), "cell")), table.html());
+}
+
+/// What no method computes: cells down, metrics across, theory below the estimate it is about.
+std::string sample_table(Database& store, const PagePlace& place, const ShownCells& shown) {
+    std::vector<std::string> columns = {"cell", "#n"};
+    std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> column;
+    Statement names(store,
+                    "SELECT DISTINCT m.metric_id, m.k, mt.name FROM moment m JOIN metric mt USING(metric_id) JOIN "
+                    "method me USING(method_id) WHERE me.kind = 'sample' ORDER BY m.metric_id, m.k");
+    while (names.step() && column.size() < most_columns) {
+        column[{names.integer(0), names.integer(1)}] = columns.size();
+        columns.push_back("#" + names.text(2) + (names.integer(1) > 0 ? fmt::format(" {}", names.integer(1)) : ""));
+    }
+    if (column.empty()) return "";
+    HtmlTable table("", columns);
+    Statement means(store,
+                    "SELECT s.metric_id, s.k, s.n, s.failed, s.mean, s.mcse, t.value FROM v_summary s JOIN method m "
+                    "USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND t.quantity = s.metric AND t.k = "
+                    "s.k WHERE s.cell_id = ?1 AND m.kind = 'sample'");
+    Statement cell(store, "SELECT cell_id, label FROM cell ORDER BY cell_id");
+    while (cell.step()) {
+        if (!shown.contains(cell.integer(0))) continue;
+        std::vector<Html> cells(columns.size(), Html("-"));
+        cells[0] = cell.text(1);
+        std::int64_t n = 0;
+        std::int64_t failed = 0;
+        means.reset();
+        means.bind(1, cell.integer(0));
+        while (means.step()) {
+            const auto found = column.find({means.integer(0), means.integer(1)});
+            if (found == column.end()) continue;
+            n = std::max(n, means.integer(2));
+            failed = std::max(failed, means.integer(3));
+            std::string text = escape(with_error(means.real(4), means.real(5)));
+            if (!means.is_null(6)) text += fmt::format("<small>theory {}</small>", escape(predicted(means.real(6))));
+            cells[found->second] = Html::raw(text);
+        }
+        if (n + failed == 0) continue;
+        cells[1] = Html::raw(failed > 0 ? fmt::format("{}<small>{} missing</small>", n, failed) : std::to_string(n));
+        table.add(cells);
+    }
+    return titled(place, "What the sample shows", table);
+}
+
+/// Methods of one kind in every cell shown.
+std::string kind_table(const MethodTable& methods, const PagePlace& place, const std::string& kind,
+                       const std::string& title) {
+    std::vector<std::string> columns = {"cell", kind, "#n"};
+    std::vector<std::size_t> shown;
+    for (std::size_t c = 0; c < methods.columns.size() && shown.size() < most_columns; ++c)
+        if (std::any_of(methods.rows.begin(), methods.rows.end(), [&](const MethodRow& row) {
+                return row.kind == kind && row.means[c].n + row.means[c].failed > 0;
+            })) {
+            shown.push_back(c);
+            const auto& column = methods.columns[c];
+            columns.push_back("#" + column.metric + (column.k > 0 ? fmt::format(" {}", column.k) : ""));
+        }
+    HtmlTable table("", columns);
+    for (const auto& row : methods.rows) {
+        if (row.kind != kind) continue;
+        std::int64_t n = 0;
+        std::int64_t failed = 0;
+        std::vector<Html> cells = {row.group, row.bits.empty() ? row.method : row.method + " B=" + row.bits, ""};
+        for (const auto c : shown) {
+            cells.push_back(shown_mean(row.means[c]));
+            if (row.means[c].n == 0) continue;  // what a method does not have is no failure
+            n = std::max(n, row.means[c].n);
+            failed = std::max(failed, row.means[c].failed);
+        }
+        cells[2] = Html::raw(failed > 0 ? fmt::format("{}<small>{} missing</small>", n, failed) : std::to_string(n));
+        table.add(cells);
+    }
+    return titled(place, title, table);
+}
+
+std::string ledger_table(Database& store, bool dump) {
+    std::map<std::string, std::size_t> column;
+    std::vector<std::string> columns = {"method"};
+    if (dump) columns.emplace_back("side");
+    const std::size_t fixed = columns.size();
+    Statement items(store,
+                    "SELECT mt.name FROM moment m JOIN metric mt USING(metric_id) WHERE mt.name LIKE 'bits.%' AND "
+                    "m.n > 0 GROUP BY metric_id "
+                    "HAVING MAX(m.mean) > 0 ORDER BY metric_id");
+    while (items.step()) {
+        column[items.text(0)] = columns.size();
+        columns.push_back("#" + items.text(0).substr(5));
+    }
+    if (column.empty()) return "";
+    columns.emplace_back("#total");
+    HtmlTable table("Stored bits an entry, item by item, mean over blocks", columns);
+    Statement query(store,
+                    "SELECT me.method_id, me.name, coalesce(side.txt, ''), mt.name, SUM(m.n * m.mean) / SUM(m.n) "
+                    "FROM moment m JOIN metric mt "
+                    "USING(metric_id) JOIN method me USING(method_id) LEFT JOIN factor side ON side.cell_id = "
+                    "m.cell_id AND side.name = 'side' "
+                    "WHERE mt.name LIKE 'bits.%' AND m.n > 0 GROUP BY me.method_id, 3, mt.metric_id ORDER BY "
+                    "me.method_id, 3, mt.metric_id");
+    std::pair<std::int64_t, std::string> current{-1, ""};
+    std::vector<Html> cells;
+    double total = 0.0;
+    const auto finish = [&] {
+        if (cells.empty()) return;
+        cells.back() = fmt::format("{:.4f}", total);
+        table.add(cells);
+    };
+    while (query.step()) {
+        if (const std::pair key{query.integer(0), query.text(2)}; cells.empty() || key != current) {
+            finish();
+            current = key;
+            total = 0.0;
+            cells.assign(columns.size(), Html("0"));
+            cells[0] = query.text(1);
+            if (fixed > 1) cells[1] = query.text(2);
+        }
+        total += query.real(4);
+        if (const auto found = column.find(query.text(3)); found != column.end() && query.real(4) > 0.0)
+            cells[found->second] = fmt::format("{:.4f}", query.real(4));
+    }
+    finish();
+    return table.html() +
+           paragraph("Counted from the bytes a decoder reads; items that no method stores are left out.");
+}
+
+/// Methods below each other, bit levels beside each other, one table a side.
+std::string equal_bits_tables(Database& store) {
+    std::string markup;
+    const auto equal = validation::equal_bits(store);
+    for (const char* side : {"key", "value"}) {
+        std::vector<std::string> heads = {"method"};
+        std::vector<std::pair<std::string, std::vector<Html>>> lines;
+        for (const auto& at : equal) {
+            if (at.side != side) continue;
+            const bool first = lines.empty() || at.method == lines.front().first;
+            if (first) heads.insert(heads.end(), {fmt::format("#{:.4g} bits", at.bits_per_entry), "#ratio"});
+            auto line = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.first == at.method; });
+            if (line == lines.end()) line = lines.insert(lines.end(), {at.method, {at.method}});
+            line->second.emplace_back(with_error(100.0 * at.error.mean, 100.0 * at.error.mcse));
+            line->second.emplace_back(first ? std::string("1") : with_error(at.ratio.mean, at.ratio.mcse));
+        }
+        if (lines.empty()) continue;
+        HtmlTable table(fmt::format("{}s: relative L2 error in percent at equal stored bits", side), heads);
+        for (const auto& line : lines) table.add(line.second);
+        markup += table.html();
+    }
+    if (markup.empty()) return "";
+    return markup + paragraph(
+                        "The logarithm of the mean error interpolated between bit widths; ratio to the first method, "
+                        "clusters paired.");
+}
+
+}  // namespace
+
+std::string results_section(Database& store, const PagePlace& place, const ShownCells& cells) {
+    const bool dump = is_dump(store);
+    std::string markup = dump ? paper_tables(store) : "";
+    std::string by_cell = sample_table(store, place, cells);
+    if (dump) {
+        by_cell += heads_table(store, cells);
+    } else {
+        const MethodTable methods = method_table(store, {.cells = cells.ids});
+        const std::string tables =
+            kind_table(methods, place, "estimator", "Estimators") + kind_table(methods, place, "codec", "Codecs");
+        by_cell += tables + (tables.empty() ? "" : paragraph(what_is_bold));
+    }
+    if (!by_cell.empty()) markup += stopping_note(store) + cells.note + by_cell;
+    return markup.empty() ? "" : section(place, "results", "Results", markup);
+}
+
+std::string ledger_section(Database& store, const PagePlace& place) {
+    const bool dump = is_dump(store);
+    const std::string ledger = ledger_table(store, dump);
+    if (ledger.empty()) return "";
+    const std::string equal = dump ? equal_bits_tables(store) : "";
+    return section(place, "ledger", "Bits ledger",
+                   ledger + (equal.empty() ? "" : subheading(place, "At equal bits") + equal));
+}
+
+}  // namespace spiked::reports

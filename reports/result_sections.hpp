@@ -1,0 +1,27 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "reports/html.hpp"
+#include "validation/sqlite.hpp"
+
+namespace spiked::reports {
+
+/// Which cells the tables of a page show, and what it says about the others.
+struct ShownCells {
+    std::optional<std::set<std::int64_t>> ids;  ///< all when not given
+    std::string note;                           ///< markup
+
+    [[nodiscard]] bool contains(std::int64_t cell) const { return !ids || ids->contains(cell); }
+};
+
+/// What was measured, as tables: of the sample beside theory, of estimators and codecs with the best in bold; of a dump
+/// the paper's table and its heads. Empty when there is nothing.
+[[nodiscard]] std::string results_section(validation::Database& store, const PagePlace& place, const ShownCells& cells);
+
+/// Stored bits item by item; of a dump also methods at equal bits. Empty when nothing was coded.
+[[nodiscard]] std::string ledger_section(validation::Database& store, const PagePlace& place);
+
+}  // namespace spiked::reports

@@ -1,0 +1,120 @@
+#include "reports/spectrum_figure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "reports/gnuplot.hpp"
+
+namespace spiked::reports {
+
+constexpr std::size_t most_singular_values = 1024;
+
+Figure spectrum_figure(const std::string& title, std::vector<double> singular, std::optional<Eigenvalue> bulk_edge,
+                       std::vector<double> noise) {
+    Figure figure;
+    figure.kind = "spectrum";
+    figure.title = title;
+    std::sort(singular.begin(), singular.end(), std::greater<>());
+    std::sort(noise.begin(), noise.end(), std::greater<>());
+    const std::size_t count = singular.size();
+    const double edge = bulk_edge ? bulk_edge->value : std::numeric_limits<double>::quiet_NaN();
+    const double root = std::sqrt(edge);
+    const auto above =
+        static_cast<std::size_t>(std::count_if(singular.begin(), singular.end(), [&](double s) { return s > root; }));
+
+    figure.description =
+        fmt::format("{} singular values from {:.4g} down to {:.4g}.", count, singular.front(), singular.back());
+    if (std::isfinite(edge))
+        figure.description += fmt::format(" {} above the estimated edge {:.4g} (an eigenvalue of {:.4g}).",
+                                          above == 1 ? "1 lies" : fmt::format("{} lie", above), root, edge);
+
+    // Histogram of eigenvalues up to somewhat beyond the edge: the spikes would squeeze the bulk into one bin.
+    const double high = std::isfinite(edge) && edge > 0.0 ? 1.6 * edge : 1.02 * singular.front() * singular.front();
+    constexpr int bins = 40;
+    const double width = high / bins;
+    std::vector<double> counts(bins, 0.0);
+    std::vector<double> law(bins, 0.0);
+    std::size_t beyond = 0;
+    std::size_t within = 0;
+    for (const double s : singular) {
+        const auto bin = static_cast<std::size_t>(s * s / width);
+        if (bin < bins)
+            counts[bin] += 1.0;
+        else
+            ++beyond;
+        if (!(s > root)) ++within;
+    }
+    const double scale = static_cast<double>(within) / static_cast<double>(std::max<std::size_t>(1, noise.size()));
+    for (const double value : noise)
+        if (const auto bin = static_cast<std::size_t>(std::max(0.0, value) / width); bin < bins) law[bin] += scale;
+
+    std::string data = "$values << END\n";
+    figure.columns = {"#index", "#singular value", "#eigenvalue", "above the edge", "#noise eigenvalue"};
+    figure.csv = csv_line({"index", "singular_value", "eigenvalue", "above_edge", "noise_eigenvalue"});
+    for (std::size_t i = 0; i < std::min<std::size_t>(std::max<std::size_t>(count, noise.size()), most_singular_values);
+         ++i) {
+        const bool has = i < count;
+        const double s = has ? singular[i] : std::numeric_limits<double>::quiet_NaN();
+        const double law_value = i < noise.size() ? noise[i] : std::numeric_limits<double>::quiet_NaN();
+        const auto shown = [](double value) {
+            return std::isnan(value) ? std::string() : fmt::format("{:.5g}", value);
+        };
+        if (has) data += fmt::format("{} {:.8g} {}\n", i + 1, s, s > root ? 1 : 0);
+        figure.rows.push_back(
+            {std::to_string(i + 1), shown(s), shown(s * s), has && s > root ? "yes" : "", shown(law_value)});
+        figure.csv += csv_line(
+            {std::to_string(i + 1), exact(s), exact(s * s), has ? (s > root ? "1" : "0") : "", exact(law_value)});
+    }
+    data += "END\n$bins << END\n";
+    for (std::size_t i = 0; i < bins; ++i)
+        data += fmt::format("{:.8g} {} {:.6g}\n", (static_cast<double>(i) + 0.5) * width, counts[i], law[i]);
+    data += "END\n";
+
+    const auto mark_edge = [&](double at, bool vertical) {
+        if (!std::isfinite(at)) return std::string();
+        return vertical ? fmt::format(
+                              "set arrow 1 from first {0:.8g}, graph 0 to first {0:.8g}, graph 1 nohead lw 1.5 dt 2 lc "
+                              "rgb '#D55E00'\n",
+                              at)
+                        : fmt::format(
+                              "set arrow 1 from graph 0, first {0:.8g} to graph 1, first {0:.8g} nohead lw 1.5 dt 2 lc "
+                              "rgb '#D55E00'\n",
+                              at);
+    };
+    // Values of repeated tokens are rounding errors, dozens of decades down: they would squeeze all others into a line.
+    const double floor = 1e-4 * singular.front();
+    Panel spectrum;
+    spectrum.title = singular.back() < floor ? fmt::format("singular values above {:.2g}", floor) : "singular values";
+    spectrum.settings =
+        fmt::format("set xlabel 'index'\nset ylabel ''\nset xrange [0:{}]\n{}{}", count + 1,
+                    floor > 0.0 ? fmt::format("set format y '%g'\nset logscale y\nset yrange [{:.4g}:*]\n",
+                                              std::max(floor, singular.back()))
+                                : "set yrange [*:*]\n",
+                    mark_edge(root, false));
+    spectrum.plots = {"$values using 1:($3 == 0 ? $2 : NaN) with points pt 6 ps 0.6 lc rgb '#0072B2'",
+                      "$values using 1:($3 == 1 ? $2 : NaN) with points pt 9 ps 1 lc rgb '#D55E00'"};
+    if (above == 0) spectrum.plots.pop_back();
+    if (above == count) spectrum.plots.erase(spectrum.plots.begin());
+    Panel histogram;
+    histogram.title = beyond > 0 ? fmt::format("eigenvalues; {} beyond the right end", beyond) : "eigenvalues";
+    histogram.settings = fmt::format(
+        "unset logscale\nset xlabel 'eigenvalue'\nset ylabel 'count'\nset xrange [0:{:.8g}]\nset yrange [0:*]\nset "
+        "boxwidth {:.8g}\n{}",
+        high, 0.92 * width, mark_edge(edge, true));
+    histogram.plots = {"$bins using 1:2 with boxes fill solid 0.55 noborder lc rgb '#56B4E9'"};
+    std::vector<LegendEntry> legend = {{"within the edge", "points pt 6 ps 0.8 lc rgb '#0072B2'"}};
+    if (above > 0) legend.push_back({"above the edge", "points pt 9 ps 1 lc rgb '#D55E00'"});
+    if (std::isfinite(edge)) legend.push_back({"estimated edge", "lines lw 1.5 dt 2 lc rgb '#D55E00'"});
+    if (!noise.empty()) {
+        histogram.plots.emplace_back("$bins using 1:3 with histeps lw 1.8 lc black");
+        legend.push_back({"noise law", "lines lw 1.8 lc black"});
+    }
+    figure.script = panel_script(figure.title, data, "", {spectrum, histogram}, legend);
+    return figure;
+}
+
+}  // namespace spiked::reports

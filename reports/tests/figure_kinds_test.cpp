@@ -1,0 +1,248 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "reports/figures.hpp"
+#include "reports/html_report.hpp"
+#include "reports/spectrum_figure.hpp"
+#include "reports/tests/fixture_store.hpp"
+#include "reports/timing_figure.hpp"
+
+namespace spiked::reports {
+namespace {
+
+using validation::Database;
+
+bool has(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
+
+std::vector<std::vector<std::string>> csv_rows(const Figure& figure) {
+    std::vector<std::vector<std::string>> rows;
+    std::istringstream lines(figure.csv);
+    std::string line;
+    std::getline(lines, line);
+    while (std::getline(lines, line)) {
+        std::istringstream fields(line);
+        auto& row = rows.emplace_back();
+        for (std::string field; std::getline(fields, field, ',');) row.push_back(field);
+    }
+    return rows;
+}
+
+/// Drawn, described, and with a table and a file of its data.
+void expect_whole(const Figure& figure) {
+    EXPECT_TRUE(has(figure.svg, "</svg>")) << figure.title << ": " << figure.problem;
+    EXPECT_FALSE(figure.description.empty()) << figure.title;
+    EXPECT_FALSE(figure.rows.empty()) << figure.title;
+    for (const auto& row : figure.rows) EXPECT_EQ(row.size(), figure.columns.size()) << figure.title;
+    EXPECT_EQ(csv_rows(figure).size(), figure.rows.size()) << figure.title;
+}
+
+/// Sizes 16 to 256 with deviations c n^slope from theory, of relative error `noise`.
+void make_rates(const std::string& path, double slope, double noise) {
+    FixtureStore store(path, "spiked");
+    const auto sample = store.method("sample", "sample", "sample");
+    for (const int n : {16, 32, 64, 128, 256}) {
+        const auto cell = store.cell(fmt::format("n={}", n), n, n, 100);
+        store.factor(cell, "n", n);
+        store.factor(cell, "d", n);
+        const double off = 3.0 * std::pow(n, slope);
+        store.moment(cell, sample, "outlier", 1, 4.0 - off, noise * off);
+        store.theory(cell, "outlier", 1, 4.0);
+    }
+    store.finish();
+}
+
+TEST(RateFigure, FitsTheSlopeAndItsError) {
+    const Scratch folder;
+    make_rates(folder / "rates.spiked", -2.0 / 3.0, 0.05);
+    Database store(folder / "rates.spiked", Database::Mode::read);
+    const auto figure = rate(store, Json::object({{"y", "outlier"}, {"slope", -1.0}})).front();
+    expect_whole(figure);
+    ASSERT_EQ(figure.rows.size(), 5U);
+    // Equal relative errors e: the error of the slope is e over the root of the sum of squares of log n about its mean.
+    double squares = 0.0;
+    for (const double step : {-2.0, -1.0, 0.0, 1.0, 2.0}) squares += step * step * std::log(2.0) * std::log(2.0);
+    const double error = 0.05 / std::sqrt(squares);
+    EXPECT_TRUE(has(figure.description, fmt::format("n^-0.667({:.0f}) over 5 points", 1000.0 * error)))
+        << figure.description;
+    EXPECT_TRUE(has(figure.description, fmt::format("{:.1f} standard errors from -1", (1.0 - 2.0 / 3.0) / error)));
+    EXPECT_TRUE(has(figure.script, "slope -0.667"));
+}
+
+TEST(RateFigureControl, FollowsAnotherSlopeAndFitsNoNoise) {
+    const Scratch folder;
+    make_rates(folder / "other.spiked", -0.5, 0.05);
+    Database other(folder / "other.spiked", Database::Mode::read);
+    EXPECT_TRUE(has(rate(other, Json::object({{"y", "outlier"}})).front().description, "n^-0.500("));
+    make_rates(folder / "noise.spiked", -0.5, 0.6);
+    Database noise(folder / "noise.spiked", Database::Mode::read);
+    const auto figure = rate(noise, Json::object({{"y", "outlier"}})).front();
+    expect_whole(figure);
+    EXPECT_FALSE(has(figure.description, "n^"));
+    EXPECT_TRUE(has(figure.description, "1 have fewer than three points"));
+    EXPECT_TRUE(has(rate(noise, Json::object({{"of", "beauty"}})).front().problem, "deviation, spread, mean"));
+}
+
+TEST(MapFigure, PutsEveryCellInItsBox) {
+    const Scratch folder;
+    make_study(folder / "study.spiked");
+    Database store(folder / "study.spiked", Database::Mode::read);
+    const auto figure =
+        factor_map(store, Json::object({{"x", "signal.strength"}, {"by", "noise.row_cov.rho"}, {"y", "rank"}})).front();
+    expect_whole(figure);
+    EXPECT_EQ(figure.rows.size(), 28U);
+    // Two shapes, two panels; strength 3 is column 6, rho 0.4 row 1, all found.
+    EXPECT_TRUE(has(figure.script, "set title 'n = 64' "));
+    EXPECT_TRUE(has(figure.script, "\n6 1 ")) << figure.script;
+    EXPECT_TRUE(has(figure.script, " 1.00\n"));
+    EXPECT_TRUE(has(figure.script, "\n0 0 ") && has(figure.script, " 0.19\n"));
+    EXPECT_EQ(figure.scale.unit, "rank");
+    const auto checks = factor_map(store, Json::object({})).front();
+    expect_whole(checks);
+    EXPECT_TRUE(has(checks.description, "above 1 outside"));
+    EXPECT_TRUE(has(factor_map(store, Json::object({{"y", "beauty"}})).front().problem, "holds no values of beauty"));
+}
+
+TEST(MapFigure, ALargeStudyShowsAllItsCellsInOneMap) {
+    const Scratch folder;
+    {
+        FixtureStore store(folder / "large.spiked", "spiked");
+        const auto estimator = store.method("eoptshrink", "estimator", "eoptshrink");
+        for (int i = 0; i < 400; ++i) {
+            const auto cell = store.cell(fmt::format("cell-{:03}", i), 64, 64);
+            store.factor(cell, "signal.strength", i % 20);
+            store.factor(cell, "noise.row_cov.rho", 0.01 * (i / 20));
+            store.moment(cell, estimator, "relative_error", 0, i == 137 ? 0.9 : 0.5, 0.01);
+        }
+        store.finish();
+    }
+    const std::string page = html_report({folder / "large.spiked"});
+    EXPECT_TRUE(has(page, "400 means over 20 x 20 values of"));
+    EXPECT_TRUE(has(page, "Largest: 0.9 at cell-137"));
+    EXPECT_TRUE(has(page, "the map are over all cells"));
+}
+
+/// Draws 1 to 200 over 200 of one quantity.
+void make_draws(const std::string& path) {
+    FixtureStore store(path, "spiked");
+    const auto sample = store.method("sample", "sample", "sample");
+    const auto metric = store.metric("outlier");
+    const auto cell = store.cell("one", 64, 64, 200);
+    for (int i = 0; i < 200; ++i) {
+        validation::Statement value(store.database, "INSERT INTO value VALUES(?,?,?,?,1,?)");
+        value.bind(1, cell).bind(2, i).bind(3, sample).bind(4, metric).bind_real(5, ((7 * i) % 200 + 1) / 200.0).run();
+    }
+    store.moment(cell, sample, "outlier", 1, 0.5025, 0.02, 200);
+    store.theory(cell, "outlier", 1, 0.5);
+    store.finish();
+}
+
+TEST(DistributionFigure, CountsEveryDrawAndBandsTheirShare) {
+    const Scratch folder;
+    make_draws(folder / "draws.spiked");
+    Database store(folder / "draws.spiked", Database::Mode::read);
+    const auto figure = distribution(store, Json::object({{"y", "outlier"}})).front();
+    expect_whole(figure);
+    const auto rows = csv_rows(figure);
+    ASSERT_EQ(rows.size(), 200U);
+    const double band = std::sqrt(std::log(40.0) / 400.0);  // 95 %, 200 draws
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const double share = static_cast<double>(i + 1) / 200.0;
+        EXPECT_NEAR(std::stod(rows[i][2]), share, 1e-12);
+        EXPECT_NEAR(std::stod(rows[i][3]), share, 1e-12);
+        EXPECT_NEAR(std::stod(rows[i][4]), std::max(0.0, share - band), 1e-9);
+        EXPECT_NEAR(std::stod(rows[i][5]), std::min(1.0, share + band), 1e-9);
+    }
+    // The boxes of the histogram hold all draws.
+    std::istringstream lines(figure.script.substr(figure.script.find("$b0 << END") + 11));
+    double count = 0.0;
+    for (std::string line; std::getline(lines, line) && line != "END";) {
+        std::istringstream numbers(line);
+        double x = 0.0;
+        double n = 0.0;
+        numbers >> x >> n;
+        count += n;
+    }
+    EXPECT_EQ(count, 200.0);
+    EXPECT_TRUE(has(figure.description, "where theory says 0.5")) << figure.description;
+    EXPECT_TRUE(has(distribution(store, Json::object({{"y", "rank"}})).front().problem, "keeps no draws of rank"));
+    EXPECT_FALSE(distribution(store, Json::object({{"y", "outlier"}, {"cell", "none"}})).front().problem.empty());
+}
+
+TEST(BiasFigure, IsTheRatioToTheFirstMethodOfTheSameBits) {
+    const Scratch folder;
+    {
+        FixtureStore store(folder / "bias.spiked", "spiked");
+        const auto plain = store.method("tq-mse B=2", "codec", "tq-mse", 2);
+        const auto ours = store.method("eoptshrink+tq-mse B=2", "codec", "eoptshrink+tq-mse", 2);
+        const auto cell = store.cell("keys", 64, 64);
+        store.moment(cell, plain, "relative_l2", 0, 0.34, 1e-4);
+        store.moment(cell, ours, "relative_l2", 0, 0.17, 1e-4);
+        store.moment(cell, plain, "ip_bias_plain_own", 0, -0.12, 1e-4);
+        store.moment(cell, ours, "ip_bias_plain_own", 0, -0.03, 1e-4);
+        store.moment(cell, plain, "ip_bias_plain_random", 0, 1e-5, 1e-4);
+        store.moment(cell, ours, "ip_bias_plain_random", 0, 1e-3, 1e-4);
+        // Halves that differ, so that there is some noise.
+        store.database.execute(
+            "UPDATE moment SET mean = mean + (2 * batch - 1) * 1e-4 WHERE metric_id <> (SELECT metric_id FROM metric "
+            "WHERE name = 'relative_l2')");
+        store.finish();
+    }
+    Database store(folder / "bias.spiked", Database::Mode::read);
+    const auto figure = bias_by_query(store, Json::object()).front();
+    expect_whole(figure);
+    const auto rows = csv_rows(figure);
+    ASSERT_EQ(rows.size(), 2U) << figure.csv;  // random queries: within the noise, left out
+    EXPECT_EQ(rows[0][2], "own");
+    EXPECT_NEAR(std::stod(rows[0][5]), 0.25, 1e-12);
+    EXPECT_NEAR(std::stod(rows[1][5]), 0.25, 1e-12);  // squared errors
+}
+
+TEST(DumpFigures, BiasAndDistributionAreForDumpsToo) {
+    const Scratch folder;
+    make_dump_store(folder / "dump.spiked");
+    Database store(folder / "dump.spiked", Database::Mode::read);
+    EXPECT_TRUE(has(bias_by_query(store, Json::object()).front().problem, "whose first has a bias off zero"));
+    const auto map = rank_map(store, Json::object()).front();
+    expect_whole(map);
+}
+
+TEST(SpectrumFigure, CountsValuesOnBothSidesOfTheEdge) {
+    std::vector<double> singular = {5.0, 3.0};
+    for (int i = 0; i < 50; ++i) singular.push_back(0.5 + 0.03 * i);
+    auto figure = spectrum_figure("block", singular, Eigenvalue{4.1}, std::vector<double>(52, 1.0));
+    draw(figure);
+    expect_whole(figure);
+    EXPECT_TRUE(has(figure.description, "52 singular values from 5 down to 0.5. 2 lie above the estimated edge 2.025"));
+    auto bare = spectrum_figure("block", singular, std::nullopt);
+    draw(bare);
+    expect_whole(bare);
+    EXPECT_FALSE(has(bare.script, "noise law"));
+}
+
+TEST(TimingFigure, HasABarForEveryRow) {
+    std::vector<Timing> timings;
+    for (int i = 0; i < 33; ++i) timings.push_back({fmt::format("job-{}", i), 10.0 + i, 9.0 + i});
+    auto figure = timing_figure("Jobs", timings);
+    draw(figure);
+    expect_whole(figure);
+    EXPECT_EQ(csv_rows(figure)[0][3], "100000");
+    EXPECT_TRUE(has(figure.script, "\"100 k\""));
+    EXPECT_TRUE(has(figure.svg, "job-32"));
+    EXPECT_FALSE(timing_figure("None", {}).problem.empty());
+}
+
+TEST(FigureKinds, AreAllInTheReadme) {
+    const std::string page = file_text(SPIKED_SOURCE_DIR "/reports/README.md");
+    for (const auto& kind : figure_kinds()) {
+        const std::size_t line = page.find(fmt::format("\n| `{}` |", kind.name));
+        ASSERT_NE(line, std::string::npos) << kind.name;
+        const std::string row = page.substr(line + 1, page.find('\n', line + 1) - line);
+        for (const auto& key : kind.keys) EXPECT_TRUE(has(row, "`" + key + "`")) << kind.name << ": " << key;
+    }
+}
+
+}  // namespace
+}  // namespace spiked::reports
