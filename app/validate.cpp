@@ -59,17 +59,38 @@ bool as_html(const std::string& path) {
     throw usage_error("-o {}: what kind of page is unclear: let the name end in .md or .html", path);
 }
 
-/// A claim about blocks that a dump has no blocks for.
+/// What a claim about blocks does not ask of a dump, and why.
 void say_what_is_not_asked(const Arguments& arguments, const std::vector<validation::Claim>& of_dumps) {
     const auto wanted = arguments.list("--claim");
-    for (const auto& path : arguments.positionals)
+    const auto titles = validation::dump_titles(arguments.positionals);
+    const std::string side = arguments.text("--side");
+    for (std::size_t i = 0; i < titles.size(); ++i)
         for (const std::string id : validation::claims_about_blocks) {
             if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), id) == wanted.end()) continue;
-            const std::string file = std::filesystem::path(path).filename().string();
-            if (std::none_of(of_dumps.begin(), of_dumps.end(),
-                             [&](const auto& claim) { return claim.id == id && claim.on == file; }))
+            const auto& path = arguments.positionals[i];
+            const auto claim = std::find_if(of_dumps.begin(), of_dumps.end(),
+                                            [&](const auto& one) { return one.id == id && one.on == titles[i]; });
+            const auto asks = [&](std::string_view criterion) {
+                return std::any_of(claim->criteria.begin(), claim->criteria.end(),
+                                   [&](const auto& one) { return one.name == criterion; });
+            };
+            const bool rope = id == "rope.cost";
+            if (claim == of_dumps.end()) {
                 remark(arguments, fmt::format("{} is not asked of {}: no {} to ask it of, or all of them zero", id,
-                                              path, id == "rope.cost" ? "keys" : "blocks"));
+                                              path, rope ? "keys" : "blocks"));
+            } else if (rope) {
+                if (!asks("rotation"))
+                    remark(arguments,
+                           fmt::format("{}: what the rotary embedding costs is not asked of {}: the file does "
+                                       "not say how its keys were turned",
+                                       id, path));
+            } else {
+                for (const char* one : {"key", "value"})
+                    if ((side.empty() || side == one) && !asks(std::string(one) + "s"))
+                        remark(arguments,
+                               fmt::format("{} is not asked of the {}s of {}: there are none, or all are zero", id, one,
+                                           path));
+            }
         }
 }
 

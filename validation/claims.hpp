@@ -110,6 +110,8 @@ inline constexpr const char* claims_about_blocks[] = {"one-bit-saved", "adaptive
 /// These for each dump of the plan, without those that it has no blocks for: rope.cost is about keys, and a side that
 /// is zero decides nothing. They are about that dump, not about others of its kind. Throws as open_dumps does.
 [[nodiscard]] std::vector<Claim> claims_on_dumps(const KvPlan& plan);
+/// What `on` names each dump: its file name, where two are the same the whole path.
+[[nodiscard]] std::vector<std::string> dump_titles(const std::vector<std::string>& paths);
 /// Throws nothing: null when there is none of that id.
 [[nodiscard]] const Claim* find_claim(std::string_view id);
 

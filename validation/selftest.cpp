@@ -215,6 +215,8 @@ const std::vector<PlantedDefect>& planted_defects() {
         {"middle of the support for the median", "noise.level", "median", "middle"},
         {"noise level with signals in the median", "noise.level", "many-signals", "median"},
         {"hard threshold with the short side", "hard-threshold", "known-level", "short-side"},
+        {"hard threshold 10 % too large", "hard-threshold", "indifference", "larger"},
+        {"factors not counted", "one-bit-saved", "explained-values", "factors-not-counted"},
         {"eigenvalue against the threshold of a value", "hard-threshold", "known-level", "eigenvalue"},
         {"cells of equal probability", "lloyd-max.distortion", "corrected-gaussian-2", "equal-cells"},
         {"codebook of another dimension", "lloyd-max.distortion", "corrected-gaussian-2", "other-dimension"},

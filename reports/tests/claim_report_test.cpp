@@ -20,7 +20,8 @@ TEST(ClaimReport, BarsInWhatIsMeasuredDoNotBreakTheTable) {
     outcome.findings.push_back({.size = 16});
     validation::ClaimOutcome judged;
     judged.claim = &claim;
-    judged.criteria.push_back({&claim.criteria[0], outcome, {{{"|f|", "a fault"}, outcome}}, false});
+    judged.criteria.push_back(
+        {&claim.criteria[0], outcome, {{{"|f|", "a fault"}, outcome}}, {{{"|t|", "a true case"}, outcome}}, false});
     validation::Validation found;
     found.claims.push_back(judged);
 

@@ -112,6 +112,8 @@ TEST(AdequacyNull, ALawKnowsItsChannels) {
     EXPECT_TRUE(arma::approx_equal(law.variances, variances, "reldiff", 1e-12));
     EXPECT_NEAR(law.unevenness, variances.max() / arma::mean(variances), 1e-12);
     EXPECT_NEAR(law.correlation, 0.4, far * std::sqrt(1.0 / (2.0 * rows * columns)));
+    const arma::mat close = ar1_root(0.9, rows) * gaussian("channels", 2);
+    EXPECT_NEAR(ResidualLaw({&close}).correlation, 0.9, far * std::sqrt(1.0 / (2.0 * rows * columns)));
     const Mean energy = mean_of([&](std::uint64_t draw) {
         return arma::accu(arma::square(law.draw(gaussian("law", draw)).col(3))) / static_cast<double>(rows);
     });

@@ -35,6 +35,7 @@ enum class Fault {
     power_law,
     square_root,
     other_scale,
+    smaller_scale,
     token_signals,
     loud_tokens,
     sparse_entries,
@@ -77,6 +78,7 @@ std::vector<arma::mat> head_of(Fault fault, std::size_t head) {
         arma::mat block = sample.observed;
         if (fault == Fault::power_law || fault == Fault::square_root) block = with_exact_edge(sample.noise, fault);
         if (fault == Fault::other_scale && b == 0) block *= 1.5;
+        if (fault == Fault::smaller_scale && b == 0) block /= 1.8;
         if (fault == Fault::loud_tokens)
             for (std::size_t t = 0; t < 6; ++t)
                 block.row((13 * b + 9 * t) % side) += sample.noise.row((13 * b + 9 * t) % side);
@@ -145,13 +147,14 @@ TEST_P(AdequacyControl, IsRejected) {
 INSTANTIATE_TEST_SUITE_P(Faults, AdequacyControl,
                          testing::Values(Planted{Fault::power_law, {"edge.shape", "left.columns", "left.rows"}},
                                          Planted{Fault::other_scale, {"others.top", "others.spectrum"}},
+                                         Planted{Fault::smaller_scale, {"others.top"}},
                                          Planted{Fault::token_signals, {"halves.rank"}},
                                          Planted{Fault::loud_tokens, {"halves.edge"}},
                                          Planted{Fault::sparse_entries, {"peak.rows"}},
                                          Planted{Fault::hidden_entries, {"peak.vectors"}},
                                          Planted{Fault::none, {"signal.columns", "signal.rows"}}),
                          [](const auto& planted) {
-                             std::string name = planted.param.seen_by.front();
+                             std::string name = planted.param.seen_by.back();
                              std::replace(name.begin(), name.end(), '.', '_');
                              return name;
                          });

@@ -135,6 +135,41 @@ TEST(Claims, DelocalisationMeasuresWhatItSays) {
     }
 }
 
+// Every size counts: one outside refutes, one that decides nothing leaves open, whichever comes first.
+TEST(ClaimVerdicts, AreOfAllSizes) {
+    const auto by_size = [](double at_16, double at_32) {
+        auto criterion = made_up(Form::printed, "a", 0.0, 0.1, {fault}, 9.0);
+        criterion.prepare = [=](const TrialPlace& place) -> Trial {
+            const double middle = !place.fault.empty() ? 9.0 : place.size == 16 ? at_16 : at_32;
+            return [=](std::uint64_t replicate) { return middle + (replicate % 2 == 0 ? 0.1 : -0.1); };
+        };
+        criterion.quick = {{16, 100}, {32, 100}};
+        return judged({criterion}, PrintedVerdict::none).printed;
+    };
+    EXPECT_EQ(by_size(0.0, 0.5), PrintedVerdict::holds);
+    for (const auto& [a, b] : {std::pair{0.0, 5.0}, std::pair{5.0, 0.0}, std::pair{1.0, 5.0}})
+        EXPECT_EQ(by_size(a, b), PrintedVerdict::refuted) << a << " " << b;
+    for (const auto& [a, b] : {std::pair{0.0, 1.0}, std::pair{1.0, 0.0}})
+        EXPECT_EQ(by_size(a, b), PrintedVerdict::inconclusive) << a << " " << b;
+    // A slope is one comparison, however many sizes it is taken over.
+    auto slope = made_up(Form::printed, "a", 1.0, 0.1);
+    slope.summary = Summary::rate;
+    slope.quick = {{16, 100}, {32, 100}, {64, 100}};
+    const std::vector<Claim> claims = {{.id = "made-up",
+                                        .place = "",
+                                        .statement = "",
+                                        .corrected = "",
+                                        .settled = PrintedVerdict::none,
+                                        .criteria = {slope}}};
+    EXPECT_EQ(validate_claims({.threads = 1}, claims).comparisons, 1U);
+}
+
+TEST(ClaimsOnDumps, AreNamedApart) {
+    EXPECT_EQ(dump_titles({"a/x.safetensors", "b/y.safetensors"}),
+              (std::vector<std::string>{"x.safetensors", "y.safetensors"}));
+    EXPECT_EQ(dump_titles({"a/x.npz", "b/x.npz", "c.npz"}), (std::vector<std::string>{"a/x.npz", "b/x.npz", "c.npz"}));
+}
+
 // What refutes where the sentence is true refutes nothing.
 TEST(ClaimVerdicts, ARefutationNeedsATrueCaseThatPasses) {
     const auto with_true_case = [](double centre, double true_centre) {
@@ -392,6 +427,7 @@ TEST(ClaimsOnDumps, AreJudgedOnTheBlocksOfEachDump) {
         for (const auto& one : claim.criteria) {
             EXPECT_EQ(one.criterion->faults.empty(),
                       one.criterion->form == Form::printed && one.criterion->name != "order");
+            EXPECT_EQ(one.criterion->true_cases.empty(), one.criterion->form == Form::corrected);
             for (const auto& control : one.controls) EXPECT_TRUE(control.fails()) << one.criterion->name;
             for (const auto& each : one.true_cases) EXPECT_TRUE(each.passes()) << one.criterion->name;
         }
