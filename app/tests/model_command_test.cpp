@@ -167,7 +167,7 @@ TEST(FrontierOfAModel, IsWhatPerplexityMeasures) {
         on_hull += *rows[i].find("on_hull")->boolean() ? 1 : 0;
     }
     EXPECT_GE(on_hull, 1);
-    EXPECT_NE(contents(picture).find("added_nats"), std::string::npos);
+    EXPECT_NE(contents(picture).find(">tq-mse<"), std::string::npos);
     EXPECT_NE(contents(scratch("model.html")).find("added_nats"), std::string::npos);
     // The store is the source: again without the work, and as a table.
     const Outcome again = spiked("kv frontier" + words + "--budget 0.3,0.6 -o '" + store + "'");
