@@ -12,6 +12,7 @@
 #include "theory/base/names.hpp"
 #include "theory/base/stopwatch.hpp"
 #include "theory/bench/theory_bench.hpp"
+#include "validation/bench/model_bench.hpp"
 #include "validation/bench/trial_bench.hpp"
 
 namespace spiked::app {
@@ -80,6 +81,32 @@ int run_trial(const Arguments& arguments) {
     }
     print_text(table(timed.rows) + ratios(timed.rows) +
                "A trial: 128 x 128 in float, signal of rank 4, 4 bits, one thread.\n" + numpy_line(timed.numpy));
+    return 0;
+}
+
+int run_model(const Arguments& arguments) {
+    for (const char* option : {"--model", "--tokens"})
+        if (!arguments.has(option)) throw usage_error("{} is missing: --help shows how it is used", option);
+    const validation::ModelTimings timed =
+        validation::time_model(arguments.text("--model"), arguments.text("--tokens"), arguments.number("--seconds"));
+    const auto rate = [&](std::string_view what) { return 1e6 / p10(timed.rows, what); };
+    if (arguments.json()) {
+        print_json(document(timed.rows)
+                       .set("tokens", timed.tokens)
+                       .set("nats", timed.nats)
+                       .set("nats_in_numpy", timed.nats_in_numpy)
+                       .set("tokens_per_second", rate("spiked"))
+                       .set("tokens_per_second_in_numpy", rate("numpy"))
+                       .set("numpy", timed.numpy));
+        return 0;
+    }
+    print_text(table(timed.rows) +
+               fmt::format("A token, in a reading of {} in blocks of 128, with predictions, one thread: spiked {:.0f} "
+                           "tokens a second, numpy {:.0f}, {:.2f} times as many (p10).\n{:.6f} nats a token, numpy "
+                           "{:.6f}.\n",
+                           timed.tokens, rate("spiked"), rate("numpy"), rate("spiked") / rate("numpy"), timed.nats,
+                           timed.nats_in_numpy) +
+               numpy_line(timed.numpy));
     return 0;
 }
 
@@ -184,6 +211,19 @@ Command bench_theory_command() {
             0,
             {{"--seconds", "S", "about how long to measure", "2", false}, plot_option},
             run_theory};
+}
+
+Command bench_model_command() {
+    return {"bench model",
+            "times the forward pass of a model, here and in NumPy",
+            {"spiked bench model --model model/ --tokens pages.npy"},
+            "",
+            0,
+            0,
+            {{"--model", "FOLDER", "config.json and model.safetensors of a Llama-shaped model", "", false},
+             {"--tokens", "FILE.npy", "token ids; the first row is read", "", false},
+             {"--seconds", "S", "about how long to measure", "5", false}},
+            run_model};
 }
 
 Command bench_trial_command() {

@@ -117,6 +117,7 @@ void remark(const Arguments& arguments, std::string_view text);
 [[nodiscard]] Command bench_decompose_command();
 [[nodiscard]] Command bench_quantize_command();
 [[nodiscard]] Command bench_trial_command();
+[[nodiscard]] Command bench_model_command();
 [[nodiscard]] Command completion_command();
 [[nodiscard]] Command doctor_command();
 

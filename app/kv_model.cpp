@@ -9,7 +9,9 @@
 #include "app/method_options.hpp"
 #include "app/model_options.hpp"
 #include "app/progress.hpp"
+#include "reports/gnuplot.hpp"
 #include "reports/model_report.hpp"
+#include "reports/needle_figure.hpp"
 #include "sim/llama/llama_dump.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -57,6 +59,10 @@ int retrieve(const Arguments& arguments) {
     plan.dump.layout = arguments.text("--layout");
     plan.dump.tensor_pattern = arguments.text("--tensor");
     read_needles(arguments, plan);
+    if (arguments.has("--plot")) {
+        (void)reports::picture_format(arguments.text("--plot"));  // before anything runs
+        for (const auto& dump : plan.dumps) keep_apart(arguments.text("--plot"), dump);
+    }
     const std::string layers = arguments.text("--layers");
     const std::vector<std::string> known = {"all", "last"};
     if (std::find(known.begin(), known.end(), layers) == known.end())
@@ -70,6 +76,7 @@ int retrieve(const Arguments& arguments) {
         plan.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
         found = validation::measure_retrieval(plan);
     }
+    if (arguments.has("--plot")) reports::write_picture(reports::needle_figure(found), arguments.text("--plot"));
     if (arguments.json())
         print_json(reports::retrieval_json(found));
     else
@@ -140,6 +147,9 @@ Command kv_retrieve_command() {
         {"--layers", "all|last", "which are compressed; of a dump the last", "all", false},
         budget_option(),
         {"--block", "TOKENS", "tokens of a block", "128", false},
+        {"--plot", "FILE",
+         "what the questions of the first prompt attend to, before and after, as heatmaps: .svg, .png or .pdf", "",
+         false},
         {"--tensor", "PATTERN", "names of a dump's tensors", "layers.{layer}.{side}", false},
         {"--layout", "head,token,dim", "order of their axes, where the file does not say", "", false},
         {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
@@ -148,7 +158,8 @@ Command kv_retrieve_command() {
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return {"kv retrieve",
             "ask a model, or the last layer in a dump, for needles in a compressed context: which answers survive",
-            {"spiked kv retrieve --model model/", "spiked kv retrieve needles-a.safetensors needles-b.safetensors",
+            {"spiked kv retrieve --model model/",
+             "spiked kv retrieve needles-a.safetensors needles-b.safetensors --plot attention.svg",
              "spiked kv retrieve --model model/ --needles 240 --prompts 32 --method tq-mse,kivi --bits 2 -v",
              "spiked kv retrieve --model model/ --method tq-mse,snapkv,snapkv+tq-mse --bits 2 --budget 0.14"},
             "[DUMP...]",

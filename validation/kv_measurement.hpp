@@ -15,6 +15,7 @@
 #include "sim/kv_dump.hpp"
 #include "validation/block_study.hpp"
 #include "validation/experiment.hpp"
+#include "validation/model_dumps.hpp"
 #include "validation/sqlite.hpp"
 
 namespace spiked::validation {
@@ -35,6 +36,7 @@ struct NamedCache {
 /// Which blocks of which dumps. Empty sets mean all.
 struct KvPlan {
     std::vector<std::string> dumps;
+    std::shared_ptr<const ModelDumps> run;  ///< what keeps them, where a model is their source
     std::size_t block_tokens = 128;
     std::set<std::size_t> layers;
     std::set<std::size_t> heads;

@@ -33,16 +33,32 @@ PromptScore mean_of(PromptScore score, std::size_t questions) {
     return score;
 }
 
-/// Adds what one question attended to; `tokens`: whose row each weight is of.
-void add_attention(PromptScore& score, std::pair<std::size_t, std::size_t> at, const Needle& needle,
-                   const arma::frowvec& weights, const std::vector<std::size_t>& tokens, const CompressedCache* cache) {
-    const auto behind = std::upper_bound(tokens.begin(), tokens.end(), needle.value_at);
-    if (behind == tokens.begin()) return;
+/// Sums over no question yet.
+PromptScore no_score(const sim::LlamaConfig& shape, std::size_t questions) {
+    PromptScore score;
+    score.mass.zeros(shape.layers, shape.heads);
+    score.peaks.zeros(shape.layers, shape.heads);
+    score.where.assign(shape.layers * shape.heads, arma::mat(questions, questions + 1, arma::fill::zeros));
+    return score;
+}
+
+/// Adds what question number so and so attended to; `tokens`: whose row each weight is of.
+void add_attention(PromptScore& score, std::size_t layer, std::size_t head, const std::vector<Needle>& needles,
+                   std::size_t question, const arma::frowvec& weights, const std::vector<std::size_t>& tokens,
+                   const CompressedCache* cache) {
     const bool merges = cache != nullptr && cache->merges();
-    if (!merges && *(behind - 1) != needle.value_at) return;  // evicted
-    const auto holder = static_cast<arma::uword>(behind - tokens.begin() - 1);
-    score.mass(at.first, at.second) += static_cast<double>(weights(holder));
-    if (weights.index_max() == holder) score.peaks(at.first, at.second) += 1.0;
+    arma::mat& where = score.where[layer * score.mass.n_cols + head];
+    where(question, needles.size()) = 1.0;
+    for (std::size_t n = 0; n < needles.size(); ++n) {
+        const auto behind = std::upper_bound(tokens.begin(), tokens.end(), needles[n].value_at);
+        if (behind == tokens.begin() || (!merges && *(behind - 1) != needles[n].value_at)) continue;  // evicted
+        const auto holder = static_cast<arma::uword>(behind - tokens.begin() - 1);
+        where(question, n) = static_cast<double>(weights(holder));
+        where(question, needles.size()) -= where(question, n);
+        if (n != question) continue;
+        score.mass(layer, head) += where(question, n);
+        if (weights.index_max() == holder) score.peaks(layer, head) += 1.0;
+    }
 }
 
 MeanAndError over(const Moments& moments) { return {moments.mean, moments.standard_error()}; }
@@ -97,9 +113,7 @@ NeedlePrompt needle_prompt(const RetrievalPlan& plan, const sim::LlamaConfig& mo
 PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, const RetrievalPlan& plan,
                          CompressedCache* cache) {
     const auto& shape = model.config();
-    PromptScore score;
-    score.mass.zeros(shape.layers, shape.heads);
-    score.peaks.zeros(shape.layers, shape.heads);
+    PromptScore score = no_score(shape, prompt.needles.size());
     const NeedleVocabulary& vocabulary = plan.vocabulary;
     const bool exact_questions = plan.exact_questions || plan.at_once;
     sim::LlamaReading reading{
@@ -107,16 +121,19 @@ PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, co
     if (exact_questions) reading.context = prompt.context;
     /// The rows of a block that are asked.
     const auto each = [&](std::size_t first, std::size_t rows, const auto& visit) {
-        for (const Needle& needle : prompt.needles)
-            if (needle.asked_at >= first && needle.asked_at < first + rows) visit(needle, needle.asked_at - first);
+        for (std::size_t n = 0; n < prompt.needles.size(); ++n) {
+            const std::size_t at = prompt.needles[n].asked_at;
+            if (at >= first && at < first + rows) visit(n, at - first);
+        }
     };
     reading.attention = [&](const sim::AttentionBlock& at) {
-        each(at.first_token, at.weights.n_rows, [&](const Needle& needle, std::size_t row) {
-            add_attention(score, {at.layer, at.head}, needle, at.weights.row(row), at.tokens, cache);
+        each(at.first_token, at.weights.n_rows, [&](std::size_t question, std::size_t row) {
+            add_attention(score, at.layer, at.head, prompt.needles, question, at.weights.row(row), at.tokens, cache);
         });
     };
     reading.predicted = [&](std::size_t first, const arma::fmat& log_probabilities) {
-        each(first, log_probabilities.n_rows, [&](const Needle& needle, std::size_t row) {
+        each(first, log_probabilities.n_rows, [&](std::size_t question, std::size_t row) {
+            const Needle& needle = prompt.needles[question];
             const arma::frowvec all = log_probabilities.row(row);
             const auto values = all.subvec(static_cast<arma::uword>(vocabulary.first_value),
                                            static_cast<arma::uword>(vocabulary.last_value));
@@ -177,9 +194,7 @@ PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan&
     }
 
     const auto& needles = readout.needles();
-    PromptScore score;
-    score.mass.zeros(shape.layers, shape.heads);
-    score.peaks.zeros(shape.layers, shape.heads);
+    PromptScore score = no_score(shape, needles.size());
     arma::fmat attended(needles.size(), shape.heads * shape.head_dim);
     for (std::size_t n = 0; n < needles.size(); ++n)
         for (std::size_t h = 0; h < shape.heads; ++h) {
@@ -189,7 +204,7 @@ PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan&
                 cached.tokens.begin());
             const arma::frowvec weights =
                 sim::attention_weights(readout.queries()[h].row(needles[n].asked_at), cached.keys.head_rows(seen));
-            add_attention(score, {layer, h}, needles[n], weights, cached.tokens, cache);
+            add_attention(score, layer, h, needles, n, weights, cached.tokens, cache);
             attended.row(n).cols(h * shape.head_dim, (h + 1) * shape.head_dim - 1) =
                 weights * cached.values.head_rows(seen);
         }
@@ -336,6 +351,7 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
             Reading& reading = found[v][job % prompts];
             auto cache = versions[v].cache;
             reading.score = questions.ask(job % prompts, cache ? &*cache : nullptr);
+            if (job % prompts != 0) reading.score.where.clear();
             if (cache) {
                 reading.bits = cache->stored_bits();
                 reading.entries = cache->entries();
@@ -354,6 +370,8 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
     arma::mat exact_mass(shape.layers, shape.heads, arma::fill::zeros);
     for (const auto& reading : found[0]) exact_mass += reading.score.mass;
     const arma::uword best = exact_mass.index_max();
+    result.best_layer = best % shape.layers;
+    result.best_head = best / shape.layers;
 
     for (std::size_t v = 0; v < versions.size(); ++v) {
         RetrievalRow row{.method = versions[v].label, .bits = versions[v].bits, .budget = versions[v].budget};
@@ -373,6 +391,7 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
                     {layer, head,
                      collect([&](const PromptScore& score, std::size_t) { return score.mass(layer, head); }),
                      collect([&](const PromptScore& score, std::size_t) { return score.peaks(layer, head); })});
+        row.where = found[v].front().score.where[result.best_layer * shape.heads + result.best_head];
         if (v > 0) {
             double bits = 0.0;
             double entries = 0.0;

@@ -57,6 +57,9 @@ struct PromptScore {
     /// Attention of the questions by layer and query head: the weight on the needle's value, and the share of the
     /// questions whose largest weight lies there.
     arma::mat mass, peaks;
+    /// By layer and query head: questions x (their needles, elsewhere), the weight of each question on the value of
+    /// each of the needles that are asked for.
+    std::vector<arma::mat> where;
 };
 
 struct MeanAndError {
@@ -78,6 +81,7 @@ struct RetrievalRow {
     MeanAndError lost;  ///< right of full precision minus right, paired by prompt
     MeanAndError mass;  ///< attention on the needle in the head that finds it best in full precision
     std::vector<HeadAttention> heads;
+    arma::mat where;  ///< of the first prompt, in the head that finds its needles best in full precision
 };
 
 struct Retrieval {
@@ -85,6 +89,7 @@ struct Retrieval {
     std::size_t needles = 0, context = 0;    ///< of a prompt that was built
     std::vector<std::string> dumps;
     bool last_layer_only = false, exact_questions = false, at_once = false, observe_questions = false;
+    std::size_t best_layer = 0, best_head = 0;
     std::vector<RetrievalRow> rows;  ///< full precision first, then in the order asked
 };
 

@@ -1,5 +1,6 @@
 #include "validation/study_models.hpp"
 
+#include <cmath>
 #include <functional>
 #include <set>
 #include <sstream>
@@ -450,9 +451,30 @@ Json json_of(const toml::node& node) {
 
 KvPlan read_dump_model(const toml::table& model, Mistakes& mistakes) {
     KvPlan plan;
+    const std::size_t before = mistakes.count();
     Section section(model, "[model]", mistakes);
     section.text("kind", "");
-    plan.dumps = read_source(section, mistakes);
+    if (const toml::node* folder = section.node("model")) {
+        const std::string name = section.text("model", "");
+        const std::string tokens = section.text("tokens", "");
+        std::vector<std::size_t> documents;
+        for (const double row : section.numbers("documents")) {
+            if (row >= 0.0 && row < 1e9 && row == std::floor(row))
+                documents.push_back(static_cast<std::size_t>(row));
+            else
+                mistakes.add(*section.node("documents"), fmt::format("document {} is no row of the tokens", row));
+        }
+        if (section.node("source") != nullptr)
+            mistakes.add(*folder, "\"model\" and \"source\" are both given: the dumps are of one of them");
+        section.require("tokens", "tokens = \"pages.npy\"");
+        if (mistakes.count() == before)
+            guarded(*folder, mistakes, [&] {
+                plan.run = std::make_shared<const ModelDumps>(name, tokens, documents);
+                plan.dumps = plan.run->paths();
+            });
+    } else {
+        plan.dumps = read_source(section, mistakes);
+    }
     if (const toml::table* block = section.table("block")) {
         Section inside(*block, "model.block", mistakes);
         plan.block_tokens = inside.count("tokens", 128, 1, 1 << 20);

@@ -55,6 +55,31 @@ TEST(BenchCommand, TrialTimesEveryProgramAndSaysWhatItRanOn) {
     EXPECT_NE(text.out.find("OpenBLAS"), std::string::npos);
 }
 
+TEST(BenchCommand, ModelTimesEqualWork) {
+    for (const char* kind : {"untied", "tied"}) {
+        const std::string folder = scratch(std::string("bench-") + kind);
+        std::filesystem::create_directories(folder);
+        const std::string line = "/usr/bin/python3 '" SPIKED_SOURCE_DIR "/sim/tests/llama_in_numpy.py' '" + folder +
+                                 "' " + kind + " 200 > '" + folder + "/out'";
+        ASSERT_EQ(std::system(line.c_str()), 0);
+        double expected = 0.0;
+        std::ifstream file(folder + "/out");
+        double token = 0.0;
+        for (double nats = 0.0; file >> token >> nats;) expected += nats / 199.0;
+        const std::string words = "bench model --model '" + folder + "' --tokens '" + folder + "/tokens.npy' ";
+        const Outcome found = spiked(words + "--json --seconds 0.1");
+        ASSERT_EQ(found.code, 0) << found.err;
+        const Json json = found.json();
+        EXPECT_NEAR(number(json, "nats"), expected, 1e-5);
+        EXPECT_NEAR(number(json, "nats_in_numpy"), expected, 1e-5);
+        EXPECT_EQ(json.find("rows")->items()->size(), 2U);
+        EXPECT_NEAR(number(json, "tokens_per_second") * number((*json.find("rows")->items())[0], "p10"), 1e6, 1.0);
+        EXPECT_NE(spiked(words + "--seconds 0.1").out.find("tokens a second, numpy"), std::string::npos);
+    }
+    EXPECT_EQ(spiked("bench model").code, 2);
+    EXPECT_EQ(spiked("bench model --model /no/such --tokens x.npy").code, 4);
+}
+
 TEST(BenchCommand, DecomposeTimesEqualWork) {
     for (const char* precision : {"float", "double"}) {
         const Outcome found = spiked(std::string("bench decompose --json --seconds 0.1 --rows 40 --cols 64 --vectors 5 "

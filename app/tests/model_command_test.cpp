@@ -167,7 +167,7 @@ TEST(FrontierOfAModel, IsWhatPerplexityMeasures) {
         on_hull += *rows[i].find("on_hull")->boolean() ? 1 : 0;
     }
     EXPECT_GE(on_hull, 1);
-    EXPECT_NE(contents(picture).find("added_nats"), std::string::npos);
+    EXPECT_NE(contents(picture).find(">tq-mse<"), std::string::npos);
     EXPECT_NE(contents(scratch("model.html")).find("added_nats"), std::string::npos);
     // The store is the source: again without the work, and as a table.
     const Outcome again = spiked("kv frontier" + words + "--budget 0.3,0.6 -o '" + store + "'");
@@ -208,6 +208,53 @@ TEST(FrontierOfAModel, ShowsWhatRetrievalLoses) {
     for (std::size_t i = 0; i < 2; ++i)
         EXPECT_NEAR(number(rows[i], "retrieval"),
                     number(exact[0], "log_probability") - number(exact[i + 1], "log_probability"), 1e-9);
+}
+
+TEST(DumpStudyOfAModel, IsTheStudyOfItsDumps) {
+    const auto study = [](const std::string& name, const std::string& source) {
+        std::ofstream(scratch(name)) << "spiked = 1\n[study]\nname = \"m\"\nseed = \"0x5eed\"\n[model]\nkind = "
+                                        "\"kv_dump\"\nblock = { tokens = 16, tail = \"skip\" }\n"
+                                     << source << "\n[[codec]]\nname = \"tq-mse\"\nbits = [2]\n";
+        return "run '" + scratch(name) + "' --no-report -o '" + scratch(name + ".spiked") + "'";
+    };
+    const std::string folder = model().folder;
+    const std::string of_model = study(
+        "model.toml", "model = \"" + folder + "\"\ntokens = \"" + folder + "/documents.npy\"\ndocuments = [1, 2]");
+    const std::string temporary = "TMPDIR='" + scratch("tmp") + "'";
+    std::filesystem::create_directory(scratch("tmp"));
+    const Outcome ran = spiked(of_model, temporary);
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_TRUE(std::filesystem::is_empty(scratch("tmp")));
+    std::string sources;
+    for (const char* document : {"1", "2"}) {
+        const std::string dump = scratch(std::string("model-document-") + document + ".safetensors");
+        ASSERT_EQ(
+            spiked("kv dump" + model().words("documents.npy") + "--document " + document + " -o '" + dump + "'").code,
+            0);
+        sources += (sources.empty() ? "\"" : ", \"") + dump + "\"";
+    }
+    const std::string of_dumps = study("dumps.toml", "source = [" + sources + "]");
+    ASSERT_EQ(spiked(of_dumps).code, 0);
+    const auto table = [](const std::string& name) {
+        return spiked("export '" + scratch(name + ".spiked") + "' --table summary --format csv").out;
+    };
+    EXPECT_EQ(table("model.toml"), table("dumps.toml"));
+    EXPECT_NE(table("model.toml").find("relative_l2"), std::string::npos);
+    const Outcome resumed = spiked(of_model, temporary);
+    EXPECT_EQ(resumed.code, 0) << resumed.err;
+    EXPECT_NE(resumed.err.find("resuming"), std::string::npos) << resumed.err;
+
+    const auto refused = [&](const std::string& source, const std::string& part) {
+        const Outcome outcome = spiked(study("bad.toml", source));
+        EXPECT_EQ(outcome.code, 2) << source << outcome.err;
+        EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+    };
+    const std::string both = "model = \"" + folder + "\"\ntokens = \"" + folder + "/documents.npy\"\n";
+    refused("model = \"" + folder + "\"", "tokens = \"pages.npy\"");
+    refused(both + "documents = [3]", "document 3 is asked for");
+    refused(both + "documents = [0.5]", "document 0.5 is no row");
+    refused(both + "source = [\"x.safetensors\"]", "both given");
+    refused("model = \"/no/such\"\ntokens = \"x.npy\"", "/no/such/config.json");
 }
 
 TEST(DumpCommand, WritesWhatTheModelSees) {

@@ -72,6 +72,13 @@ TEST(RetrieveDump, FullPrecisionIsNumpysAndCompressionCosts) {
     EXPECT_NE(number(row_of(document, 2), "log_probability"), number(exact, "log_probability"));
     EXPECT_NEAR(number(row_of(document, 2), "log_probability"), number(exact, "log_probability"), 0.1);
 
+    const std::string picture = scratch("needles.svg");
+    const Outcome drawn = retrieve(dump, "--method tq-mse --bits 1 --plot '" + picture + "'");
+    EXPECT_EQ(drawn.code, 0) << drawn.err;
+    for (const char* part : {"full precision", "tq-mse, 2.00 bits", "layer 2, head 3", "elsewhere"})
+        EXPECT_NE(contents(picture).find(part), std::string::npos) << part;
+    EXPECT_EQ(retrieve(dump, "--plot x.gif").code, 2);
+
     const Outcome two =
         spiked("kv retrieve --block 64 '" + dump.path + "' '" + dump.path + "' --method tq-mse --bits 4");
     EXPECT_NE(two.out.find("48 questions of 2 dumps"), std::string::npos) << two.err;
@@ -137,7 +144,8 @@ TEST(RetrieveDump, RefusesWhatDoesNotFitTogether) {
         EXPECT_EQ(found.err.find('\n'), found.err.size() - 1) << found.err;
     }
     const Dump dump;
-    const Outcome mixed = spiked("kv retrieve '" + dump.path + "' '" + Dump("another-model").path + "' --method tq-mse");
+    const Outcome mixed =
+        spiked("kv retrieve '" + dump.path + "' '" + Dump("another-model").path + "' --method tq-mse");
     EXPECT_EQ(mixed.code, 4);
     EXPECT_NE(mixed.err.find("are of different models"), std::string::npos) << mixed.err;
     const Outcome turned = retrieve(dump, "--method unrope+tq-mse --bits 2");

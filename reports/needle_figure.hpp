@@ -1,0 +1,12 @@
+#pragma once
+#include "reports/figures.hpp"
+#include "validation/retrieval.hpp"
+
+namespace spiked::reports {
+
+/// Where the questions of the first prompt attend to, before and after: for full precision and each method (the first
+/// eleven) a square of questions by needles, in the head that finds its needles best in full precision. A question that
+/// finds its needle is a dark square on the diagonal; the last column is attention on anything but needles.
+[[nodiscard]] Figure needle_figure(const validation::Retrieval& found);
+
+}  // namespace spiked::reports
