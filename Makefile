@@ -18,6 +18,7 @@ demo: all
 paper-tables: all
 	build/release/bin/spiked run validation/studies/paper-tables.toml -o results/paper-tables.spiked --no-report
 	build/release/bin/spiked show results/paper-tables.spiked --against validation/studies/paper-tables.csv
+	build/release/bin/spiked report results/paper-tables.spiked --against validation/studies/paper-tables.csv
 
 check: setup
 	cmake --preset $(PRESET)

@@ -191,9 +191,10 @@ int report(const Arguments& arguments) {
     if (arguments.has("--figure-format") && !arguments.has("--figures"))
         throw usage_error(
             "--figure-format: --figures is missing (the folder to write to): add for example --figures figures");
-    reports::write_html_report(
-        stores, path,
-        {.figure_folder = arguments.text("--figures"), .figure_formats = arguments.list("--figure-format")});
+    reports::write_html_report(stores, path,
+                               {.figure_folder = arguments.text("--figures"),
+                                .figure_formats = arguments.list("--figure-format"),
+                                .against = arguments.text("--against")});
     if (arguments.json())
         print_json(Json::object({{"schema", "spiked.report/1"},
                                  {"store", stores.front()},
@@ -240,6 +241,8 @@ std::string table_names() {
     return names;
 }
 
+const Option against = {"--against", "FILE.csv", "means beside printed values: table,cell,method,metric,printed,note",
+                        "", false};
 const Option metric = {"--metric", "NAME[,NAME...]", "columns of the table methods; all when not given", "", true};
 const Option junit = {"--junit", "FILE.xml", "write the checks as JUnit XML", "", false};
 const Option strict = {"--strict", "", "exit 3 when a check is inconclusive", "", false};
@@ -296,29 +299,28 @@ Command report_command() {
     return {"report",
             "render stores as one self-contained HTML page",
             {"spiked report results/demo.spiked", "spiked report a.spiked b.spiked -o both.html",
-             "spiked report results/demo.spiked -o page.html --figures figures/ --figure-format pdf,svg"},
+             "spiked report results/demo.spiked -o page.html --figures figures/ --figure-format pdf,svg",
+             "spiked report paper-tables.spiked --against validation/studies/paper-tables.csv"},
             "STORE.spiked...",
             1,
             1000,
             {{"-o,--output", "FILE.html", "where to write the page; beside the store when not given", "", false},
              {"--figures", "FOLDER", "also write each figure there: picture, gnuplot script and data", "", false},
-             {"--figure-format", "svg|pdf|png[,...]", "what pictures to write there", "svg", true}},
+             {"--figure-format", "svg|pdf|png[,...]", "what pictures to write there", "svg", true},
+             against},
             report};
 }
 
 Command show_command() {
-    return {
-        "show",
-        "print a store: its checks, the paper's table of a dump, or any table",
-        {"spiked show results/demo.spiked", "spiked show results/demo.spiked --table summary",
-         "spiked show paper-tables.spiked --against validation/studies/paper-tables.csv"},
-        "STORE.spiked",
-        1,
-        1,
-        {{"--table", table_names(), "which table", "", false},
-         metric,
-         {"--against", "FILE.csv", "means beside printed values: table,cell,method,metric,printed,note", "", false}},
-        show};
+    return {"show",
+            "print a store: its checks, the paper's table of a dump, or any table",
+            {"spiked show results/demo.spiked", "spiked show results/demo.spiked --table summary",
+             "spiked show paper-tables.spiked --against validation/studies/paper-tables.csv"},
+            "STORE.spiked",
+            1,
+            1,
+            {{"--table", table_names(), "which table", "", false}, metric, against},
+            show};
 }
 
 Command export_command() {

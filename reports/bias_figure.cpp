@@ -48,17 +48,19 @@ std::vector<Ratio> ratios(const MethodTable& table, const MethodRow& row, const 
 
 }  // namespace
 
-std::vector<Figure> bias_by_query(validation::Database& store, const Json&) {
+std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec) {
     const std::string title = "Bias of inner products over that of the plain quantizer";
     const MethodTable table = method_table(store);
     const auto error_column = column_of(table, "relative_l2");
+    const std::string plain = text_of(spec, "over", "tq-mse");
+    const std::string bits = text_of(spec, "bits");
     std::vector<std::string> queries;
     for (const auto& model : validation::query_models()) queries.push_back(short_query(model.suffix));
     queries.emplace_back("error\u00B2");
     Figure figure;
     figure.title = title;
-    figure.columns = {"panel", "query", "method", "over", "#ratio"};
-    figure.csv = csv_line({"panel", "query", "method", "over", "ratio", "mcse"});
+    figure.columns = {"panel", "cell", "query", "method", "over", "#ratio"};
+    figure.csv = csv_line({"panel", "cell", "query", "method", "over", "ratio", "mcse"});
     std::vector<std::string> order;
     std::map<std::string, std::map<std::string, Series>> panels;
     std::map<std::string, std::size_t> styles;
@@ -69,11 +71,15 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json&) {
     double largest = 0.0;
     std::string largest_text;
     for (const auto& row : table.rows) {
-        if (row.kind != "codec") continue;
-        const auto first = std::find_if(table.rows.begin(), table.rows.end(), [&](const MethodRow& other) {
+        if (row.kind != "codec" || (!bits.empty() && row.bits != bits)) continue;
+        // The plain quantizer of the same B, or the first method of it.
+        const auto rival = [&](const MethodRow& other) {
             return other.kind == "codec" && other.group == row.group && other.bits == row.bits &&
                    other.cell_id == row.cell_id;
-        });
+        };
+        auto first = std::find_if(table.rows.begin(), table.rows.end(),
+                                  [&](const MethodRow& other) { return rival(other) && other.method == plain; });
+        if (first == table.rows.end()) first = std::find_if(table.rows.begin(), table.rows.end(), rival);
         if (first->method_id == row.method_id) continue;
         auto found = ratios(table, row, *first);
         if (found.empty()) continue;
@@ -83,7 +89,9 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json&) {
             squared.value *= squared.value;
             found.push_back({queries.back(), squared});
         }
-        const std::string panel = fmt::format("{}, B = {}", row.group, row.bits);
+        // Labels of cells with many factors are no titles; the data table has them.
+        const std::string panel = fmt::format(
+            "{}, B = {}", row.group.size() > 40 ? fmt::format("cell {}", row.cell_id) : row.group, row.bits);
         if (!panels.contains(panel)) {
             if (panels.size() >= most_panels) {
                 ++left_out;
@@ -101,9 +109,9 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json&) {
             y_range.take(ratio.value.value - ratio.value.error);
             y_range.take(ratio.value.value + ratio.value.error);
             const std::string text = with_error(ratio.value.value, ratio.value.error);
-            figure.rows.push_back({panel, ratio.query, row.method, first->method, text});
-            figure.csv += csv_line(
-                {panel, ratio.query, row.method, first->method, exact(ratio.value.value), exact(ratio.value.error)});
+            figure.rows.push_back({panel, row.group, ratio.query, row.method, first->method, text});
+            figure.csv += csv_line({panel, row.group, ratio.query, row.method, first->method, exact(ratio.value.value),
+                                    exact(ratio.value.error)});
             if (ratio.query != queries.back() && std::abs(ratio.value.value) > largest) {
                 largest = std::abs(ratio.value.value);
                 largest_text = fmt::format("{} ({}, {}, queries: {})", text, row.method, panel, ratio.query);
@@ -117,9 +125,10 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json&) {
     std::vector<std::string> tics;
     for (std::size_t i = 0; i < queries.size(); ++i) tics.push_back(fmt::format("{} {}", quoted(queries[i]), i));
     figure.description = fmt::format(
-        "{} of mean errors of inner products (not renormalised) to those of the first method of the same B, by kind of "
+        "{} of mean errors of inner products (not renormalised) to those of the plain quantizer of the same B, by kind "
+        "of "
         "query (other rows of the block, random directions, the strongest direction, the row itself, the model's own); "
-        "bars are one standard error, parts paired. Largest in size: {}. Left out where the first method's bias "
+        "bars are one standard error, parts paired. Largest in size: {}. Left out where the plain one's bias "
         "is within the noise, as with random queries. Error\u00B2: the ratio of squared relative L2 errors, which a "
         "bias in proportion to the distortion follows.",
         counted(figure.rows.size(), "ratio"), largest_text);
@@ -130,7 +139,7 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json&) {
                                              "xlabel 'queries'\nset ylabel 'ratio of "
                                              "biases'\n",
                                              fmt::join(tics, ", "), queries.size() - 1, y_range.text(0.06)),
-                                 drawn, legend_of(styles, false, false));
+                                 drawn, legend_of(styles, false, false), {.columns = order.size() == 1 ? 1 : 2});
     draw(figure);
     return {figure};
 }

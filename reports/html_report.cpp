@@ -14,6 +14,7 @@
 #include "reports/figures.hpp"
 #include "reports/gnuplot.hpp"
 #include "reports/html.hpp"
+#include "reports/printed_values.hpp"
 #include "reports/result_sections.hpp"
 #include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"
@@ -119,6 +120,7 @@ public:
         std::string page = checks();
         page += figures();
         page += results_section(store_, place_, shown_);
+        if (!options_.against.empty()) page += printed_section(store_, place_, options_.against);
         page += ledger_section(store_, place_);
         page += failures();
         page += conventions();
@@ -496,6 +498,9 @@ private:
 
 std::string html_report(const std::vector<std::string>& store_paths, const ReportOptions& options) {
     for (const auto& format : options.figure_formats) (void)picture_format("." + format);
+    if (!options.against.empty() && store_paths.size() > 1)
+        throw usage_error("--against {}: {} stores (printed values stand beside one): name one store", options.against,
+                          store_paths.size());
     std::vector<Database> stores;
     for (const auto& path : store_paths) {
         stores.push_back(validation::open_store(path));

@@ -8,6 +8,7 @@ struct ReportOptions {
     /// When set, every figure's gnuplot script, CSV, pictures and heatmaps are written there; the page stays the same.
     std::string figure_folder = {};
     std::vector<std::string> figure_formats = {"svg"};  ///< of the pictures there: svg, pdf, png
+    std::string against = {};  ///< printed values (see printed_values) that stand beside the means of one store
 };
 
 /// Stores as one self-contained page: no script, no network, light, dark and print; the same bytes for the same stores

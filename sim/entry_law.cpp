@@ -1,11 +1,11 @@
 #include "sim/entry_law.hpp"
 
-#include <array>
 #include <boost/random/laplace_distribution.hpp>
 #include <boost/random/student_t_distribution.hpp>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <vector>
 
 #include "sim/stream/element_engine.hpp"
 #include "sim/stream/normal.hpp"
@@ -54,8 +54,8 @@ EntryMoments two_point_moments(double p) {
     return {.skewness = (1.0 - 2.0 * p) / std::sqrt(spread), .kurtosis = 1.0 / spread - 3.0};
 }
 
-const std::array<EntryLaw::Kind, 7>& kinds() {
-    static const std::array<EntryLaw::Kind, 7> table{{
+const std::vector<EntryLaw::Kind>& kinds() {
+    static const std::vector<EntryLaw::Kind> table = {
         {{"gaussian", "standard normal, Box-Muller on addressed Philox words", {}, "Box & Muller 1958"},
          "",
          any,
@@ -129,7 +129,7 @@ const std::array<EntryLaw::Kind, 7>& kinds() {
                  return words[2] >> 31 == 0 ? size : -size;
              });
          }},
-    }};
+    };
     return table;
 }
 

@@ -19,10 +19,10 @@ struct Snippet {
     std::vector<std::string> lines;
 };
 
-std::vector<Snippet> snippets() {
+std::vector<Snippet> snippets(const std::string& page) {
     std::vector<Snippet> found;
     bool inside = false;
-    for (const auto& line : split(contents(SPIKED_SOURCE_DIR "/README.md"), '\n')) {
+    for (const auto& line : split(contents(SPIKED_SOURCE_DIR "/" + page), '\n')) {
         if (line.starts_with("```")) {
             if (!inside) found.push_back({line.substr(3), {}});
             inside = !inside;
@@ -34,8 +34,8 @@ std::vector<Snippet> snippets() {
 }
 
 /// A folder with the files the README speaks of.
-std::string reader_folder() {
-    const std::string folder = scratch("reader");
+std::string reader_folder(const std::string& name) {
+    const std::string folder = scratch(name);
     std::filesystem::create_directory(folder);
     arma::mat data(96, 64);
     stream::fill_normal(stream::Stream({}, "readme", stream::Role::noise, 0), {data.memptr(), data.n_elem});
@@ -81,23 +81,35 @@ bool agree(const std::string& expected, const std::string& printed) {
     return a && b && std::abs(a->value - b->value) <= std::max(0.01 * std::abs(a->value), a->error / 3.0);
 }
 
-TEST(Readme, RecipesRun) {
-    const std::string folder = reader_folder();
+/// Runs what a page shows for a shell; returns how many commands that were.
+int run_recipes(const std::string& page, const std::string& folder) {
     int count = 0;
-    for (const auto& snippet : snippets())
+    for (const auto& snippet : snippets(page))
         for (const auto& line : snippet.lines) {
             if (snippet.language != "sh" || !line.starts_with("spiked ")) continue;
             const Outcome found = spiked(line.substr(7), "cd '" + folder + "' &&");
             EXPECT_EQ(found.code, 0) << line << ": " << found.err;
             ++count;
         }
-    EXPECT_GE(count, 6);
+    return count;
+}
+
+TEST(Readme, RecipesRun) {
+    const std::string folder = reader_folder("reader");
+    EXPECT_GE(run_recipes("README.md", folder), 6);
     EXPECT_TRUE(std::filesystem::exists(folder + "/clean.npy"));
+}
+
+TEST(Readme, TheTutorialOnDumpsRuns) {
+    const std::string folder = reader_folder("tutorial");
+    EXPECT_GE(run_recipes("sim/YOUR_DUMP.md", folder), 7);
+    EXPECT_TRUE(std::filesystem::exists(folder + "/back.safetensors"));
+    EXPECT_TRUE(std::filesystem::exists(folder + "/results/dump.html"));
 }
 
 TEST(Readme, ShowsWhatIsPrinted) {
     int count = 0;
-    for (const auto& snippet : snippets()) {
+    for (const auto& snippet : snippets("README.md")) {
         if (snippet.language != "console") continue;
         ASSERT_TRUE(snippet.lines.front().starts_with("$ spiked "));
         std::string shown;

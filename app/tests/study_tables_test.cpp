@@ -257,5 +257,30 @@ TEST(StudyTableLaw, ThePapersTablesAreReproducedWhereTheyFollowAndExplainedWhere
     EXPECT_EQ(spiked("show '" + folder + "/s.spiked' --table summary --against '" + bad + "'").code, 2);
 }
 
+/// The committed studies of figures, at a few replicates: every figure they ask for is drawn.
+TEST(FigureStudies, DrawEveryFigureTheyAskFor) {
+    const std::string folder = scratch("figure-studies");
+    std::filesystem::create_directories(folder);
+    struct Case {
+        const char* name;
+        const char* reduced;
+        std::size_t figures;
+    };
+    for (const auto& one :
+         {Case{"phase-transition", " --set run.reps.min=8 --set run.reps.batch=4", 4},
+          Case{"rates", " --set run.reps.min=12 --set run.reps.batch=4", 2},
+          Case{"detection", " --set run.reps.min=4 --set run.reps.batch=2", 2}, Case{"dump-pictures", "", 5}}) {
+        const std::string store = folder + "/" + one.name + ".spiked";
+        const Outcome run =
+            spiked("run validation/studies/" + std::string(one.name) + ".toml -o '" + store + "'" + one.reduced,
+                   "cd '" SPIKED_SOURCE_DIR "' &&");
+        EXPECT_LE(run.code, 1) << one.name << ": " << run.err;  // so few replicates decide nothing
+        const std::string page = contents(folder + "/" + one.name + ".html");
+        std::size_t drawn = 0;
+        for (std::size_t at = 0; (at = page.find("<svg class=\"plot\"", at)) != std::string::npos; ++at) ++drawn;
+        EXPECT_EQ(drawn, one.figures) << one.name;
+    }
+}
+
 }  // namespace
 }  // namespace spiked::app

@@ -195,9 +195,12 @@ TEST(BiasFigure, IsTheRatioToTheFirstMethodOfTheSameBits) {
     expect_whole(figure);
     const auto rows = csv_rows(figure);
     ASSERT_EQ(rows.size(), 2U) << figure.csv;  // random queries: within the noise, left out
-    EXPECT_EQ(rows[0][2], "own");
-    EXPECT_NEAR(std::stod(rows[0][5]), 0.25, 1e-12);
-    EXPECT_NEAR(std::stod(rows[1][5]), 0.25, 1e-12);  // squared errors
+    EXPECT_EQ(rows[0][3], "own");
+    EXPECT_NEAR(std::stod(rows[0][6]), 0.25, 1e-12);
+    EXPECT_NEAR(std::stod(rows[1][6]), 0.25, 1e-12);  // squared errors
+    const auto turned = bias_by_query(store, Json::object({{"over", "eoptshrink+tq-mse"}})).front();
+    EXPECT_NEAR(std::stod(csv_rows(turned)[0][6]), 4.0, 1e-12);
+    EXPECT_FALSE(bias_by_query(store, Json::object({{"bits", "3"}})).front().problem.empty());
 }
 
 TEST(DumpFigures, BiasAndDistributionAreForDumpsToo) {

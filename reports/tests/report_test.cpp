@@ -105,6 +105,23 @@ TEST_F(Report, SeveralStoresStandUnderOneVerdict) {
     EXPECT_EQ(page, html_report({first, second, folder / "dump.spiked"}));
 }
 
+TEST_F(Report, PrintedValuesStandBesideOursWithAReason) {
+    const std::string path = study();
+    std::ofstream(folder / "printed.csv") << "table,cell,method,metric,printed,note\n"
+                                             "1 Losses,1,tq-mse@2,relative_l2,0.34,\n"
+                                             "1 Losses,1,tq-mse@3,relative_l2,0.300,counted <b>otherwise</b>\n"
+                                             "2 Ranks,1,eoptshrink,rank,5.0,\n"
+                                             "2 Ranks,1,none,rank,5.0,\n";
+    const std::string page = page_of(path, {.against = folder / "printed.csv"});
+    EXPECT_TRUE(has(page, "4 printed values, 3 of them measured here: 1 agree, 1 differ with a reason, 1 without"));
+    EXPECT_TRUE(has(page, "counted &lt;b&gt;otherwise&lt;/b&gt;"));
+    EXPECT_TRUE(has(page, "no reason is given"));
+    EXPECT_TRUE(has(page, "not measured"));
+    EXPECT_TRUE(has(page, "href=\"#printed\""));
+    EXPECT_EQ(tidy(page), "");
+    EXPECT_THROW((void)html_report({path, path}, {.against = folder / "printed.csv"}), Error);
+}
+
 TEST_F(Report, EscapesWhatTheStoreSays) {
     const std::string page = page_of(study("<b>&\"x\""));
     EXPECT_FALSE(has(page, "<b>"));
