@@ -56,7 +56,7 @@ Figure needle_figure(const validation::Retrieval& found) {
              {fmt::format("$m{} using 1:2:3 with image pixels", i),
               fmt::format("'+' using ({0}-0.5):(-0.5+{0}*$0/99.0) with lines lw 1 lc rgb '#999999'", last)}});
     }
-    figure.script = panel_script(figure.title, data, "set samples 100\n", panels, {}, figure.title);
+    figure.script = panel_script(figure.title, data, "set samples 100\n", panels, {}, {.heading = figure.title});
     return figure;
 }
 

@@ -16,22 +16,27 @@ arma::fmat rms_norm(const arma::fmat& rows, const arma::fvec& weight, double eps
     return result;
 }
 
+// Columns outside, rows inside: as they lie in memory.
+
 arma::fmat attention_weights(const arma::fmat& queries, const arma::fmat& keys) {
     arma::fmat weights = queries * keys.t() / std::sqrt(static_cast<float>(keys.n_cols));
     const arma::uword before = keys.n_rows - queries.n_rows;
-    for (arma::uword t = 0; t < weights.n_rows; ++t) {
-        const arma::uword seen = before + t + 1;
-        float largest = weights(t, 0);
-        for (arma::uword j = 1; j < seen; ++j) largest = std::max(largest, weights(t, j));
-        double sum = 0.0;
-        for (arma::uword j = 0; j < seen; ++j) {
-            weights(t, j) = std::exp(weights(t, j) - largest);
-            sum += static_cast<double>(weights(t, j));
+    /// The first query that sees a key.
+    const auto first = [&](arma::uword j) { return j > before ? j - before : 0; };
+    arma::fvec largest = weights.col(0);
+    for (arma::uword j = 1; j < weights.n_cols; ++j)
+        for (arma::uword t = first(j); t < weights.n_rows; ++t) largest(t) = std::max(largest(t), weights(t, j));
+    arma::vec sums(weights.n_rows, arma::fill::zeros);
+    for (arma::uword j = 0; j < weights.n_cols; ++j) {
+        for (arma::uword t = 0; t < first(j); ++t) weights(t, j) = 0.0F;
+        for (arma::uword t = first(j); t < weights.n_rows; ++t) {
+            weights(t, j) = std::exp(weights(t, j) - largest(t));
+            sums(t) += static_cast<double>(weights(t, j));
         }
-        const auto scale = static_cast<float>(1.0 / sum);
-        for (arma::uword j = 0; j < seen; ++j) weights(t, j) *= scale;
-        for (arma::uword j = seen; j < weights.n_cols; ++j) weights(t, j) = 0.0F;
     }
+    for (arma::uword t = 0; t < weights.n_rows; ++t) largest(t) = static_cast<float>(1.0 / sums(t));
+    for (arma::uword j = 0; j < weights.n_cols; ++j)
+        for (arma::uword t = first(j); t < weights.n_rows; ++t) weights(t, j) *= largest(t);
     return weights;
 }
 
@@ -42,14 +47,13 @@ arma::fmat swiglu(const arma::fmat& rows, const arma::fmat& gate, const arma::fm
 }
 
 void to_log_probabilities(arma::fmat& rows) {
-    for (arma::uword t = 0; t < rows.n_rows; ++t) {
-        float largest = rows(t, 0);
-        for (arma::uword j = 1; j < rows.n_cols; ++j) largest = std::max(largest, rows(t, j));
-        double sum = 0.0;
-        for (arma::uword j = 0; j < rows.n_cols; ++j) sum += std::exp(static_cast<double>(rows(t, j) - largest));
-        const auto shift = static_cast<float>(static_cast<double>(largest) + std::log(sum));
-        for (arma::uword j = 0; j < rows.n_cols; ++j) rows(t, j) -= shift;
-    }
+    arma::fvec shift = arma::max(rows, 1);
+    arma::vec sums(rows.n_rows, arma::fill::zeros);
+    for (arma::uword j = 0; j < rows.n_cols; ++j)
+        for (arma::uword t = 0; t < rows.n_rows; ++t) sums(t) += static_cast<double>(std::exp(rows(t, j) - shift(t)));
+    for (arma::uword t = 0; t < rows.n_rows; ++t)
+        shift(t) = static_cast<float>(static_cast<double>(shift(t)) + std::log(sums(t)));
+    rows.each_col() -= shift;
 }
 
 }  // namespace spiked::sim

@@ -63,16 +63,19 @@ ModelTimings time_model(const std::string& folder, const std::string& path, doub
     result.nats_in_numpy = estimators::NumpyPeer::number(numpy.answer(), "nats");
     if (!(std::abs(result.nats - result.nats_in_numpy) <= agreement * std::max(1.0, result.nats)))
         throw bug("NumPy finds {:.9g} nats a token where spiked finds {:.9g}", result.nats_in_numpy, result.nats);
-    const auto count = static_cast<double>(tokens.size());
-    result.rows = time_interleaved({batch_job("spiked", tokens.size(), [&] { use_result(mean_nats(model, tokens)); }),
+    // The unit is a reading: what lasts a sample and how many fit the time are found in units.
+    result.rows = time_interleaved({{"spiked", [&] { use_result(mean_nats(model, tokens)); }},
                                     {"numpy",
                                      {},
-                                     [&](std::size_t units) {
-                                         const auto readings = std::max<std::size_t>(1, units / tokens.size());
+                                     [&](std::size_t readings) {
                                          numpy.say(fmt::format("time {}", readings));
-                                         return estimators::NumpyPeer::number(numpy.answer(), "microseconds") / count;
+                                         return estimators::NumpyPeer::number(numpy.answer(), "microseconds");
                                      }}},
                                    seconds);
+    for (Timing& row : result.rows) {
+        row.median /= static_cast<double>(tokens.size());
+        row.p10 /= static_cast<double>(tokens.size());
+    }
     return result;
 }
 
