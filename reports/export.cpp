@@ -122,6 +122,15 @@ std::string as_latex(const Shown& table) {
     return latex_table(header, table.numeric, rows);
 }
 
+/// What a table in a paper came from, as a comment.
+std::string latex_origin(Database& store, const std::string& table) {
+    Statement study(store, "SELECT name, science_hash FROM study");
+    std::string name = study.step() ? study.text(0) : "";
+    for (char& c : name)
+        if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+    return fmt::format("% Table {} of study {}, science {}\n", table, name, study.text(1));
+}
+
 std::string as_text(const Shown& table) {
     TextTable text(table.header, 3);
     for (const auto& row : table.rows) text.add(row);
@@ -178,11 +187,12 @@ std::string formatted(Statement& rows, const std::string& table, const std::stri
 std::string export_table(Database& store, const std::string& table, const std::string& format,
                          const std::vector<std::string>& metrics) {
     const std::string& query = find_table(table).query;
-    if (query.empty()) return formatted(method_table(store, {.metrics = metrics}), format);
-    if (!metrics.empty())
+    if (!query.empty() && !metrics.empty())
         throw usage_error("--metric chooses columns of the table methods: leave it out for {}", table);
+    const std::string origin = format == "latex" ? latex_origin(store, table) : "";
+    if (query.empty()) return origin + formatted(method_table(store, {.metrics = metrics}), format);
     Statement rows(store, query);
-    return formatted(rows, table, format);
+    return origin + formatted(rows, table, format);
 }
 
 std::string export_npy(Database& store, const std::string& table) {
