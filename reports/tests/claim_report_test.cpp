@@ -39,7 +39,7 @@ TEST(ClaimReport, BarsInWhatIsMeasuredDoNotBreakTheTable) {
         EXPECT_EQ(bars, header) << line;
         ++rows;
     }
-    EXPECT_EQ(rows, 3U + 4U) << "a table of claims, and one of evidence with a control";
+    EXPECT_EQ(rows, 3U + 5U) << "a table of claims, and one of evidence with a control and a true case";
 }
 
 }  // namespace
