@@ -1,6 +1,7 @@
 #include "sim/llama/llama_config.hpp"
 
 #include <cmath>
+#include <optional>
 
 #include "sim/byte_file.hpp"
 #include "theory/base/error.hpp"
@@ -43,7 +44,10 @@ public:
     }
     [[nodiscard]] double positive(const char* key, double otherwise) const {
         const Json* value = find(key);
-        if (value == nullptr) return otherwise;
+        return value == nullptr ? otherwise : positive(key, *value);
+    }
+    [[nodiscard]] double positive(const char* key, const Json& given) const {
+        const Json* value = &given;
         const double number = value->real() != nullptr      ? *value->real()
                               : value->integer() != nullptr ? static_cast<double>(*value->integer())
                                                             : std::nan("");
@@ -68,13 +72,17 @@ private:
     Json json_;
 };
 
+/// Whether an object names a kind of scaling; nothing where it names none.
+std::optional<bool> names_scaling(const Json& object) {
+    for (const char* key : {"rope_type", "type"})
+        if (const Json* kind = object.find(key); kind != nullptr)
+            return kind->string() == nullptr || *kind->string() != "default";
+    return std::nullopt;
+}
+
 /// Rotary scalings are written as an object, empty or of type "default" where there is none.
 bool is_scaled(const Json& scaling) {
-    if (scaling.members() == nullptr) return true;
-    for (const char* key : {"rope_type", "type"})
-        if (const Json* kind = scaling.find(key); kind != nullptr)
-            return kind->string() == nullptr || *kind->string() != "default";
-    return !scaling.members()->empty();
+    return scaling.members() == nullptr || names_scaling(scaling).value_or(!scaling.members()->empty());
 }
 
 }  // namespace
@@ -91,6 +99,12 @@ LlamaConfig read_llama_config(const std::string& folder) {
         if (keys.flag(key)) throw keys.wrong(key, "false");
     if (const Json* scaling = keys.find("rope_scaling"); scaling != nullptr && is_scaled(*scaling))
         throw keys.wrong("rope_scaling", "none");
+    const Json* parameters = keys.find("rope_parameters");  // in place of rope_scaling and rope_theta since 2025
+    if (parameters != nullptr && (parameters->members() == nullptr || names_scaling(*parameters).value_or(false)))
+        throw keys.wrong("rope_parameters", "an object of rope_type \"default\"");
+    if (const Json* part = keys.find("partial_rotary_factor");
+        part != nullptr && part->text() != "1.0" && part->text() != "1")
+        throw keys.wrong("partial_rotary_factor", "1: all coordinates turn");
     if (keys.find("sliding_window") != nullptr) throw keys.wrong("sliding_window", "none");
 
     LlamaConfig config;
@@ -103,7 +117,8 @@ LlamaConfig read_llama_config(const std::string& folder) {
     config.head_dim = keys.size("head_dim", config.hidden / config.heads);
     config.context = keys.size("max_position_embeddings");
     config.norm_epsilon = keys.positive("rms_norm_eps", 1e-6);
-    config.rope.base = keys.positive("rope_theta", 10000.0);
+    const Json* base = parameters == nullptr ? nullptr : parameters->find("rope_theta");
+    config.rope.base = base == nullptr ? keys.positive("rope_theta", 10000.0) : keys.positive("rope_theta", *base);
     config.tied = keys.flag("tie_word_embeddings");
     if (config.heads % config.kv_heads != 0)
         throw keys.wrong("num_key_value_heads", fmt::format("a divisor of the {} query heads", config.heads));

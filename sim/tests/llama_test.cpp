@@ -203,6 +203,19 @@ TEST(Llama, ShowsKeysAfterTheirRotation) {
     EXPECT_TRUE(arma::approx_equal(kept[1], seen[0], "absdiff", 0.0));
 }
 
+// The base of the rotary embedding stands in either of two places.
+TEST(Llama, ReadsTheBaseWhereNewerFilesHaveIt) {
+    const ScratchFolder scratch;
+    const Oracle good = oracle(scratch, "tied", 4);
+    std::string text = bytes_of_file(good.folder + "/config.json");
+    const std::string old = "\"rope_theta\": 500.0";
+    const auto at = text.find(old);
+    ASSERT_NE(at, std::string::npos);
+    std::ofstream(good.folder + "/config.json")
+        << text.replace(at, old.size(), "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 700.0}");
+    EXPECT_EQ(read_llama_config(good.folder).rope.base, 700.0);
+}
+
 TEST(Llama, RefusesWhatIsNotLlamaShaped) {
     const ScratchFolder scratch;
     const Oracle good = oracle(scratch, "tied", 4);
@@ -217,6 +230,9 @@ TEST(Llama, RefusesWhatIsNotLlamaShaped) {
     with("\"llama\"", "\"gpt2\"", "model_type is \"gpt2\" (expected \"llama\"");
     with("\"silu\"", "\"gelu\"", "hidden_act is \"gelu\" (expected \"silu\")");
     with("\"rope_scaling\": null", "\"rope_scaling\": {\"rope_type\": \"llama3\"}", "rope_scaling is");
+    with("\"rope_scaling\": null", "\"rope_parameters\": {\"rope_type\": \"llama3\", \"rope_theta\": 500.0}",
+         "rope_parameters is");
+    with("\"rope_scaling\": null", "\"partial_rotary_factor\": 0.5", "partial_rotary_factor is 0.5 (expected 1");
     with("\"attention_bias\": false", "\"attention_bias\": true", "attention_bias is true (expected false)");
     with("\"num_key_value_heads\": 2", "\"num_key_value_heads\": 4", "expected a divisor of the 6 query heads");
     with("\"vocab_size\": 50", "\"vocab_size\": 0", "vocab_size is 0 (expected a whole number from 1");
