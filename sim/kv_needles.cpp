@@ -23,6 +23,10 @@ KvNeedles::KvNeedles(const KvLikeOptions& options, const KvLikeCache& cache)
     if (cache.needles > most)
         throw usage_error("{} needles and as many questions do not fit {} tokens ({} do): give fewer, or more tokens",
                           cache.needles, options.tokens, most);
+    if (!(options.noise.scale > 0.0))
+        throw usage_error(
+            "needles are asked for by what is a token's own, and noise of {} leaves nothing: give more noise",
+            options.noise.scale);
     if (heads_ == 0) throw usage_error("needles are asked for by queries and there are none: give query heads");
     if (!(logit_ > 0.0) || !std::isfinite(logit_))
         throw usage_error("a needle with a logit of {} is not found: give a number above 0", logit_);

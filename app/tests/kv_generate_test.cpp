@@ -58,6 +58,7 @@ TEST(KvGenerateCommand, PlantsNeedlesThatAreFound) {
 
 TEST(KvGenerateCommand, RefusesWhatDoesNotFit) {
     EXPECT_EQ(spiked("kv generate --tokens 90 --needles 30 -o /tmp/never.safetensors").code, 2);
+    EXPECT_EQ(spiked("kv generate --noise 0 --needles 4 -o /tmp/never.safetensors").code, 2);
     EXPECT_EQ(spiked("kv generate --noise -1 -o /tmp/never.safetensors").code, 2);
     EXPECT_EQ(spiked("kv generate --head-dim 3 -o /tmp/never.safetensors").code, 2);
     EXPECT_EQ(spiked("kv generate --layers 0 -o /tmp/never.safetensors").code, 2);
