@@ -73,6 +73,17 @@ std::string results_text(validation::Database& store) {
     return partial + reports::checks_text(store);
 }
 
+/// The first lines of a long text, and where the rest is.
+std::string beginning_of(const std::string& text, const std::string& store_path) {
+    constexpr std::ptrdiff_t most = 200;
+    const std::ptrdiff_t lines = std::count(text.begin(), text.end(), '\n');
+    if (lines <= most) return text;
+    std::size_t end = 0;
+    for (std::ptrdiff_t line = 0; line < most; ++line) end = text.find('\n', end) + 1;
+    return text.substr(0, end) +
+           fmt::format("... {} more lines: spiked show {}\n", lines - most, shell_word(store_path));
+}
+
 /// Seconds in `90`, `90s`, `10m` or `4h`.
 unsigned read_duration(const std::string& text) {
     if (text.empty()) return 0;
@@ -103,7 +114,7 @@ int run_into_store(const Arguments& arguments, const validation::Study& study) {
         if (arguments.json())
             print_json(run_json(store, study.store_path));
         else
-            print_text(results_text(store));
+            print_text(beginning_of(results_text(store), study.store_path));
     });
 }
 

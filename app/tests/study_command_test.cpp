@@ -74,6 +74,32 @@ TEST(RunCommand, KillsAndThreadsChangeNoNumber) {
     EXPECT_EQ(summary(killed), expected);
 }
 
+// What thousands of cells gave is not poured over a terminal.
+TEST(RunCommand, PrintsTheBeginningOfALongTableAndSaysWhereTheRestIs) {
+    const std::string folder = study_folder("long");
+    std::ofstream(folder + "/long.toml") << R"(spiked = 1
+[study]
+name = "long"
+[model]
+kind = "spiked"
+n = 16
+d = 16
+[sweep]
+n = [16, 17, 18, 19, 20, 21, 22, 23]
+d = [16, 17, 18, 19, 20, 21, 22, 23]
+[run]
+reps = { min = 2, max = 2 }
+[[estimator]]
+name = "eoptshrink"
+)";
+    const Outcome found = spiked("run long.toml --no-report -o long.spiked", in(folder));
+    ASSERT_EQ(found.code, 0) << found.err;
+    EXPECT_EQ(std::count(found.out.begin(), found.out.end(), '\n'), 201);
+    EXPECT_NE(found.out.find(" more lines: spiked show long.spiked\n"), std::string::npos) << found.out;
+    const Outcome shown = spiked("show long.spiked", in(folder));
+    EXPECT_GT(std::count(shown.out.begin(), shown.out.end(), '\n'), 300);
+}
+
 TEST(RunCommand, StopsWhenAskedAndGoesOn) {
     const std::string folder = study_folder("stopped");
     const std::string words = "run study.toml --no-report --set run.reps.min=20000";
