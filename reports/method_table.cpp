@@ -9,6 +9,7 @@
 
 #include "reports/figures.hpp"
 #include "reports/latex.hpp"
+#include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/json.hpp"
@@ -300,7 +301,7 @@ std::string as_latex(const MethodTable& table) {
 MethodTable method_table(Database& store, const MethodQuery& query) {
     const Columns columns = read_columns(store, query.metrics);
     MethodTable table{columns.list, {}};
-    if (store.integer("SELECT kind = 'kv_dump' FROM study") != 0) {
+    if (is_dump_study(store)) {
         read_sides(store, columns, table);
         return table;
     }

@@ -10,6 +10,7 @@
 
 #include "reports/figures.hpp"
 #include "reports/method_table.hpp"
+#include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"
 #include "validation/equal_bits.hpp"
 
@@ -25,8 +26,6 @@ constexpr std::size_t most_columns = 24;
 constexpr const char* what_is_bold =
     "Bold: ahead of the others of its kind and bit width B by over two standard errors of the paired difference; "
     "methods of one B differ in stored bits.";
-
-bool is_dump(Database& store) { return store.integer("SELECT kind = 'kv_dump' FROM study") != 0; }
 
 /// Long tables open on a click.
 std::string titled(const PagePlace& place, const std::string& title, const HtmlTable& table) {
@@ -329,7 +328,7 @@ std::string equal_bits_tables(Database& store) {
 }  // namespace
 
 std::string results_section(Database& store, const PagePlace& place, const ShownCells& cells) {
-    const bool dump = is_dump(store);
+    const bool dump = is_dump_study(store);
     std::string markup = dump ? paper_tables(store) : "";
     std::string by_cell = sample_table(store, place, cells);
     if (dump) {
@@ -345,7 +344,7 @@ std::string results_section(Database& store, const PagePlace& place, const Shown
 }
 
 std::string ledger_section(Database& store, const PagePlace& place) {
-    const bool dump = is_dump(store);
+    const bool dump = is_dump_study(store);
     const std::string ledger = ledger_table(store, dump);
     if (ledger.empty()) return "";
     const std::string equal = dump ? equal_bits_tables(store) : "";

@@ -16,6 +16,8 @@ int severity(const std::string& verdict) { return verdict == "fail" ? 0 : verdic
 
 }  // namespace
 
+bool is_dump_study(Database& store) { return store.integer("SELECT kind = 'kv_dump' FROM study") != 0; }
+
 std::vector<CheckRow> read_checks(Database& store) {
     Statement query(store,
                     "SELECT verdict_id, check_name, claim, cell_id, c.label, me.name, metric, k, estimate, mcse, "

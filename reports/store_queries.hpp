@@ -8,6 +8,9 @@
 
 namespace spiked::reports {
 
+/// Whether a study's cells are heads of dumps.
+[[nodiscard]] bool is_dump_study(validation::Database& store);
+
 /// One row of table `verdict` with the names it refers to.
 struct CheckRow {
     std::int64_t id = 0;
