@@ -646,8 +646,10 @@ TEST(BadInput, UnwritableOutputIsExitSix) {
     EXPECT_EQ(WEXITSTATUS(std::system(line.c_str())), 6);
     EXPECT_NE(contents(scratch("full.err")).find("standard output"), std::string::npos);
     // A reader who stops reading is no failure worth a word.
-    const std::string cut = "bash -c \"'" SPIKED_BINARY "' list 2>'" + scratch("cut.err") +
-                            "' | head -c 10 >/dev/null; exit \\${PIPESTATUS[0]}\"";
+    const std::string pipe = scratch("cut.pipe");
+    std::filesystem::remove(pipe);
+    const std::string cut = "bash -c \"mkfifo '" + pipe + "' && exec 3<>'" + pipe + "' 4>'" + pipe +
+                            "' 3<&- && exec '" SPIKED_BINARY "' list >&4 2>'" + scratch("cut.err") + "'\"";
     EXPECT_EQ(WEXITSTATUS(std::system(cut.c_str())), 6);
     EXPECT_EQ(contents(scratch("cut.err")), "");
 }
