@@ -16,6 +16,7 @@
 #include "app/study_run.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
+#include "validation/parallel.hpp"
 
 namespace spiked::app {
 namespace {
@@ -58,9 +59,11 @@ int dispatch(std::vector<std::string> words) {
         print_text(help(command));
         return 0;
     }
-    if (command.name == "run" || command.name == "demo" || command.name == "kv run") take_stop_requests();
+    for (const char* stoppable : {"run", "demo", "kv run", "merge"})
+        if (command.name == stoppable) take_stop_requests();
     if (arguments.verbose()) remark(arguments, version_line() + "BLAS: " + blas_description() + ", one thread");
     const auto start = std::chrono::steady_clock::now();
+    validation::hold_blas_buffers(1);
     const int code = command.run(arguments);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     if (arguments.verbose()) remark(arguments, fmt::format("exit {} after {:.2f} s", code, took.count()));

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "app/command.hpp"
+#include "app/study_run.hpp"
 #include "reports/text_table.hpp"
 #include "sim/npy.hpp"
 #include "theory/base/error.hpp"
@@ -22,7 +23,7 @@ namespace {
 int merge(const Arguments& arguments) {
     const std::string output = arguments.text("--output");
     if (output.empty()) throw usage_error("merge: -o is missing (the store to make): add for example -o whole.spiked");
-    validation::merge_stores(arguments.positionals, output);
+    validation::merge_stores(arguments.positionals, output, &stop_requests());
     validation::Database store = validation::open_store(output);
     validation::Statement study(store, "SELECT status FROM study");
     (void)study.step();

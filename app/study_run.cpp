@@ -151,6 +151,8 @@ void take_stop_requests() {
     for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM}) std::signal(signal, ask_to_stop);
 }
 
+const std::atomic<bool>& stop_requests() { return stop_asked; }
+
 void leave_stop_requests() {
     for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM}) std::signal(signal, SIG_DFL);
 }

@@ -1,4 +1,6 @@
 #pragma once
+#include <atomic>
+
 #include "app/command.hpp"
 #include "validation/engine.hpp"
 #include "validation/study.hpp"
@@ -38,6 +40,7 @@ void run_batches_with(StudyExecutor executor);
 /// From now on SIGINT, SIGTERM and SIGUSR1 ask the run to stop instead of ending the process; a second one, over
 /// a second later, ends it.
 void take_stop_requests();
+[[nodiscard]] const std::atomic<bool>& stop_requests();
 /// From now on they end it.
 void leave_stop_requests();
 

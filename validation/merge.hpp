@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,8 @@ namespace spiked::validation {
 ///
 /// Throws usage_error when the parts are not of one study (seed, backend, science, methods and metrics must agree),
 /// hold the same batch twice, or when the output is one of them; write_error when the output exists: nothing is
-/// overwritten, and it appears whole or not at all.
-void merge_stores(const std::vector<std::string>& parts, const std::string& output);
+/// overwritten, and it appears whole or not at all. Error(ExitCode::stopped) soon after `stop` has become true.
+void merge_stores(const std::vector<std::string>& parts, const std::string& output,
+                  const std::atomic<bool>* stop = nullptr);
 
 }  // namespace spiked::validation

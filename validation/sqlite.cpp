@@ -63,11 +63,19 @@ void Database::fail(int status) const {
         case SQLITE_CANTOPEN:
         case SQLITE_PERM:
             throw write_error("{}: the store cannot be written ({}): check disk and permissions", path_, why);
+        case SQLITE_INTERRUPT:
+            throw Error(ExitCode::stopped, path_ + ": stopped as asked");
         case SQLITE_NOMEM:
             throw std::bad_alloc();
         default:
             throw bug("{}: SQLite says \"{}\"", path_, why);
     }
+}
+
+void Database::obey(const std::atomic<bool>& stop) {
+    constexpr int operations = 1000;  // of SQLite's machine between two looks: far below a millisecond
+    const auto asked = [](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load() ? 1 : 0; };
+    sqlite3_progress_handler(handle_.get(), operations, asked, const_cast<std::atomic<bool>*>(&stop));
 }
 
 void Database::execute(const std::string& sql) {

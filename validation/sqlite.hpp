@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,6 +22,8 @@ public:
     Database(const std::string& path, Mode mode);
 
     [[nodiscard]] const std::string& path() const { return path_; }
+    /// From now on a statement under way when `stop` becomes true throws Error(ExitCode::stopped) and changes nothing.
+    void obey(const std::atomic<bool>& stop);
     /// One or more statements without results.
     void execute(const std::string& sql);
     /// A pragma or query that gives one whole number.

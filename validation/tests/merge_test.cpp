@@ -330,5 +330,14 @@ TEST(MomentsLaw, MergingIsAssociativeUpToRoundingAndExactInOneOrder) {
     }
 }
 
+TEST(Merge, StopsWhenAskedAndLeavesNothing) {
+    const auto parts = run_shards(FakeStudy{}.experiment(), 2, "half");
+    const std::string output = scratch_path("stopped");
+    const std::atomic<bool> stop = true;
+    const std::string message = message_of([&] { merge_stores(parts, output, &stop); }, ExitCode::stopped);
+    EXPECT_NE(message.find("stopped as asked"), std::string::npos) << message;
+    expect_no_rest_of(output);
+}
+
 }  // namespace
 }  // namespace spiked::validation

@@ -1,0 +1,203 @@
+// What a machine does to a program: no memory, no place to write, a clock set back, signals. The right exit code, one
+// line that says it, nothing acknowledged lost, nothing left lying about.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "app/tests/process.hpp"
+
+namespace spiked::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string study_folder(const std::string& name) {
+    const std::string folder = scratch(name);
+    fs::create_directories(folder);
+    std::ofstream(folder + "/study.toml") << R"(spiked = 1
+[study]
+name = "small"
+seed = "0x5eed"
+[model]
+kind = "spiked"
+n = 160
+d = 96
+signal = { strength = 2.0 }
+[[estimator]]
+name = "eoptshrink"
+[[codec]]
+name = "tq-mse"
+bits = [2]
+[run]
+reps = { min = 60, batch = 5 }
+[store]
+path = "small.spiked"
+)";
+    return folder;
+}
+
+std::string in(const std::string& folder) { return "cd '" + folder + "' && "; }
+
+std::string numbers(const std::string& folder) {
+    const Outcome found = spiked("export small.spiked --table summary --format csv", in(folder));
+    return found.code == 0 ? found.out : "export fails: " + found.err;
+}
+
+/// The files of a folder but for the study and what sqlite keeps beside a store that was not closed.
+std::set<std::string> left_in(const std::string& folder) {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+        const std::string name = entry.path().filename().string();
+        if (name != "study.toml" && !name.ends_with("-wal") && !name.ends_with("-shm")) names.insert(name);
+    }
+    return names;
+}
+
+bool one_line(const std::string& text) { return std::count(text.begin(), text.end(), '\n') == 1; }
+
+constexpr bool sanitized =
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    true;
+#else
+    false;
+#endif
+
+/// From less than OpenBLAS asks for to more than the work does, every limit of memory ends in an answer or in exit 7.
+TEST(Faults, AnyMemoryLimitEndsInAnAnswerOrExitSeven) {
+    if (sanitized) GTEST_SKIP() << "a sanitizer reserves more address space than the limits";
+    const std::string whole = study_folder("memory-whole");
+    ASSERT_EQ(spiked("run study.toml --no-report", in(whole)).code, 0);
+    const std::string folder = study_folder("memory");
+    struct Work {
+        std::string words;
+        std::set<std::string> makes;  ///< and nothing else, whole or not at all
+    };
+    const Work all[] = {{"run study.toml --threads 2 --no-report -q", {"small.spiked"}},
+                        {"kv encode '" + sample_dump + "' --method eoptshrink+tq-mse -o a.spkv -q", {"a.spkv"}},
+                        {"kv run '" + sample_dump + "' -q --method tq-mse --bits 2", {}},
+                        {"report '" + whole + "/small.spiked' -o page.html", {"page.html"}}};
+    for (const auto& work : all) {
+        std::set<int> codes;
+        for (int megabytes = 48; megabytes < 2000; megabytes = megabytes * 4 / 3) {
+            const Outcome found = spiked(work.words, in(folder) + " ulimit -v " + std::to_string(megabytes << 10) +
+                                                         "; unset OPENBLAS_NUM_THREADS; timeout -s KILL 120");
+            if (found.code == 127 || found.err.starts_with("OpenBLAS blas_thread_init")) continue;  // it was not loaded
+            codes.insert(found.code);
+            EXPECT_TRUE(found.code == 0 || found.code == 7)
+                << work.words << " in " << megabytes << " MB: " << found.code << ' ' << found.err;
+            if (found.code == 7) {
+                EXPECT_NE(found.err.find("out of memory"), std::string::npos) << work.words << ": " << found.err;
+                for (const auto& name : left_in(folder)) EXPECT_EQ(name, "small.spiked") << work.words;
+            } else {
+                EXPECT_TRUE(std::ranges::includes(left_in(folder), work.makes)) << work.words;
+            }
+            for (const auto& name : left_in(folder))
+                if (name != "small.spiked") fs::remove(folder + "/" + name);
+        }
+        EXPECT_EQ(codes, (std::set<int>{0, 7})) << work.words;
+    }
+    // Each run took up what the ones before had stored.
+    EXPECT_EQ(numbers(folder), numbers(whole));
+}
+
+/// Who runs the tests may write anywhere as root: then the command runs as nobody.
+TEST(Faults, AReadOnlyFolderIsExitSixAndOneLine) {
+    const std::string folder = study_folder("read-only");
+    std::ofstream(folder + "/block.csv") << "1,2,3\n2,3,1\n3,1,2\n1,1,2\n";
+    const std::string whole = study_folder("read-only-whole");
+    ASSERT_EQ(spiked("run study.toml --no-report", in(whole)).code, 0);
+    const std::string nobody = geteuid() == 0 ? "setpriv --reuid 65534 --regid 65534 --clear-groups" : "";
+    fs::permissions(fs::path(folder).parent_path(), fs::perms::owner_all | fs::perms::others_exec);
+    fs::permissions(folder,
+                    fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read | fs::perms::others_exec);
+    if (spiked("--version", in(folder) + nobody).code != 0) {
+        fs::permissions(folder, fs::perms::owner_all);
+        GTEST_SKIP() << "nobody may not run the program where it lies";
+    }
+    const auto before = left_in(folder);
+    for (const std::string& words :
+         {std::string("run study.toml --no-report -q"), "kv encode '" + sample_dump + "' -o a.spkv",
+          "report '" + whole + "/small.spiked' -o page.html", std::string("quantize block.csv -o other.npy"),
+          std::string("kv generate -o a.safetensors"), std::string("validate --claim outlier.location -o verdicts.md"),
+          std::string("spectrum block.csv --denoised a.npy"), "export '" + whole + "/small.spiked' -o a.csv"}) {
+        const Outcome found = spiked(words, in(folder) + nobody);
+        EXPECT_EQ(found.code, 6) << words << ": " << found.err;
+        EXPECT_TRUE(one_line(found.err)) << words << ": " << found.err;
+        EXPECT_NE(found.err.find("cannot be written"), std::string::npos) << words << ": " << found.err;
+        EXPECT_EQ(left_in(folder), before) << words;
+    }
+    fs::permissions(folder, fs::perms::owner_all);
+}
+
+TEST(Faults, AClockSetBackChangesNoNumberAndStopsNothing) {
+    if (sanitized) GTEST_SKIP() << "a sanitizer must be loaded first";
+    const std::string whole = study_folder("clock-whole");
+    ASSERT_EQ(spiked("run study.toml --no-report", in(whole)).code, 0);
+    const std::string folder = study_folder("clock");
+    const std::string preload = in(folder) + "LD_PRELOAD='" SPIKED_BACKWARD_CLOCK "'";
+    const Outcome part = spiked("run study.toml --no-report --threads 1", preload + " timeout 0.3");
+    ASSERT_TRUE(part.code == 0 || part.code == 75 || part.code == 124) << part.err;
+    const Outcome rest = spiked("run study.toml --threads 2 --max-time 1h", preload);
+    ASSERT_EQ(rest.code, 0) << rest.err;
+    EXPECT_EQ(numbers(folder), numbers(whole));
+    const Outcome sessions = spiked("show small.spiked --json", preload);
+    EXPECT_EQ(sessions.code, 0) << sessions.err;
+    // The calendar did go back: a session ends before it began.
+    const std::string answer = scratch("sessions");
+    ASSERT_EQ(
+        std::system((in(folder) +
+                     "sqlite3 small.spiked 'SELECT count(*) > 0 FROM session WHERE ended_utc < started_utc' >" + answer)
+                        .c_str()),
+        0);
+    EXPECT_EQ(contents(answer), "1\n");
+}
+
+/// Ended by SIGTERM at moments spread over the whole of each command: `run` stops and can go on (75), the others leave
+/// what stood there before or the whole of the new, and no file beside it.
+TEST(Faults, ATerminationAtAnyMomentLosesNothing) {
+    const std::string whole = study_folder("terminated-whole");
+    ASSERT_EQ(spiked("run study.toml --no-report", in(whole)).code, 0);
+    const std::string folder = study_folder("terminated");
+    struct Work {
+        std::string words;
+        std::set<int> ends;
+        std::set<std::string> makes;
+        bool goes_on = false;
+    };
+    const Work all[] = {{"run study.toml --threads 2", {0, 75, 143}, {"small.spiked", "small.html"}, true},
+                        {"report '" + whole + "/small.spiked' -o page.html", {0, 143}, {"page.html"}},
+                        {"kv encode '" + sample_dump + "' --method tcq --bits 3 -o a.spkv", {0, 143}, {"a.spkv"}},
+                        {"merge '" + whole + "/small.spiked' -o merged.spiked", {0, 75, 143}, {"merged.spiked"}}};
+    for (const auto& work : all) {
+        const auto begin = std::chrono::steady_clock::now();
+        ASSERT_EQ(spiked(work.words, in(folder)).code, 0) << work.words;
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+        for (const auto& name : left_in(folder)) fs::remove(folder + "/" + name);
+        int stopped = 0;
+        constexpr int attempts = 12;
+        for (int attempt = 0; attempt < attempts; ++attempt) {
+            const double seconds = took.count() * (attempt + 0.5) / attempts;
+            const Outcome found =
+                spiked(work.words, in(folder) + "timeout --preserve-status " + std::to_string(seconds));
+            EXPECT_TRUE(work.ends.contains(found.code)) << work.words << ": " << found.code << ' ' << found.err;
+            stopped += found.code != 0 ? 1 : 0;
+            const auto left = left_in(folder);
+            EXPECT_TRUE(std::ranges::includes(work.makes, left)) << work.words << ": " << *left.begin();
+            if (!work.goes_on || found.code == 0)
+                for (const auto& name : left) fs::remove(folder + "/" + name);
+        }
+        EXPECT_GT(stopped, attempts / 4) << work.words;
+        ASSERT_EQ(spiked(work.words, in(folder)).code, 0) << work.words;
+        if (work.goes_on) {
+            EXPECT_EQ(numbers(folder), numbers(whole));
+        }
+        for (const auto& name : left_in(folder)) fs::remove(folder + "/" + name);
+    }
+}
+
+}  // namespace
+}  // namespace spiked::app
