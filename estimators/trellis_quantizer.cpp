@@ -226,7 +226,9 @@ arma::mat levels_of(const Setup& setup, const arma::Mat<std::uint8_t>& symbols) 
 
 Encoded encode(const Setup& setup, const arma::mat& rows) {
     require_length(rows.n_cols, setup.dimension);
-    const auto [norms, coordinates] = unit_rows(rows, setup.rotation);
+    const auto unit = unit_rows(rows, setup.rotation);
+    const std::vector<double>& norms = unit.norms;
+    const arma::mat& coordinates = unit.coordinates;
     arma::Mat<std::uint8_t> symbols(rows.n_rows, rows.n_cols);
     each_chunk(setup, rows.n_rows, [&](std::size_t first, std::size_t count, const Trellis& trellis) {
         std::vector<float> values;

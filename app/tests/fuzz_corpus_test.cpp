@@ -1,17 +1,30 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <new>
 #include <random>
 #include <sstream>
 
 #include "app/fuzz/targets.hpp"
+#include "validation/parallel.hpp"
 
 namespace spiked::app {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
+
+constexpr std::size_t most_memory = std::size_t{256} << 20;
+constexpr bool sanitized =
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    true;
+#else
+    false;
+#endif
 
 std::vector<std::filesystem::path> corpus_of(const std::string& target) {
     std::vector<std::filesystem::path> files;
@@ -37,15 +50,43 @@ bool taken(const FuzzTarget& target, const Bytes& bytes, const std::string& what
     }
 }
 
+/// While it lives this process may take so many bytes more than it has.
+class MemoryLimit {
+public:
+    explicit MemoryLimit(rlim_t more) {
+        validation::hold_blas_buffers(2);
+        std::size_t pages = 0;
+        std::ifstream("/proc/self/statm") >> pages;
+        getrlimit(RLIMIT_AS, &before_);
+        rlimit limit = before_;
+        limit.rlim_cur = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + more;
+        setrlimit(RLIMIT_AS, &limit);
+    }
+    ~MemoryLimit() { setrlimit(RLIMIT_AS, &before_); }
+    MemoryLimit(const MemoryLimit&) = delete;
+    MemoryLimit& operator=(const MemoryLimit&) = delete;
+
+private:
+    rlimit before_{};
+};
+
+TEST(FuzzCorpusLimit, IsOneThatAnAllocationMeets) {
+    if (sanitized) GTEST_SKIP() << "a sanitizer reserves address space at will";
+    const MemoryLimit limit(most_memory);
+    EXPECT_THROW((void)std::vector<char>(most_memory + 1), std::bad_alloc);
+}
+
 class FuzzCorpus : public testing::TestWithParam<FuzzTarget> {};
 
-// What fuzzing kept, and each of it cut and changed in a few places: taken or refused, never anything else. A target
-// that takes nothing would reach nothing; one that refuses nothing would not be reading.
+// What fuzzing kept, and each of it cut and changed in a few places: taken or refused, never anything else, in memory
+// that a file of a few kilobytes may need. A target that takes nothing would reach nothing; one that refuses nothing
+// would not be reading.
 TEST_P(FuzzCorpus, IsTakenOrRefused) {
     const FuzzTarget& target = GetParam();
     std::size_t taken_files = 0;
     std::size_t refused = 0;
     std::mt19937 engine(15);
+    const auto limit = sanitized ? nullptr : std::make_unique<MemoryLimit>(most_memory);
     for (const auto& path : corpus_of(target.name)) {
         const Bytes bytes = content(path);
         const std::string name = path.filename().string();
