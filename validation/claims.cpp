@@ -73,7 +73,7 @@ std::vector<Claim> all_claims() {
         std::move(claims.begin(), claims.end(), std::back_inserter(all));
     }
     for (const auto& [id, form] : study_forms()) {
-        const auto claim = std::find_if(all.begin(), all.end(), [&](const Claim& one) { return one.id == id; });
+        const auto claim = std::find_if(all.begin(), all.end(), [&id = id](const Claim& one) { return one.id == id; });
         if (claim == all.end()) throw bug("no claim \"{}\" for a study to check", id);
         claim->in_study = form;
     }

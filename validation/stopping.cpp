@@ -54,7 +54,8 @@ void CellProgress::add(std::size_t batch, std::uint64_t failed, const MomentTabl
     failed_ += failed;
     Part part{failed, {}};
     for (const auto& [quantity, values] : moments)
-        if (std::any_of(rules_->begin(), rules_->end(), [&](const StopRule& r) { return r.metric == quantity.metric; }))
+        if (std::any_of(rules_->begin(), rules_->end(),
+                        [&quantity = quantity](const StopRule& r) { return r.metric == quantity.metric; }))
             part.moments.emplace(quantity, values);
     waiting_.emplace(batch, std::move(part));
     for (auto next = waiting_.find(merged_); next != waiting_.end(); next = waiting_.find(merged_)) {

@@ -208,7 +208,8 @@ void complete(StudyPoint& point) {
     for (const auto& factor : point.factors)
         point.label += fmt::format("{}{}={}", point.label.empty() ? "" : " ", factor.name, factor.text);
     for (const auto& [name, number] : {std::pair{"n", point.source.rows}, std::pair{"d", point.source.columns}})
-        if (std::none_of(point.factors.begin(), point.factors.end(), [&](const Factor& f) { return f.name == name; }))
+        if (std::none_of(point.factors.begin(), point.factors.end(),
+                         [&name = name](const Factor& f) { return f.name == name; }))
             point.factors.push_back({name, static_cast<double>(number), std::to_string(number)});
     if (point.label.empty()) point.label = fmt::format("n={} d={}", point.source.rows, point.source.columns);
 }
