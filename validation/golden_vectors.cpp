@@ -364,7 +364,7 @@ std::optional<std::string> golden_difference(const Json& given, const std::strin
     const Json* vectors = given.find("vectors");
     if (vectors == nullptr || vectors->items() == nullptr) malformed(where, "\"vectors\" is missing");
 
-    const Golden ours = make_golden();
+    static const Golden ours = make_golden();
     for (const auto& [name, matrix] : *ours.document.find("matrices")->members()) {
         const Json* found = matrices->find(name);
         if (found == nullptr) return fmt::format("matrix {} is missing", sim::in_quotes(name));
