@@ -85,7 +85,7 @@ Option model_method_option() {
 Option budget_option() {
     return {"--budget", "SHARE[,SHARE...]",
             "of evictions (spiked list evictions, also in front of a method: snapkv+tq-mse): at most "
-            "this share of the bytes of all tokens in fp16",
+            "this share of the bytes of all tokens in fp16, over what is compressed; one token at least has to fit",
             "", true};
 }
 

@@ -10,12 +10,12 @@ constexpr std::size_t sinks = 4;
 constexpr std::size_t pooled_neighbours = 7;
 constexpr double pyramid_depth = 20.0;
 
-double same_share(double share, std::size_t, std::size_t) { return share; }
+double same_share(double share, double, std::size_t, std::size_t) { return share; }
 
-double pyramid_share(double share, std::size_t layer, std::size_t layers) {
+double pyramid_share(double share, double least, std::size_t layer, std::size_t layers) {
     if (layers < 2) return share;
-    const double first = std::min(2.0 * share - share / pyramid_depth, 1.0);
-    const double last = 2.0 * share - first;
+    const double last = std::max({share / pyramid_depth, std::min(least, share), 2.0 * share - 1.0});
+    const double first = 2.0 * share - last;
     return first + (last - first) * static_cast<double>(layer) / static_cast<double>(layers - 1);
 }
 

@@ -27,6 +27,11 @@ std::size_t position_bytes(const std::vector<std::size_t>& tokens, std::size_t s
     return writer.bytes().size();
 }
 
+/// What a row of keys and values takes in fp16, alone of so many tokens.
+double bits_of_row(std::size_t dim, std::size_t seen) {
+    return 32.0 * static_cast<double>(dim) + 8.0 * static_cast<double>(position_bytes({0}, seen));
+}
+
 /// Means of runs of rows that begin at `starts`, each row a mean over as many tokens as there are to the next.
 arma::fmat merged(const arma::fmat& rows, const std::vector<std::size_t>& tokens, const arma::uvec& starts,
                   std::size_t seen) {
@@ -85,6 +90,8 @@ CompressedCache::CompressedCache(const sim::LlamaConfig& model, CachePlan plan)
                               layer, sim::side_name(side), plan_.how.text);
     }
     if (evicts()) heads_.resize(model.layers * model.kv_heads);
+    for (std::size_t layer = 0; layer < model.layers && evicts(); ++layer)
+        if (applies_to(layer, Side::key)) layers_.push_back(layer);
     if (!plan_.how.method) return;
     auto codecs = std::make_shared<std::map<std::size_t, estimators::Compressor>>();
     for (std::size_t layer = 0; layer < model.layers; ++layer)
@@ -96,6 +103,15 @@ CompressedCache::CompressedCache(const sim::LlamaConfig& model, CachePlan plan)
                 codecs->try_emplace(own.rotation_index, *plan_.how.method, model.head_dim, plan_.bits, own);
             }
     codecs_ = std::move(codecs);
+}
+
+void CompressedCache::require_room(std::size_t tokens) const {
+    if (!evicts() || codes()) return;
+    const double least = bits_of_row(model_.head_dim, tokens) / full_bits(tokens);
+    if (plan_.budget < least)
+        throw usage_error(
+            "--budget {:g} has no room for one of {} tokens (\"{}\" keeps one at least): give {:.3g} or more",
+            plan_.budget, tokens, plan_.how.text, least);
 }
 
 void CompressedCache::attach(sim::LlamaReading& reading) {
@@ -196,15 +212,24 @@ void CompressedCache::evict(std::size_t layer, std::size_t head, std::size_t see
     own.accumulated.resize(rows);
     own.observed.resize(own.observed.n_rows, rows);
 
-    const double full = 32.0 * static_cast<double>(seen * model_.head_dim);
-    const double budget = full * eviction.share_of_layer(plan_.budget, layer, model_.layers);
+    const double full = full_bits(seen);
+    const auto place = static_cast<std::size_t>(std::find(layers_.begin(), layers_.end(), layer) - layers_.begin());
+    const double least = bits_of_row(model_.head_dim, seen);
+    const double share = eviction.share_of_layer(plan_.budget, least / full, place, layers_.size());
+    const double budget = std::max(full * share, std::min(least, full * plan_.budget));  // rounding takes no row away
     arma::uvec kept = arma::regspace<arma::uvec>(0, rows - 1);
     sim::CachedHead left = exact;
     double bits = 0.0;
     for (;;) {
         cached = left;
         bits = code(layer, head, seen, cached);
-        if (bits <= budget || kept.n_elem == 1) break;
+        if (bits <= budget) break;
+        if (kept.n_elem == 1)
+            throw usage_error(
+                "--budget {:g} gives layer {} {:.0f} bits of a head's {} tokens and \"{}\" takes {:.0f} for one: give "
+                "a "
+                "larger one",
+                plan_.budget, layer, budget, seen, plan_.how.text, bits);
         const auto room = static_cast<std::size_t>(static_cast<double>(kept.n_elem) * budget / bits);
         kept = eviction.kept({exact.keys, own.accumulated, own.observed},
                              std::clamp<std::size_t>(room, 1, kept.n_elem - 1));
@@ -225,7 +250,7 @@ void CompressedCache::evict(std::size_t layer, std::size_t head, std::size_t see
 
 std::vector<CacheVersion> cache_versions(const sim::LlamaConfig& model, const std::vector<CacheRequest>& requests,
                                          const estimators::QuantizerOptions& options, const CachePart& only,
-                                         std::size_t block_tokens) {
+                                         std::size_t block_tokens, std::size_t first_choice) {
     std::vector<CacheVersion> versions(1);
     for (const auto& request : requests)
         for (const double budget : request.budgets)
@@ -233,6 +258,7 @@ std::vector<CacheVersion> cache_versions(const sim::LlamaConfig& model, const st
                 CacheVersion version{request.how.text, bits, std::nullopt, std::nullopt};
                 if (request.how.eviction != nullptr) version.budget = budget;
                 version.cache.emplace(model, CachePlan{request.how, bits, budget, options, only, block_tokens});
+                version.cache->require_room(first_choice);
                 versions.push_back(std::move(version));
             }
     return versions;

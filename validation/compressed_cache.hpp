@@ -42,7 +42,8 @@ struct CachePlan {
 /// sequence. Copies share the codecs and count by themselves.
 ///
 /// An eviction chooses for each kv head, whenever the model has read a block, among the rows that are left: as many as
-/// the budget has room for, keys and values together, and one at least. They count 16 bits an entry, as full precision
+/// the budget has room for, keys and values together. Budgets of layers average to the one asked for over the layers
+/// that are compressed; one without room for a row is refused. They count 16 bits an entry, as full precision
 /// does, or what the method makes of them, coded in blocks of at most block_tokens rows; where some are gone, a bit
 /// more for every token says which. A row is coded again from its exact numbers when others go: a row quantizer would
 /// just drop those; for methods that code a block as a whole it is the best they could do.
@@ -51,6 +52,10 @@ public:
     /// Throws usage_error for bits that the method does not take, for layers that do not exist and for an eviction of
     /// one side of a layer.
     CompressedCache(const sim::LlamaConfig& model, CachePlan plan);
+
+    /// Throws usage_error where an eviction that chooses among so many tokens has no room for one of them in fp16.
+    /// Behind a method that is known, and refused, when it chooses.
+    void require_room(std::size_t tokens) const;
 
     /// Takes part in a reading: this object must outlive it, and serves one sequence.
     void attach(sim::LlamaReading& reading);
@@ -73,6 +78,10 @@ private:
     [[nodiscard]] bool applies_to(std::size_t layer, sim::Side side) const {
         return plan_.only.empty() || plan_.only.contains({layer, side});
     }
+    /// Of all tokens of a head in fp16, keys and values.
+    [[nodiscard]] double full_bits(std::size_t tokens) const {
+        return 32.0 * static_cast<double>(tokens * model_.head_dim);
+    }
     [[nodiscard]] arma::fmat coded(const sim::CachePlace& place, const arma::fmat& exact,
                                    std::span<const std::size_t> tokens, double& bits) const;
     [[nodiscard]] double code(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) const;
@@ -83,7 +92,8 @@ private:
     sim::LlamaConfig model_;
     CachePlan plan_;
     std::shared_ptr<const std::map<std::size_t, estimators::Compressor>> codecs_;  ///< by layer, side and head
-    std::vector<Head> heads_;  ///< by layer and head, where rows are evicted
+    std::vector<Head> heads_;          ///< by layer and head, where rows are evicted
+    std::vector<std::size_t> layers_;  ///< that are evicted from, ascending
     bool observed_ = false;
     double bits_ = 0.0;
     double entries_ = 0.0;
@@ -96,10 +106,12 @@ struct CacheVersion {
     std::optional<double> budget;
     std::optional<CompressedCache> cache;  ///< empty, to be copied for each sequence; nothing: full precision
 };
-/// Full precision, then every method at each of its budgets and bits, in their order. Throws as CompressedCache does.
+/// Full precision, then every method at each of its budgets and bits, in their order. `first_choice`: how many tokens
+/// an eviction first chooses among. Throws as CompressedCache and its require_room do.
 [[nodiscard]] std::vector<CacheVersion> cache_versions(const sim::LlamaConfig& model,
                                                        const std::vector<CacheRequest>& requests,
                                                        const estimators::QuantizerOptions& options,
-                                                       const CachePart& only, std::size_t block_tokens);
+                                                       const CachePart& only, std::size_t block_tokens,
+                                                       std::size_t first_choice);
 
 }  // namespace spiked::validation

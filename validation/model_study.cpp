@@ -20,6 +20,7 @@ struct Task {
     std::string metric, cases;  ///< what is lost, in nats; document or prompt
     sim::LlamaConfig shape;
     std::size_t count = 0;
+    std::size_t first_choice = 0;  ///< as in cache_versions
     /// Nats that case costs.
     std::function<double(std::size_t number, CompressedCache* cache)> nats;
 };
@@ -59,8 +60,8 @@ void add_methods(Experiment& experiment, const std::vector<CacheVersion>& versio
 
 void make_experiment(Experiment& experiment, const Source& source, Task task) {
     experiment.kind = "kv_model";
-    const auto versions = std::make_shared<const std::vector<CacheVersion>>(
-        cache_versions(task.shape, source.methods, source.quantizer, source.only, source.block_tokens));
+    const auto versions = std::make_shared<const std::vector<CacheVersion>>(cache_versions(
+        task.shape, source.methods, source.quantizer, source.only, source.block_tokens, task.first_choice));
     add_methods(experiment, *versions);
     const std::string name = fs::path(source.model + "/").parent_path().filename().string();
     add_input(experiment, source.texts, name);
@@ -120,7 +121,7 @@ void make_perplexity_experiment(Experiment& experiment, const PerplexityPlan& pl
     const Json settings = Json::object({{"task", "perplexity"}});
     make_experiment(experiment,
                     {plan.model, plan.tokens, plan.methods, plan.quantizer, plan.only, plan.block_tokens, settings},
-                    {"added_nats", "document", documents->model.config(), documents->tokens.size(),
+                    {"added_nats", "document", documents->model.config(), documents->tokens.size(), plan.block_tokens,
                      [documents, block = plan.block_tokens](std::size_t number, CompressedCache* cache) {
                          return document_nats(*documents, number, block, cache);
                      }});
@@ -143,7 +144,7 @@ void make_retrieval_experiment(Experiment& experiment, const RetrievalPlan& plan
     make_experiment(
         experiment,
         {plan.model, plan.filler, plan.methods, plan.quantizer, questions.part(), plan.block_tokens, settings},
-        {"retrieval", "prompt", questions.shape, questions.prompts,
+        {"retrieval", "prompt", questions.shape, questions.prompts, questions.context,
          [questions](std::size_t number, CompressedCache* cache) {
              return -questions.ask(number, cache).log_probability;
          }});

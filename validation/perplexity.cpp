@@ -67,8 +67,8 @@ double document_nats(const Documents& documents, std::size_t number, std::size_t
 Perplexity measure_perplexity(const PerplexityPlan& plan) {
     const Documents documents = open_documents(plan);
     const std::size_t count = documents.tokens.size();
-    const auto versions =
-        cache_versions(documents.model.config(), plan.methods, plan.quantizer, plan.only, plan.block_tokens);
+    const auto versions = cache_versions(documents.model.config(), plan.methods, plan.quantizer, plan.only,
+                                         plan.block_tokens, plan.block_tokens);
 
     struct Reading {
         double nats = 0.0, bits = 0.0, entries = 0.0;

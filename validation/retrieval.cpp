@@ -226,6 +226,7 @@ Questions questions_of_dumps(const RetrievalPlan& plan) {
         return request.how.method && request.how.method->unrope;
     });
     std::size_t asked_for = 0;
+    std::size_t context = std::numeric_limits<std::size_t>::max();
     for (const auto& path : plan.dumps) {
         const sim::KvDump dump(path, plan.dump);
         if (turned) (void)sim::dump_rotary(dump);
@@ -239,11 +240,13 @@ Questions questions_of_dumps(const RetrievalPlan& plan) {
                 "them one by one",
                 plan.dumps.front(), path);
         asked_for += readouts->back().needles().size();
+        context = std::min(context, readouts->back().context());
     }
     return {
         .shape = readouts->front().shape(),
         .prompts = plan.dumps.size(),
         .questions = asked_for,
+        .context = context,
         .last_layer_only = true,
         .at_once = plan.at_once,
         .ask = [readouts, plan](std::size_t prompt,
@@ -327,7 +330,8 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
     const Questions questions = questions_of(plan);
     const auto& shape = questions.shape;
     const std::size_t prompts = questions.prompts;
-    const auto versions = cache_versions(shape, plan.methods, plan.quantizer, questions.part(), plan.block_tokens);
+    const auto versions =
+        cache_versions(shape, plan.methods, plan.quantizer, questions.part(), plan.block_tokens, questions.context);
     Retrieval result{.prompts = prompts,
                      .questions = questions.questions,
                      .needles = questions.needles,

@@ -112,7 +112,8 @@ struct Retrieval {
 struct Questions {
     sim::LlamaConfig shape;
     std::size_t prompts = 0, questions = 0;  ///< questions: of all prompts
-    std::size_t needles = 0, context = 0;    ///< of a prompt that is built
+    std::size_t needles = 0;                 ///< of a prompt that is built
+    std::size_t context = 0;                 ///< tokens before the questions; the fewest, of dumps
     bool last_layer_only = false, at_once = false;
     std::function<PromptScore(std::size_t prompt, CompressedCache* cache)> ask;
     /// Throws input_error where what full precision gets right, by prompt from the first on, is not what it should be.

@@ -106,6 +106,7 @@ TEST(PerplexityCommand, RefusesWhatCannotBeMeasured) {
     refused(good + "--method svd:9+tq-mse --block 16", 2, "layer 0, key of head 0, 16 tokens from 0 to 15");
     refused(model().words("keys.npy") + "--block 16", 4, "token 0 of document 0 is");
     refused(good + "--block 16 --method snapkv --budget 0", 2, "--budget 0 is not possible");
+    refused(good + "--block 16 --method snapkv --budget 1e-7", 2, "--budget 1e-07 has no room for one of 16 tokens");
     refused(good + "--block 16 --method snapkv --budget 1.5", 2, "--budget 1.5 is not possible");
     refused(good + "--block 16 --method snapkv --budget half", 2, "--budget: \"half\" is not a number");
     refused(good + "--block 16 --method snapkv", 2, "\"snapkv\" evicts and no budget is given");

@@ -88,12 +88,22 @@ TEST(CompressedCache, WithTheWholeBudgetNothingChanges) {
     }
 }
 
-TEST(CompressedCache, KeepsOneTokenWhateverTheBudget) {
-    auto own = cache("snapkv", 1e-6);
+TEST(CompressedCache, ABudgetHasRoomForOneTokenOrIsRefused) {
+    const double least = (32.0 * dim + 64.0) / full_bits(64);
+    auto own = cache("snapkv", least);
     Reader reader(own);
+    own.require_room(64);
     reader.block();
     EXPECT_EQ(reader.cached.tokens.size(), 1);
     EXPECT_EQ(own.stored_bits(), 32.0 * dim + 64.0);
+    for (const char* method : {"snapkv", "snapkv+tq-mse"}) {
+        auto less = cache(method, method == std::string("snapkv") ? 0.99 * least : 1e-4);
+        Reader refused(less);
+        sim::expect_error(ExitCode::usage, [&] { refused.block(); }, {"--budget ", "tokens and", "takes"});
+    }
+    sim::expect_error(ExitCode::usage, [&] { cache("h2o", 0.99 * least).require_room(64); },
+                      {"has no room for one of 64 tokens", "or more"});
+    cache("h2o+tq-mse", 0.99 * least).require_room(64);  // coded it takes less
 }
 
 TEST(CompressedCache, BudgetsOfLayersAreOneBudget) {
@@ -108,6 +118,26 @@ TEST(CompressedCache, BudgetsOfLayersAreOneBudget) {
     EXPECT_GT(rows[1], 4 * rows[2]);
     EXPECT_LE(own.stored_bits(), 0.4 * 16.0 * own.entries());
     EXPECT_GT(own.stored_bits(), 0.35 * 16.0 * own.entries());
+}
+
+/// --only and --layers leave layers out, dumps have the last alone.
+TEST(CompressedCache, BudgetsOfLayersAverageOverThoseThatAreCompressed) {
+    for (const std::vector<std::size_t>& layers : {std::vector<std::size_t>{0}, {3}, {0, 3}, {1, 2, 3}})
+        for (const double budget : {0.04, 0.2, 0.4, 0.7}) {
+            CachePart only;
+            for (const std::size_t layer : layers)
+                for (const sim::Side side : {sim::Side::key, sim::Side::value}) only.emplace(layer, side);
+            CompressedCache own(shape(4), {estimators::parse_kept_and_coded("pyramidkv"), 2, budget, {}, only, 64});
+            for (std::size_t layer = 0; layer < 4; ++layer) {
+                Reader reader(own);
+                reader.block(layer);
+            }
+            EXPECT_EQ(own.entries(), 2.0 * 64 * dim * static_cast<double>(layers.size()));
+            EXPECT_LE(own.stored_bits(), budget * 16.0 * own.entries());
+            // No room for another row in any layer.
+            EXPECT_GT(own.stored_bits() + static_cast<double>(layers.size()) * 32.0 * dim,
+                      budget * 16.0 * own.entries());
+        }
 }
 
 TEST(CompressedCache, ShowsEvictionsTheMeanOverTheHeadsOfAGroup) {
