@@ -98,7 +98,7 @@ const std::vector<Option>& needle_options() {
         {"--at-once", "",
          "compress the context after all of it has been read, and no question; always so where a method evicts", "",
          false},
-        {"--observe-questions", "", "evictions see the attention of the questions, too: they know what will be asked",
+        {"--observe-questions", "", "evictions see the attention of all questions, too: they know what will be asked",
          "", false},
         {"--filler", "FILE.npy", "what lies between the needles, a stream of tokens a row [FOLDER/filler.npy]", "",
          false},

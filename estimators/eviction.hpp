@@ -14,7 +14,7 @@ namespace spiked::estimators {
 struct EvictionView {
     const arma::fmat& keys;         ///< rows x d, as stored
     const arma::fvec& accumulated;  ///< by row: summed over all queries so far
-    const arma::fmat& observed;     ///< the last queries (observation_window of them at most) x rows
+    const arma::fmat& observed;     ///< the last queries, observation_window or more, x rows; 0 before the first
 };
 
 /// The last queries, whose attention an eviction looks at (SnapKV).

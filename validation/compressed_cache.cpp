@@ -142,11 +142,11 @@ void CompressedCache::attended(const sim::AttentionBlock& at) {
     Head& head = heads_[at.layer * model_.kv_heads + at.head / group];
     const arma::fmat weights = at.weights / static_cast<float>(group);
     const arma::uword rows = weights.n_cols;
-    const arma::uword queries = std::min<arma::uword>(weights.n_rows, estimators::observation_window);
+    const arma::uword queries = std::min<arma::uword>(weights.n_rows, window_);
     if (at.head % group == 0) {
         head.accumulated.resize(rows);
-        head.observed.resize(estimators::observation_window, rows);
-        head.observed = arma::join_cols(head.observed.tail_rows(estimators::observation_window - queries),
+        head.observed.resize(window_, rows);
+        head.observed = arma::join_cols(head.observed.tail_rows(window_ - queries),
                                         arma::fmat(queries, rows, arma::fill::zeros));
     }
     head.accumulated += arma::sum(weights, 0).t();

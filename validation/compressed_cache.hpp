@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -59,6 +60,8 @@ public:
 
     /// Takes part in a reading: this object must outlive it, and serves one sequence.
     void attach(sim::LlamaReading& reading);
+    /// An eviction sees what so many last queries attend to, where they are more than its observation window.
+    void observe_last(std::size_t queries) { window_ = std::max(window_, queries); }
     /// Reads a sequence exactly, for an eviction to see its attention instead of that of the reading it takes part in.
     void observe(const sim::Llama& model, std::span<const std::int32_t> tokens);
 
@@ -94,6 +97,7 @@ private:
     std::shared_ptr<const std::map<std::size_t, estimators::Compressor>> codecs_;  ///< by layer, side and head
     std::vector<Head> heads_;          ///< by layer and head, where rows are evicted
     std::vector<std::size_t> layers_;  ///< that are evicted from, ascending
+    std::size_t window_ = estimators::observation_window;
     bool observed_ = false;
     double bits_ = 0.0;
     double entries_ = 0.0;

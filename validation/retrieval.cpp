@@ -143,7 +143,10 @@ PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, co
         });
     };
     if (cache != nullptr) {
-        if (plan.observe_questions) cache->observe(model, prompt.tokens);
+        if (plan.observe_questions) {
+            cache->observe_last(prompt.tokens.size() - prompt.context);
+            cache->observe(model, prompt.tokens);
+        }
         cache->attach(reading);
     }
     model.read(prompt.tokens, reading);
@@ -156,7 +159,10 @@ PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan&
     const std::size_t group = shape.heads / shape.kv_heads;
     const std::size_t limit = plan.exact_questions || plan.at_once ? readout.context() : readout.tokens();
     sim::LlamaReading hooks;
-    if (cache != nullptr) cache->attach(hooks);
+    if (cache != nullptr) {
+        if (plan.observe_questions) cache->observe_last(readout.tokens() - readout.context());
+        cache->attach(hooks);
+    }
 
     std::vector<sim::CachedHead> heads(shape.kv_heads);
     for (std::size_t h = 0; h < shape.kv_heads; ++h) {
@@ -317,6 +323,9 @@ Questions questions_of(RetrievalPlan plan) {
     if (std::any_of(plan.methods.begin(), plan.methods.end(),
                     [](const CacheRequest& request) { return request.how.eviction != nullptr; }))
         plan.at_once = true;
+    else if (plan.observe_questions)
+        throw usage_error("--observe-questions is what evictions see and no method evicts: add snapkv to --method, or "
+                          "leave it out");
     if (plan.block_tokens == 0) throw usage_error("--block 0 is not possible: a block has 1 token or more");
     return plan.dumps.empty() ? questions_of_model(plan) : questions_of_dumps(plan);
 }

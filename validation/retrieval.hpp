@@ -43,7 +43,8 @@ struct RetrievalPlan {
     /// All of the context is read before any of it is compressed or evicted, the questions behind it are exact. So it
     /// is always where a method evicts.
     bool at_once = false;
-    bool observe_questions = false;  ///< an eviction sees what the questions attend to, not only what the context does
+    /// An eviction sees what all of the questions attend to, not only what the context does.
+    bool observe_questions = false;
     std::size_t block_tokens = 128;
     estimators::QuantizerOptions quantizer;  ///< its seed is that of the prompts, too
     std::size_t threads = 0;

@@ -151,7 +151,7 @@ TEST(RetrieveDump, RefusesWhatDoesNotFitTogether) {
     const Outcome turned = retrieve(dump, "--method unrope+tq-mse --bits 2");
     EXPECT_EQ(turned.code, 4);
     EXPECT_NE(turned.err.find("the rotary embedding cannot be undone"), std::string::npos) << turned.err;
-    for (const char* words : {"--needles 3", "--model x", "--layers all", "--budget 0.5", "--block 0"}) {
+    for (const char* words : {"--needles 3", "--model x", "--layers all", "--budget 0.5", "--block 0", "--observe-questions"}) {
         const Outcome found = spiked("kv retrieve '" + dump.path + "' --method tq-mse " + words);
         EXPECT_EQ(found.code, 2) << words << found.err;
     }

@@ -157,6 +157,24 @@ TEST(CompressedCache, ShowsEvictionsTheMeanOverTheHeadsOfAGroup) {
     EXPECT_TRUE(arma::approx_equal(cached.keys, keys.rows(arma::uvec{4, 6, 7}), "absdiff", 0.0));
 }
 
+/// Questions may be more than an observation window of 32.
+TEST(CompressedCache, ShowsEvictionsAllOfTheLastQueriesItIsToldOf) {
+    for (const bool told : {false, true}) {
+        auto own = cache("snapkv", 0.5);
+        if (told) own.observe_last(50);
+        sim::LlamaReading reading;
+        own.attach(reading);
+        const arma::fmat keys = gaussian(64, dim, 0);
+        CachedHead cached{keys, keys, {}};
+        for (std::size_t t = 0; t < 64; ++t) cached.tokens.push_back(t);
+        arma::fmat weights(64, 64, arma::fill::zeros);
+        weights(64 - 50, 20) = 1.0F;
+        for (const std::size_t head : {0UL, 1UL}) reading.attention({0, head, 0, weights, cached.tokens});
+        reading.evict(0, 0, 64, cached);
+        EXPECT_EQ(std::count(cached.tokens.begin(), cached.tokens.end(), 20), told ? 1 : 0);
+    }
+}
+
 TEST(CompressedCache, MergesIntoMeansOverTokens) {
     auto own = cache("dmc", 0.6);
     sim::LlamaReading reading;

@@ -123,6 +123,11 @@ TEST_F(Needles, SurviveAnEvictionThatKnowsTheQuestions) {
     EXPECT_GE(told.rows[2].mass.mean, 0.9);
     EXPECT_LT(blind.rows[2].right.mean, 0.75);
     EXPECT_LT(blind.rows[2].mass.mean, 0.6);
+    // As many questions as are asked at most: twice as many tokens as an observation window.
+    plan_.needles = 32;
+    plan_.prompts = 4;
+    plan_.methods = cache_requests({"snapkv"}, {2}, {0.4});
+    EXPECT_GE(measure_retrieval(plan_).rows[1].right.mean, 0.95);
 }
 
 TEST_F(Needles, AreFoundByChanceWhereAnswersAreThoseOfOthers) {
