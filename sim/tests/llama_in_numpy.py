@@ -1,7 +1,7 @@
 """A small random Llama and what it predicts, in NumPy's double precision, all tokens at once.
 
-usage: llama_in_numpy.py FOLDER tied|untied|shards TOKENS [EVICTED]    writes FOLDER/config.json and the weights in F32;
-prints the tokens and, for each but the first, its nats given those before it. FOLDER/tokens.npy holds them too,
+usage: llama_in_numpy.py FOLDER tied|untied|shards[+NAME...] TOKENS [EVICTED]    writes FOLDER/config.json and the weights
+in F32, and of each NAME a tensor that no prediction uses; prints the tokens and, for each but the first, its nats given those before it. FOLDER/tokens.npy holds them too,
 FOLDER/documents.npy with two other texts, FOLDER/keys.npy the keys of head 1 of layer 1. EVICTED: a Python expression in t
 and s, true where token t no longer finds token s.
 """
@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-folder, kind, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+folder, (kind, *more), count = sys.argv[1], sys.argv[2].split("+"), int(sys.argv[3])
 random = np.random.default_rng(7)
 vocabulary, hidden, intermediate, layers, heads, kv_heads, dim = 50, 24, 40, 3, 6, 2, 8
 base, epsilon = 500.0, 1e-5
@@ -84,6 +84,7 @@ def write(path, names):
         file.write(struct.pack("<Q", len(text)) + text + b"".join(weights[name].tobytes() for name in names))
 
 
+weights.update({name: np.full(3, 0.5, np.float32) for name in more})
 np.save(folder + "/tokens.npy", tokens[None].astype(np.int32))
 np.save(folder + "/documents.npy", np.stack([tokens, np.roll(tokens, 5), tokens[::-1]]).astype(np.int64))
 json.dump(config, open(folder + "/config.json", "w"))

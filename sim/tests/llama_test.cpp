@@ -57,7 +57,9 @@ std::vector<double> nats_of(const Llama& model, const std::vector<std::int32_t>&
 
 TEST(Llama, PredictsWhatNumpyDoes) {
     const ScratchFolder scratch;
-    for (const char* kind : {"tied", "untied", "shards"}) {
+    // What older files hold beside the weights says nothing new.
+    for (const char* kind :
+         {"tied", "untied", "shards", "tied+lm_head.weight", "shards+model.layers.1.self_attn.rotary_emb.inv_freq"}) {
         const Oracle expected = oracle(scratch, kind, 40);
         const Llama model(expected.folder);
         // Whole, in blocks that do not divide it, token by token: the same sequence.
@@ -234,6 +236,16 @@ TEST(Llama, RefusesWhatIsNotLlamaShaped) {
          "rope_parameters is");
     with("\"rope_scaling\": null", "\"partial_rotary_factor\": 0.5", "partial_rotary_factor is 0.5 (expected 1");
     with("\"attention_bias\": false", "\"attention_bias\": true", "attention_bias is true (expected false)");
+    with("\"attention_bias\": false", "\"attention_multiplier\": 0.25",
+         "attention_multiplier is 0.25 (expected 0.35355339)");
+    for (const char* key : {"embedding_multiplier", "residual_multiplier", "logits_scaling"})
+        with("\"attention_bias\": false", "\"" + std::string(key) + "\": 12.0", std::string(key) + " is 12");
+    with("\"attention_bias\": false", "\"mlp_bias\": true", "mlp_bias is true (expected false)");
+    with("\"attention_bias\": false", "\"sliding_window\": 32", "sliding_window is 32 (expected none)");
+    with("\"attention_bias\": false", "\"layer_types\": [\"full_attention\", \"sliding_attention\"]", "layer_types is");
+    with("\"attention_bias\": false", "\"final_logit_softcapping\": 30.0", "final_logit_softcapping is 30");
+    with("\"num_hidden_layers\": 3", "\"num_hidden_layers\": 2",
+         "9 of its tensors are none of a plain Llama of config.json's size (\"model.layers.2.");
     with("\"num_key_value_heads\": 2", "\"num_key_value_heads\": 4", "expected a divisor of the 6 query heads");
     with("\"vocab_size\": 50", "\"vocab_size\": 0", "vocab_size is 0 (expected a whole number from 1");
     with("\"hidden_size\": 24, ", "", "hidden_size is missing");
@@ -245,6 +257,17 @@ TEST(Llama, RefusesWhatIsNotLlamaShaped) {
     with("\"rope_theta\": 500.0", "\"rope_theta\": 1.0", "rope_theta is 1");
     with("{", "{,", "config.json");
     expect_error(ExitCode::unusable_input, [] { Llama model("/no/such/folder"); }, {"/no/such/folder/config.json"});
+}
+
+TEST(Llama, RefusesTensorsItWouldLeaveOut) {
+    const ScratchFolder scratch;
+    for (const char* name : {"model.layers.0.self_attn.q_proj.bias", "model.layers.2.self_attn.q_norm.weight",
+                             "model.layers.3.input_layernorm.weight", "model.embed_positions.weight"})
+        for (const char* kind : {"untied", "shards"}) {
+            const Oracle more = oracle(scratch, std::string(kind) + "+" + name, 4);
+            expect_error(ExitCode::unusable_input, [&] { Llama model(more.folder); },
+                         {more.folder, "1 of its tensors are none of a plain Llama", name});
+        }
 }
 
 TEST(Llama, RefusesSequencesItCannotRead) {
