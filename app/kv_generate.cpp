@@ -79,7 +79,7 @@ Command kv_generate_command() {
          {"--no-rotary", "", "leave the rotary embedding out", "", false},
          {"--no-sink", "", "leave the attention sink out", "", false},
          {"--needles", "N", "planted in the last layer, and asked for by its last tokens: for kv retrieve", "0", false},
-         {"--needle-logit", "L", "how strongly a question attends to its needle",
+         {"--needle-logit", "L", "of a question with its needle: found above some 8, whatever the noise",
           fmt::format("{:g}", cache.needle_logit), false},
          dtype_option(),
          {"--prompt", "P", "another prompt of the same model", "0", false},

@@ -56,6 +56,27 @@ TEST(KvGenerateCommand, PlantsNeedlesThatAreFound) {
     std::filesystem::remove(dump);
 }
 
+TEST(KvGenerateCommand, NeedlesAreFoundWhateverTheNoise) {
+    const std::string dump = scratch("noise.safetensors");
+    double fine = 0.0;
+    for (const char* noise : {"0.01", "0.2", "3", "40"}) {
+        ASSERT_EQ(spiked("kv generate --tokens 512 --head-dim 64 --needles 32 --noise " + std::string(noise) + " -o '" +
+                         dump + "'")
+                      .code,
+                  0);
+        const Outcome found = spiked("kv retrieve '" + dump + "' --method tq-mse --bits 2 --json");
+        ASSERT_EQ(found.code, 0) << noise << found.err;
+        const Json document = found.json();
+        const auto& rows = *document.find("rows")->items();
+        EXPECT_GE(number(rows[0], "right"), 0.9) << noise;
+        EXPECT_GE(number(rows[0], "attention_mass"), 0.9) << noise;
+        // What tells tokens apart is lost where it is small beside what they share.
+        if (noise == std::string("0.01")) fine = number(rows[1], "right");
+    }
+    EXPECT_LT(fine, 0.5);
+    std::filesystem::remove(dump);
+}
+
 TEST(KvGenerateCommand, RefusesWhatDoesNotFit) {
     EXPECT_EQ(spiked("kv generate --tokens 90 --needles 30 -o /tmp/never.safetensors").code, 2);
     EXPECT_EQ(spiked("kv generate --noise 0 --needles 4 -o /tmp/never.safetensors").code, 2);
