@@ -9,6 +9,8 @@ namespace spiked::app {
 namespace {
 
 int run(const Arguments& arguments) {
+    const std::string& path = arguments.text("--output");
+    require_dump_name(path);
     sim::KvLikeOptions options;
     options.tokens = arguments.count("--tokens");
     options.head_dim = arguments.count("--head-dim");
@@ -32,7 +34,6 @@ int run(const Arguments& arguments) {
                           cache.heads);
     cache.needles = arguments.count("--needles");
     cache.needle_logit = arguments.number("--needle-logit");
-    const std::string& path = arguments.text("--output");
     sim::write_kv_like(path, options, cache);
 
     if (arguments.json())

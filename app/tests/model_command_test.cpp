@@ -114,7 +114,7 @@ TEST(PerplexityCommand, RefusesWhatCannotBeMeasured) {
     refused("--model /no/such --tokens x.npy", 4, "/no/such/config.json");
     const Outcome elsewhere = spiked("kv run x.safetensors --method snapkv+tq-mse");
     EXPECT_EQ(elsewhere.code, 2);
-    EXPECT_NE(elsewhere.err.find("use spiked kv perplexity or kv retrieve --model"), std::string::npos);
+    EXPECT_NE(elsewhere.err.find("use spiked kv perplexity, kv retrieve or kv frontier --model"), std::string::npos);
 }
 
 TEST(PerplexityCommand, EvictsToABudget) {
@@ -187,6 +187,8 @@ TEST(FrontierOfAModel, IsWhatPerplexityMeasures) {
     refused(words + "--metric relative_l2 --budget 0.5", 2, "--metric relative_l2 is of dumps");
     refused(sample_dump + " --metric added_nats", 2, "--metric added_nats is of a model");
     refused(words + "--layers 0 --budget 0.5", 2, "--layers is of dumps");
+    refused(words + "--needles 4 --budget 0.5", 2, "--needles asks for needles and --tokens for added nats");
+    refused(words + "--metric retrieval --budget 0.5", 2, "--metric retrieval asks for needles");
     refused("--model '" + model().folder + "' --metric added_nats", 2, "needs --tokens");
     refused("--model '" + model().folder + "' --filler '" + model().folder +
                 "/documents.npy' --needles 12 --prompts 2 "
@@ -285,6 +287,8 @@ print(np.abs(keys[1] - np.load(sys.argv[2])).max())
     const Outcome run = spiked("kv run '" + dump + "' --block 16 --method unrope+tq-mse --bits 3 --json");
     EXPECT_EQ(run.code, 0) << run.err;
     EXPECT_EQ(spiked("kv dump" + model().words("documents.npy") + "--document 3 -o '" + dump + "'").code, 2);
+    EXPECT_EQ(spiked("kv dump" + model().words("documents.npy") + "-o '" + scratch("y.st") + "'").code, 2);
+    EXPECT_FALSE(std::filesystem::exists(scratch("y.st")));
     EXPECT_EQ(spiked("kv dump" + model().words("documents.npy") + "--dtype f8 -o '" + dump + "'").code, 2);
     EXPECT_EQ(spiked("kv dump" + model().words("documents.npy") + "-o no/such/folder/x.safetensors").code, 6);
 }
