@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <mutex>
 
 #include "sim/dump_view.hpp"
 #include "sim/llama/llama_steps.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/sha256.hpp"
 #include "validation/moments.hpp"
 #include "validation/parallel.hpp"
 #include "validation/perplexity.hpp"
@@ -233,8 +235,13 @@ Questions questions_of_dumps(const RetrievalPlan& plan) {
     });
     std::size_t asked_for = 0;
     std::size_t context = std::numeric_limits<std::size_t>::max();
+    std::map<std::string, std::string> known;
     for (const auto& path : plan.dumps) {
         const sim::KvDump dump(path, plan.dump);
+        if (plan.dumps.size() > 1)
+            if (const auto [same, added] = known.emplace(hex(sha256_of_file(path)), path); !added)
+                throw input_error("{} and {} have the same content (a prompt counts once): name each dump once",
+                                  same->second, path);
         if (turned) (void)sim::dump_rotary(dump);
         readouts->emplace_back(dump);
         const auto& first = readouts->front().shape();

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 
 path, change = sys.argv[1], (sys.argv + [""])[2]
-random = np.random.default_rng(11)
+random = np.random.default_rng(12 if change == "another-prompt" else 11)
 layer, heads, kv_heads, dim, hidden, inner, answers, tokens, asked = 2, 4, 2, 16, 24, 40, 30, 200, 24
 first_answer, context = 70, tokens - 2 * asked
 half = lambda values: values.astype(np.float16).astype(np.float64)
@@ -94,6 +94,26 @@ elif change == "not-finite":
     tensors["readout.gate"][1, 2] = np.inf
 elif change == "bidirectional":
     metadata["attention"] = "bidirectional"
+elif change == "value-is-key":
+    needles[3]["value_at"] = needles[3]["key_at"]
+elif change == "twice":
+    needles[3] |= {key: needles[2][key] for key in ("key_at", "value_at")}
+elif change == "asked-twice":
+    needles[3]["asked_at"] = needles[2]["asked_at"]
+elif change == "no-epsilon":
+    del readout["rms_eps"]
+elif change == "odd-epsilon":
+    readout["rms_eps"] = "x"
+elif change == "said-scale":
+    readout["attention_scale"] = dim**-0.5
+elif change == "odd-scale":
+    readout["attention_scale"] = 0.5
+elif change == "odd-context":
+    metadata["context"] = "many"
+elif change == "long-context":
+    metadata["context"] = str(context + 2)
+elif change == "all-correct":
+    readout["correct"] = asked + 1
 elif change == "another-model":
     tensors[f"layers.{layer}.query"] = query[:2]
     tensors["readout.wo"] = wo[:, : 2 * dim]
