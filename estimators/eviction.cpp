@@ -65,16 +65,16 @@ arma::uvec kept_by_dmc(const EvictionView& view, std::size_t count) {
 
 const std::vector<Eviction>& evictions() {
     static const std::vector<Eviction> table = {
-        {"snapkv", "the last tokens and those the last 32 queries attend to", "Li et al. 2024, SnapKV", false,
+        {"snapkv", "the last tokens and those the last 32 queries attend to", "Li et al. 2024, SnapKV", false, false,
          same_share, kept_by_snapkv},
         {"pyramidkv", "snapkv with more for the first layers than for the last", "Cai et al. 2024, PyramidKV", false,
-         pyramid_share, kept_by_snapkv},
-        {"streaming", "the first 4 tokens and the last", "Xiao et al. 2024, StreamingLLM", false, same_share,
+         false, pyramid_share, kept_by_snapkv},
+        {"streaming", "the first 4 tokens and the last", "Xiao et al. 2024, StreamingLLM", false, false, same_share,
          kept_by_streaming},
-        {"h2o", "the last tokens and those with the most attention so far", "Zhang et al. 2023, H2O", false, same_share,
+        {"h2o", "the last tokens and those with the most attention so far", "Zhang et al. 2023, H2O", false, true, same_share,
          kept_by_h2o},
         {"dmc", "neighbours with the most similar keys become their mean",
-         "Nawrot et al. 2024, Dynamic Memory Compression (there a trained model decides)", true, same_share,
+         "Nawrot et al. 2024, Dynamic Memory Compression (there a trained model decides)", true, false, same_share,
          kept_by_dmc}};
     return table;
 }

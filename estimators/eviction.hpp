@@ -24,6 +24,7 @@ inline constexpr std::size_t observation_window = 32;
 struct Eviction {
     std::string name, summary, source;
     bool merges = false;  ///< a row that goes is averaged into the one kept before it, a mean over their tokens
+    bool accumulates = false;  ///< looks at attention of all queries so far: a number a row that has to be kept
     /// What a layer may keep when the mean over `layers`, those that are compressed, is `share`; both in 0 to 1. No
     /// layer gets less than `least`, what one row takes, where the mean has room for it.
     double (*share_of_layer)(double share, double least, std::size_t layer, std::size_t layers);

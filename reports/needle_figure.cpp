@@ -36,8 +36,8 @@ Figure needle_figure(const validation::Retrieval& found) {
         const auto& row = found.rows[i];
         const std::string name =
             row.method == "none" ? "full precision"
-            : row.budget         ? fmt::format("{} at {:g}, {:.2f} bits", row.method, *row.budget, row.bits_per_entry)
-                                 : fmt::format("{}, {:.2f} bits", row.method, row.bits_per_entry);
+            : row.budget         ? fmt::format("{} at {:g}, {:.2f} bits", row.method, *row.budget, row.ledger.total())
+                                 : fmt::format("{}, {:.2f} bits", row.method, row.ledger.total());
         data += fmt::format("$m{} << END\n", i);
         for (arma::uword question = 0; question < row.where.n_rows; ++question)
             for (arma::uword needle = 0; needle < row.where.n_cols; ++needle) {

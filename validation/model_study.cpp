@@ -107,7 +107,7 @@ void make_experiment(Experiment& experiment, const Source& source, Task task) {
                 CompressedCache cache = *version.cache;
                 const double nats = task->nats(cell, &cache);
                 found.push_back({++method, metric_index(task->metric), 0, nats - exact});
-                found.push_back({method, metric_index("bits_per_entry"), 0, cache.stored_bits() / cache.entries()});
+                found.push_back({method, metric_index("bits_per_entry"), 0, cache.stored_bits().total() / cache.entries()});
             }
             return found;
         };

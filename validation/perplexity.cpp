@@ -71,7 +71,9 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
                                          plan.block_tokens, plan.block_tokens);
 
     struct Reading {
-        double nats = 0.0, bits = 0.0, entries = 0.0;
+        double nats = 0.0;
+        CacheBits bits;
+        double entries = 0.0;
     };
     const std::size_t readings = versions.size() * count;
     std::vector<Reading> found(readings);
@@ -94,7 +96,7 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
     result.block_tokens = plan.block_tokens;
     for (std::size_t v = 0; v < versions.size(); ++v) {
         Moments nats;
-        double bits = 0.0;
+        CacheBits bits;
         double entries = 0.0;
         for (std::size_t d = 0; d < count; ++d) {
             const Reading& one = found[v * count + d];
@@ -106,8 +108,9 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
             result.nats = nats.mean;
             result.mcse_nats = nats.standard_error();
         } else {
-            result.rows.push_back({versions[v].label, versions[v].bits, versions[v].budget, bits / entries, nats.mean,
-                                   nats.standard_error()});
+            bits /= entries;
+            result.rows.push_back(
+                {versions[v].label, versions[v].bits, versions[v].budget, bits, nats.mean, nats.standard_error()});
         }
     }
     return result;

@@ -24,7 +24,7 @@ struct PerplexityRow {
     std::string method;
     double bits = 0.0;
     std::optional<double> budget;  ///< of an eviction
-    double bits_per_entry = 0.0;   ///< stored, of what was compressed
+    CacheBits ledger;              ///< stored, an entry of what was compressed
     double added_nats = 0.0;       ///< mean over documents of what a token costs more than in full precision
     double mcse_added_nats = 0.0;  ///< of the paired differences of documents; NaN for one document
 };

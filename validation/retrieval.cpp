@@ -160,7 +160,7 @@ PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan&
     const std::size_t layer = readout.layer();
     const std::size_t group = shape.heads / shape.kv_heads;
     const std::size_t limit = plan.exact_questions || plan.at_once ? readout.context() : readout.tokens();
-    sim::LlamaReading hooks;
+    sim::LlamaReading hooks{.at_once = true};
     if (cache != nullptr) {
         if (plan.observe_questions) cache->observe_last(readout.tokens() - readout.context());
         cache->attach(hooks);
@@ -360,7 +360,8 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
 
     struct Reading {
         PromptScore score;
-        double bits = 0.0, entries = 0.0;
+        CacheBits bits;
+        double entries = 0.0;
     };
     std::vector<std::vector<Reading>> found(versions.size(), std::vector<Reading>(prompts));
     std::size_t done = 0;
@@ -413,10 +414,10 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
                      collect([&](const PromptScore& score, std::size_t) { return score.peaks(layer, head); })});
         row.where = found[v].front().score.where[result.best_layer * shape.heads + result.best_head];
         if (v > 0) {
-            double bits = 0.0;
             double entries = 0.0;
-            for (const auto& reading : found[v]) (bits += reading.bits, entries += reading.entries);
-            row.bits_per_entry = bits / entries;
+            row.ledger = {};
+            for (const auto& reading : found[v]) (row.ledger += reading.bits, entries += reading.entries);
+            row.ledger /= entries;
         }
         result.rows.push_back(std::move(row));
     }

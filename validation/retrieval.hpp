@@ -77,7 +77,7 @@ struct RetrievalRow {
     std::string method;  ///< "none" for full precision
     double bits = 16.0;
     std::optional<double> budget;  ///< of an eviction
-    double bits_per_entry = 16.0;  ///< stored, of what was compressed
+    CacheBits ledger{.rows = 16.0};  ///< stored, an entry of what was compressed
     MeanAndError right, log_probability;
     MeanAndError lost;  ///< right of full precision minus right, paired by prompt
     MeanAndError mass;  ///< attention on the needle in the head that finds it best in full precision

@@ -137,8 +137,22 @@ TEST(PerplexityCommand, EvictsToABudget) {
     EXPECT_EQ(number(rows[2], "bits_per_entry"), 3.0);
     EXPECT_TRUE(rows[4].find("budget")->is_null());
     EXPECT_EQ(number(rows[4], "added_nats"), number(rows[2], "added_nats"));
+    // What later choices need is a part of the bits.
+    const Json held = spiked("kv perplexity" + model().words("documents.npy") +
+                             "--block 16 --json --budget 0.5 --bits 2 --method h2o,snapkv,snapkv+svd:1+tq-mse,tq-mse")
+                          .json();
+    std::vector<std::pair<bool, bool>> found_held;
+    for (const Json& row : *held.find("rows")->items()) {
+        const Json& ledger = *row.find("ledger");
+        double sum = 0.0;
+        for (const char* part : {"rows", "positions", "scores", "exact_rows"}) sum += number(ledger, part);
+        EXPECT_NEAR(sum, number(row, "bits_per_entry"), 1e-12);
+        found_held.emplace_back(number(ledger, "scores") > 0.0, number(ledger, "exact_rows") > 0.0);
+    }
+    EXPECT_EQ(found_held, (std::vector<std::pair<bool, bool>>{{true, false}, {false, false}, {false, true}, {false, false}}));
     const Outcome said = spiked("kv perplexity" + model().words("documents.npy") + "--block 16 --budget 0.4 --bits 2");
     EXPECT_NE(said.out.find("snapkv at 0.4"), std::string::npos) << said.out << said.err;
+    EXPECT_NE(said.out.find("scores (h2o)"), std::string::npos) << said.out;
     EXPECT_NE(said.out.find("tq-mse"), std::string::npos);
 }
 

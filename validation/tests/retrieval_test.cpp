@@ -98,7 +98,7 @@ TEST_F(Needles, AreFoundInFullPrecisionAndWhereCompressionIsMild) {
     EXPECT_GE(found.rows[0].mass.mean, 0.95);
     // A prototype has .851 with an error of .010 over other prompts and rotations.
     EXPECT_NEAR(found.rows[1].right.mean, 0.851, 4.0 * (0.010 + found.rows[1].right.mcse));
-    EXPECT_DOUBLE_EQ(found.rows[1].bits_per_entry, 1.125);
+    EXPECT_DOUBLE_EQ(found.rows[1].ledger.total(), 1.125);
     EXPECT_GE(found.rows[2].right.mean, 0.99);
     EXPECT_GT(found.rows[2].log_probability.mean, found.rows[1].log_probability.mean);
     plan_.threads = 1;
@@ -115,8 +115,8 @@ TEST_F(Needles, SurviveAnEvictionThatKnowsTheQuestions) {
     EXPECT_TRUE(blind.at_once);
     EXPECT_EQ(blind.rows[1].log_probability.mean, blind.rows[0].log_probability.mean);
     EXPECT_EQ(blind.rows[1].mass.mean, blind.rows[0].mass.mean);
-    EXPECT_EQ(blind.rows[1].bits_per_entry, 16.0);
-    EXPECT_LE(blind.rows[2].bits_per_entry, 4.0);
+    EXPECT_EQ(blind.rows[1].ledger.total(), 16.0);
+    EXPECT_LE(blind.rows[2].ledger.total(), 4.0);
     plan_.observe_questions = true;
     const Retrieval told = measure_retrieval(plan_);
     EXPECT_GE(told.rows[2].right.mean, 0.97);
