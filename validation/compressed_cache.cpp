@@ -103,18 +103,27 @@ CompressedCache::CompressedCache(const sim::LlamaConfig& model, CachePlan plan)
     if (evicts()) heads_.resize(model.layers * model.kv_heads);
     for (std::size_t layer = 0; layer < model.layers && evicts(); ++layer)
         if (applies_to(layer, Side::key)) layers_.push_back(layer);
-    if (!plan_.how.method) return;
+    make_codecs(0);
+    if (evicts() && codes()) rows_alone_ = codes_rows_alone();
+}
+
+void CompressedCache::draw_rotations(std::uint64_t sequence) {
+    if (sequence != 0) make_codecs(sequence);
+}
+
+void CompressedCache::make_codecs(std::uint64_t sequence) {
+    if (!codes()) return;
     auto codecs = std::make_shared<std::map<std::size_t, estimators::Compressor>>();
-    for (std::size_t layer = 0; layer < model.layers; ++layer)
+    for (std::size_t layer = 0; layer < model_.layers; ++layer)
         for (const Side side : {Side::key, Side::value})
-            for (std::size_t head = 0; head < model.kv_heads && applies_to(layer, side); ++head) {
+            for (std::size_t head = 0; head < model_.kv_heads && applies_to(layer, side); ++head) {
                 auto own = plan_.quantizer;
                 own.axis = side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
-                own.rotation_index = codec_index(model, layer, side, head);
-                codecs->try_emplace(own.rotation_index, *plan_.how.method, model.head_dim, plan_.bits, own);
+                const std::size_t index = codec_index(model_, layer, side, head);
+                own.rotation_index = sequence * codec_index(model_, model_.layers, Side::key, 0) + index;
+                codecs->try_emplace(index, *plan_.how.method, model_.head_dim, plan_.bits, own);
             }
     codecs_ = std::move(codecs);
-    if (evicts()) rows_alone_ = codes_rows_alone();
 }
 
 /// Asked of the codecs themselves: of any rows, some with others and without.

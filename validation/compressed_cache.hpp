@@ -51,8 +51,8 @@ struct CacheBits {
 };
 
 /// A cache that sends what later tokens read of it through a method and back, and counts what it stored. `unrope+`
-/// turns keys back before they are coded. A layer, side and head has a rotation of its own, the same for every
-/// sequence. Copies share the codecs and count by themselves.
+/// turns keys back before they are coded. A layer, side and head has a rotation of its own, drawn for each
+/// sequence: so errors over sequences hold theirs. Copies share the codecs and count by themselves.
 ///
 /// An eviction chooses for each kv head, whenever the model has read a block, among the rows that are left: as many as
 /// the budget has room for, keys and values together. Budgets of layers average to the one asked for over the layers
@@ -67,6 +67,10 @@ public:
     /// Throws usage_error for bits that the method does not take, for layers that do not exist and for an eviction of
     /// one side of a layer.
     CompressedCache(const sim::LlamaConfig& model, CachePlan plan);
+
+    /// For sequence number so and so, of which a new object serves 0. Cost: a decomposition of dim x dim for each layer,
+    /// side and head that is rotated.
+    void draw_rotations(std::uint64_t sequence);
 
     /// Throws usage_error where an eviction that chooses among so many tokens has no room for one of them in fp16.
     /// Behind a method that is known, and refused, when it chooses.
@@ -99,6 +103,7 @@ private:
     [[nodiscard]] double full_bits(std::size_t tokens) const {
         return 32.0 * static_cast<double>(tokens * model_.head_dim);
     }
+    void make_codecs(std::uint64_t sequence);
     [[nodiscard]] arma::fmat coded(const sim::CachePlace& place, const arma::fmat& exact,
                                    std::span<const std::size_t> tokens, double& bits) const;
     [[nodiscard]] CacheBits code(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) const;

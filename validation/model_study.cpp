@@ -105,6 +105,7 @@ void make_experiment(Experiment& experiment, const Source& source, Task task) {
             for (const auto& version : *versions) {
                 if (!version.cache) continue;
                 CompressedCache cache = *version.cache;
+                cache.draw_rotations(cell);
                 const double nats = task->nats(cell, &cache);
                 found.push_back({++method, metric_index(task->metric), 0, nats - exact});
                 found.push_back({method, metric_index("bits_per_entry"), 0, cache.stored_bits().total() / cache.entries()});

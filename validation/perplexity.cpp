@@ -81,6 +81,7 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
     std::mutex telling;
     for_each_parallel(readings, plan.threads, [&](std::size_t job) {
         auto cache = versions[job / count].cache;
+        if (cache) cache->draw_rotations(job % count);
         found[job].nats = document_nats(documents, job % count, plan.block_tokens, cache ? &*cache : nullptr);
         if (cache) {
             found[job].bits = cache->stored_bits();

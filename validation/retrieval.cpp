@@ -10,7 +10,6 @@
 #include "sim/llama/llama_steps.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/sha256.hpp"
-#include "validation/moments.hpp"
 #include "validation/parallel.hpp"
 #include "validation/perplexity.hpp"
 
@@ -28,6 +27,7 @@ std::size_t below(const stream::Stream& draws, std::uint32_t element, std::size_
 /// Sums over questions to means.
 PromptScore mean_of(PromptScore score, std::size_t questions) {
     const auto count = static_cast<double>(questions);
+    score.questions = questions;
     score.right /= count;
     score.log_probability /= count;
     score.mass /= count;
@@ -63,7 +63,14 @@ void add_attention(PromptScore& score, std::size_t layer, std::size_t head, cons
     }
 }
 
-MeanAndError over(const Moments& moments) { return {moments.mean, moments.standard_error()}; }
+/// A prompt weighs as many questions as it asks.
+MeanAndError over_questions(const arma::vec& means, const arma::vec& questions) {
+    const arma::vec weights = questions / arma::accu(questions);
+    const auto prompts = static_cast<double>(means.n_elem);
+    const double mean = arma::dot(weights, means);
+    if (means.n_elem < 2) return {mean, std::numeric_limits<double>::quiet_NaN()};
+    return {mean, std::sqrt(arma::accu(arma::square(weights % (means - mean))) * prompts / (prompts - 1.0))};
+}
 
 }  // namespace
 
@@ -371,6 +378,7 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
             const std::size_t v = first_version + job / prompts;
             Reading& reading = found[v][job % prompts];
             auto cache = versions[v].cache;
+            if (cache) cache->draw_rotations(job % prompts);
             reading.score = questions.ask(job % prompts, cache ? &*cache : nullptr);
             if (job % prompts != 0) reading.score.where.clear();
             if (cache) {
@@ -394,12 +402,14 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
     result.best_layer = best % shape.layers;
     result.best_head = best / shape.layers;
 
+    arma::vec asked(prompts);
+    for (std::size_t p = 0; p < prompts; ++p) asked(p) = static_cast<double>(found[0][p].score.questions);
     for (std::size_t v = 0; v < versions.size(); ++v) {
         RetrievalRow row{.method = versions[v].label, .bits = versions[v].bits, .budget = versions[v].budget};
         const auto collect = [&](const auto& value) {
-            Moments moments;
-            for (std::size_t p = 0; p < prompts; ++p) moments.add(value(found[v][p].score, p));
-            return over(moments);
+            arma::vec means(prompts);
+            for (std::size_t p = 0; p < prompts; ++p) means(p) = value(found[v][p].score, p);
+            return over_questions(means, asked);
         };
         row.right = collect([](const PromptScore& score, std::size_t) { return score.right; });
         row.log_probability = collect([](const PromptScore& score, std::size_t) { return score.log_probability; });

@@ -53,6 +53,7 @@ struct RetrievalPlan {
 
 /// What the model does with the questions of one prompt, means over them.
 struct PromptScore {
+    std::size_t questions = 0;
     double right = 0.0;            ///< share whose likeliest value token is the answer
     double log_probability = 0.0;  ///< natural, of the answer among all tokens
     /// Attention of the questions by layer and query head: the weight on the needle's value, and the share of the
@@ -63,9 +64,10 @@ struct PromptScore {
     std::vector<arma::mat> where;
 };
 
+/// Over the questions of all prompts, which need not ask equally many.
 struct MeanAndError {
     double mean = std::numeric_limits<double>::quiet_NaN();
-    double mcse = std::numeric_limits<double>::quiet_NaN();  ///< over prompts
+    double mcse = std::numeric_limits<double>::quiet_NaN();  ///< over prompts: of a ratio of sums, to first order
 };
 
 struct HeadAttention {

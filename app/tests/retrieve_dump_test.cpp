@@ -84,6 +84,19 @@ TEST(RetrieveDump, FullPrecisionIsNumpysAndCompressionCosts) {
     EXPECT_NE(two.out.find("48 questions of 2 dumps"), std::string::npos) << two.err;
 }
 
+/// 24 of 24 and 5 of 6 are 29 of 30, not eleven twelfths.
+TEST(RetrieveDump, SharesAreThoseOfAllQuestions) {
+    const Outcome found = spiked("kv retrieve '" + Dump("another-prompt").path + "' '" + Dump("few").path +
+                                 "' --method tq-mse --bits 8 --json");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json document = found.json();
+    const Json& exact = row_of(document, 0);
+    EXPECT_EQ(number(exact, "questions"), 30);
+    EXPECT_NEAR(number(exact, "right"), 29.0 / 30.0, 1e-12);
+    // Of a ratio of sums: residuals 24 (1 - 29/30) and 5 - 6 29/30, which cancel, over 30.
+    EXPECT_NEAR(number(exact, "mcse_right"), std::sqrt(2.0 * 2.0 * 0.8 * 0.8) / 30.0, 1e-12);
+}
+
 TEST(RetrieveDump, TellsAPlaceThatIsWrongByOne) {
     const auto hits = [](const Json& document) {
         double sum = 0.0;

@@ -1,7 +1,8 @@
 """A dump with needles and what redoes the last layer, and what it answers, in NumPy's double precision.
 
 usage: readout_in_numpy.py DUMP [CHANGE]    CHANGE plants a mistake, see below; prints for each needle the log-probability
-of its answer and, for each query head, the attention on its value.
+of its answer and, for each query head, the attention on its value. another-prompt: other numbers; few: the first 6
+needles alone, one of which is answered otherwise.
 """
 import json
 import struct
@@ -65,7 +66,12 @@ for i, needle in enumerate(needles):
 
 readout = {"layer": layer, "first_value_token": first_answer, "rms_eps": 1e-5, "correct": asked}
 metadata = {"layout": "head,token,dim", "attention": "causal", "context": str(context), "keys": "none"}
-if change == "shifted":  # every needle a token further on
+if change == "few":
+    needles = needles[:6]
+    tensors["readout.residual"] = residual[:6]
+    needles[0]["answer"] = first_answer + (needles[0]["answer"] - first_answer + 1) % answers
+    readout["correct"] = 5
+elif change == "shifted":  # every needle a token further on
     for needle in needles:
         needle["key_at"], needle["value_at"] = needle["key_at"] + 1, needle["value_at"] + 1
 elif change == "outside":

@@ -265,6 +265,26 @@ TEST(CompressedCache, CountsWhatTheNextChoiceNeeds) {
         EXPECT_EQ(ledger(method, 0.1, false).first.exact, 0.0) << method;
 }
 
+TEST(CompressedCache, EachSequenceHasRotationsOfItsOwn) {
+    const arma::fmat rows = gaussian(64, dim, 0);
+    const auto read = [&](std::uint64_t sequence, sim::Side side) {
+        auto own = cache("tq-mse", 1.0, 2);
+        own.draw_rotations(sequence);
+        sim::LlamaReading reading;
+        own.attach(reading);
+        return reading.keep({1, side, 0, 0}, rows);
+    };
+    std::vector<arma::fmat> different;
+    for (const std::uint64_t sequence : {0UL, 1UL, 2UL})
+        for (const sim::Side side : {sim::Side::key, sim::Side::value}) {
+            different.push_back(read(sequence, side));
+            EXPECT_TRUE(arma::approx_equal(different.back(), read(sequence, side), "absdiff", 0.0));
+        }
+    for (std::size_t i = 0; i < different.size(); ++i)
+        for (std::size_t j = 0; j < i; ++j)
+            EXPECT_FALSE(arma::approx_equal(different[i], different[j], "absdiff", 0.1F)) << i << j;
+}
+
 TEST(CompressedCache, RefusesBudgetsAndPartsThatAreNone) {
     const auto refused = [](auto action, std::string_view part) { sim::expect_error(ExitCode::usage, action, {part}); };
     refused([] { (void)cache_requests({"snapkv"}, {2}, {0.0}); }, "--budget 0 is not possible");
