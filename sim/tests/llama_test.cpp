@@ -23,13 +23,14 @@ struct Oracle {
 };
 
 /// A random model written by NumPy, with what NumPy predicts.
-Oracle oracle(const ScratchFolder& scratch, const std::string& kind, std::size_t count,
-              const std::string& evicted = "") {
+Oracle oracle(const ScratchFolder& scratch, const std::string& kind, std::size_t count, const std::string& evicted = "",
+              const std::string& kept = "") {
     Oracle result{scratch.path(kind), {}, {}};
     fs::create_directories(result.folder);
     const std::string out = result.folder + "/out";
     const std::string line = "/usr/bin/python3 '" SPIKED_SOURCE_DIR "/sim/tests/llama_in_numpy.py' '" + result.folder +
                              "' " + kind + " " + std::to_string(count) + (evicted.empty() ? "" : " '" + evicted + "'") +
+                             (kept.empty() ? "" : " '" + kept + "'") +
                              " > '" + out + "'";
     EXPECT_EQ(std::system(line.c_str()), 0);
     std::ifstream file(out);
@@ -96,6 +97,22 @@ TEST(Llama, LaterTokensReadWhatWasKept) {
     };
     const auto lost = nats_of(model, expected.tokens, 40, reading);
     for (std::size_t t = 1; t < lost.size(); ++t) EXPECT_EQ(lost[t] == exact[t], t <= 16) << t;
+}
+
+/// Of full past blocks, in all layers: what the layers above make of it, too.
+TEST(Llama, PredictsWhatNumpyDoesOfAChangedCache) {
+    const ScratchFolder scratch;
+    const Oracle expected = oracle(scratch, "untied", 40, "s < 0", "where(s // 16 < t // 16, 0.7, 1.0)");
+    LlamaReading reading{.block_tokens = 16};
+    reading.keep = [](const CachePlace&, const arma::fmat& block) -> arma::fmat { return 0.7F * block; };
+    const auto found = nats_of(Llama(expected.folder), expected.tokens, 40, reading);
+    const Oracle exact = oracle(scratch, "untied", 40);
+    double changed = 0.0;
+    for (std::size_t t = 1; t < found.size(); ++t) {
+        ASSERT_NEAR(found[t], expected.nats[t], 2e-5) << t;
+        changed = std::max(changed, std::abs(expected.nats[t] - exact.nats[t]));
+    }
+    EXPECT_GT(changed, 0.01);
 }
 
 TEST(Llama, AContextIsKeptToItsEndAndNothingBehindIt) {
