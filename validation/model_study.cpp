@@ -23,6 +23,8 @@ struct Task {
     std::size_t first_choice = 0;  ///< as in cache_versions
     /// Nats that case costs.
     std::function<double(std::size_t number, CompressedCache* cache)> nats;
+    /// What its questions attend to; empty where there are none.
+    std::function<PromptScore(std::size_t number, CompressedCache* cache)> attention = {};
 };
 
 struct Source {
@@ -58,6 +60,25 @@ void add_methods(Experiment& experiment, const std::vector<CacheVersion>& versio
     }
 }
 
+/// Of the first prompt, under every method, in the head that finds its needles best in full precision.
+std::vector<NamedArray> attention_of(const Task& task, const std::vector<CacheVersion>& versions) {
+    std::vector<NamedArray> arrays;
+    std::size_t best = 0;
+    for (std::size_t v = 0; v < versions.size(); ++v) {
+        auto cache = versions[v].cache;
+        const PromptScore score = task.attention(0, cache ? &*cache : nullptr);
+        if (v == 0) {
+            const arma::uword at = score.mass.index_max();
+            const auto layer = at % task.shape.layers;
+            const auto head = at / task.shape.layers;
+            best = layer * task.shape.heads + head;
+            arrays.push_back({0, "needle_head", arma::rowvec{static_cast<double>(layer), static_cast<double>(head)}});
+        }
+        arrays.push_back({v, "needle_attention", score.where[best]});
+    }
+    return arrays;
+}
+
 void make_experiment(Experiment& experiment, const Source& source, Task task) {
     experiment.kind = "kv_model";
     const auto versions = std::make_shared<const std::vector<CacheVersion>>(cache_versions(
@@ -75,6 +96,7 @@ void make_experiment(Experiment& experiment, const Source& source, Task task) {
 
     experiment.science.set("inputs", files);
     experiment.science.set("settings", source.settings);
+    experiment.science.set("rotations", "of each case");
     experiment.science.set("block", source.block_tokens);
     experiment.science.set("quantizer", quantizer_json(source.quantizer));
     experiment.batch = 1;
@@ -96,7 +118,14 @@ void make_experiment(Experiment& experiment, const Source& source, Task task) {
         experiment.cells.push_back(std::move(cell));
     }
     experiment.science.set("cells", std::move(cells));
-    experiment.worker = [versions, task = std::make_shared<const Task>(std::move(task))](
+    const auto shared = std::make_shared<const Task>(std::move(task));
+    if (shared->attention) {
+        experiment.figures.push_back(Json::object({{"kind", "needle-attention"}}));
+        experiment.arrays = [versions, shared](std::size_t cell) {
+            return cell == 0 ? attention_of(*shared, *versions) : std::vector<NamedArray>();
+        };
+    }
+    experiment.worker = [versions, task = shared](
                             std::size_t cell, ReplicateRange) -> Experiment::Worker {
         return [versions, task, cell](std::uint64_t) {
             const double exact = task->nats(cell, nullptr);
@@ -148,7 +177,8 @@ void make_retrieval_experiment(Experiment& experiment, const RetrievalPlan& plan
         {"retrieval", "prompt", questions.shape, questions.prompts, questions.context,
          [questions](std::size_t number, CompressedCache* cache) {
              return -questions.ask(number, cache).log_probability;
-         }});
+         },
+         questions.ask});
 }
 
 }  // namespace spiked::validation

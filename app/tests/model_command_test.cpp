@@ -184,7 +184,8 @@ TEST(FrontierOfAModel, IsWhatPerplexityMeasures) {
         on_hull += *rows[i].find("on_hull")->boolean() ? 1 : 0;
     }
     EXPECT_GE(on_hull, 1);
-    EXPECT_NE(contents(picture).find(">tq-mse<"), std::string::npos);
+    for (const char* part : {">tq-mse<", ">added nats a token<"})
+        EXPECT_NE(contents(picture).find(part), std::string::npos) << part;
     EXPECT_NE(contents(scratch("model.html")).find("added_nats"), std::string::npos);
     // The store is the source: again without the work, and as a table.
     const Outcome again = spiked("kv frontier" + words + "--budget 0.3,0.6 -o '" + store + "'");
@@ -217,7 +218,8 @@ TEST(FrontierOfAModel, ShowsWhatRetrievalLoses) {
     if (models == nullptr) GTEST_SKIP() << "SPIKED_EXTRA_MODELS names no folder";
     const std::string words =
         " --model '" + std::string(models) + "/needle' --prompts 3 --method tq-mse --bits 1,2 --json";
-    const Outcome found = spiked("kv frontier" + words);
+    const std::string page = scratch("needles.html");
+    const Outcome found = spiked("kv frontier" + words + " --report '" + page + "'");
     ASSERT_EQ(found.code, 0) << found.err;
     const Json document = found.json();
     EXPECT_EQ(*document.find("metric")->string(), "retrieval");
@@ -227,6 +229,9 @@ TEST(FrontierOfAModel, ShowsWhatRetrievalLoses) {
     for (std::size_t i = 0; i < 2; ++i)
         EXPECT_NEAR(number(rows[i], "retrieval"),
                     number(exact[0], "log_probability") - number(exact[i + 1], "log_probability"), 1e-9);
+    for (const char* part : {"attention of 16 questions on their needles", ">full precision<", ">tq-mse, 1.12 bits<",
+                             ">nats lost of the answers' log-probability<"})
+        EXPECT_NE(contents(page).find(part), std::string::npos) << part;
 }
 
 TEST(DumpStudyOfAModel, IsTheStudyOfItsDumps) {
@@ -258,6 +263,10 @@ TEST(DumpStudyOfAModel, IsTheStudyOfItsDumps) {
         return spiked("export '" + scratch(name + ".spiked") + "' --table summary --format csv").out;
     };
     EXPECT_EQ(table("model.toml"), table("dumps.toml"));
+    // The store names what there is to read again, not a folder that is gone.
+    const std::string store = contents(scratch("model.toml.spiked"));
+    EXPECT_EQ(store.find("spiked-dumps-"), std::string::npos);
+    EXPECT_NE(store.find("document 2 of " + folder + "/documents.npy, read by " + folder), std::string::npos);
     EXPECT_NE(table("model.toml").find("relative_l2"), std::string::npos);
     const Outcome resumed = spiked(of_model, temporary);
     EXPECT_EQ(resumed.code, 0) << resumed.err;
