@@ -2,7 +2,7 @@
 # builds ./build/release/bin/spiked. All install missing Debian packages first.
 PRESET ?= dev
 
-.PHONY: all setup demo check paper-tables fuzz lint clean
+.PHONY: all setup demo check paper-tables task-tables fuzz lint clean
 
 all: setup
 	cmake --preset release -DSPIKED_TESTS=OFF
@@ -19,6 +19,12 @@ paper-tables: all
 	build/release/bin/spiked run validation/studies/paper-tables.toml -o results/paper-tables.spiked --no-report
 	build/release/bin/spiked show results/paper-tables.spiked --against validation/studies/paper-tables.csv
 	build/release/bin/spiked report results/paper-tables.spiked --against validation/studies/paper-tables.csv
+
+# The paper's task tables with two small models, FOLDER/rope-lm and FOLDER/needle of MODELS=FOLDER. Some minutes.
+task-tables: all
+	mkdir -p results
+	tools/task-tables $(or $(MODELS),$(error name the folder of the models: make task-tables MODELS=FOLDER)) > results/TASKS.md
+	mv results/TASKS.md validation/TASKS.md
 
 check: setup
 	cmake --preset $(PRESET)

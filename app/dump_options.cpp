@@ -1,5 +1,6 @@
 #include "app/dump_options.hpp"
 
+#include "sim/dump_view.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 
@@ -41,6 +42,19 @@ validation::KvPlan read_dump_plan(const Arguments& arguments) {
     plan.dump.tensor_pattern = arguments.text("--tensor");
     plan.dump.prompt_id_key = arguments.text("--prompt-id");
     return plan;
+}
+
+bool has_rotary_keys(const std::string& path, const sim::DumpOptions& options) {
+    try {
+        return sim::has_rotary(sim::KvDump(path, options));
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+void require_dump_name(const std::string& output) {
+    if (!output.ends_with(".safetensors"))
+        throw usage_error("{}: the dump is written as safetensors: name it FILE.safetensors", output);
 }
 
 Option dtype_option() { return {"--dtype", "f16|bf16|f32|f64", "of the numbers in the file", "f16", false}; }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "app/command.hpp"
+#include "app/dump_options.hpp"
 #include "app/method_options.hpp"
 #include "app/progress.hpp"
 #include "reports/kv_report.hpp"
@@ -110,8 +111,7 @@ int encode(const Arguments& arguments) {
 int decode(const Arguments& arguments) {
     const std::string& file = arguments.positionals.front();
     const std::string output = required_output(arguments, "dump.safetensors");
-    if (output.ends_with(".npz") || output.ends_with(".npy") || output.ends_with(".spkv"))
-        throw usage_error("{}: the dump is written as safetensors: name it FILE.safetensors", output);
+    require_dump_name(output);
     ProgressDisplay display(arguments, "blocks");
     const auto found =
         validation::decode_container(file, output, arguments.count("--threads"),

@@ -9,6 +9,8 @@ namespace spiked::app {
 namespace {
 
 int run(const Arguments& arguments) {
+    const std::string& path = arguments.text("--output");
+    require_dump_name(path);
     sim::KvLikeOptions options;
     options.tokens = arguments.count("--tokens");
     options.head_dim = arguments.count("--head-dim");
@@ -32,7 +34,6 @@ int run(const Arguments& arguments) {
                           cache.heads);
     cache.needles = arguments.count("--needles");
     cache.needle_logit = arguments.number("--needle-logit");
-    const std::string& path = arguments.text("--output");
     sim::write_kv_like(path, options, cache);
 
     if (arguments.json())
@@ -79,7 +80,7 @@ Command kv_generate_command() {
          {"--no-rotary", "", "leave the rotary embedding out", "", false},
          {"--no-sink", "", "leave the attention sink out", "", false},
          {"--needles", "N", "planted in the last layer, and asked for by its last tokens: for kv retrieve", "0", false},
-         {"--needle-logit", "L", "how strongly a question attends to its needle",
+         {"--needle-logit", "L", "of a question with its needle: found above some 8, whatever the noise",
           fmt::format("{:g}", cache.needle_logit), false},
          dtype_option(),
          {"--prompt", "P", "another prompt of the same model", "0", false},

@@ -88,6 +88,7 @@ int dump(const Arguments& arguments) {
     require(arguments, {"--model", "--tokens"});
     const std::string& folder = arguments.text("--model");
     const std::string& path = arguments.text("--output");
+    require_dump_name(path);
     const sim::Llama model(folder);
     const auto documents =
         validation::read_documents(arguments.text("--tokens"), model.config(), model.config().context + 1);

@@ -33,13 +33,7 @@ struct Measuring {
 std::vector<std::string> methods_of(const Arguments& arguments, const Measuring& measuring,
                                     const validation::KvPlan& plan) {
     std::vector<std::string> methods = arguments.list("--method");
-    const auto rotated = [&](const std::string& dump) {
-        try {
-            return sim::has_rotary(sim::KvDump(dump, plan.dump));
-        } catch (const Error&) {
-            return false;  // what is wrong is said where dumps are read, after the mistakes in the words
-        }
-    };
+    const auto rotated = [&](const std::string& dump) { return has_rotary_keys(dump, plan.dump); };
     if (arguments.has("--method")) return methods;
     if (arguments.has("--calibrate")) methods.insert(methods.end(), {"palu", "cskv", "ojakv", "kvtc"});
     if (plan.side != sim::Side::value && std::all_of(plan.dumps.begin(), plan.dumps.end(), rotated)) {
@@ -133,6 +127,11 @@ int measured_model(const Arguments& arguments, const std::string& metric,
     experiment.science = Json::object({{"spiked", 1}, {"kind", "kv_model"}});
     experiment.seed = read_quantizer_options(arguments).seed;
     experiment.seed_source = arguments.has("--seed") ? "cli" : "config";
+    if (arguments.has("--tokens"))
+        for (const Option& option : needle_options())
+            if (arguments.has(option.name) || metric == "retrieval")
+                throw usage_error("{} asks for needles and --tokens for added nats: leave one of them out",
+                                  metric == "retrieval" ? "--metric retrieval" : option.name);
     if (metric == "added_nats") {
         if (!arguments.has("--tokens"))
             throw usage_error("--metric added_nats needs --tokens: name a file of token ids, a document a row");

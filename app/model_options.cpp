@@ -1,7 +1,9 @@
 #include "app/model_options.hpp"
 
+#include <algorithm>
 #include <cmath>
 
+#include "app/dump_options.hpp"
 #include "app/method_options.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -58,7 +60,7 @@ validation::NeedleVocabulary read_vocabulary(const Arguments& arguments) {
     return words;
 }
 
-std::vector<validation::CacheRequest> read_methods(const Arguments& arguments) {
+std::vector<validation::CacheRequest> read_methods(const Arguments& arguments, bool rotated = true) {
     std::vector<double> budgets;
     for (const auto& word : arguments.list("--budget")) {
         const auto share = to_number(word);
@@ -66,6 +68,8 @@ std::vector<validation::CacheRequest> read_methods(const Arguments& arguments) {
         budgets.push_back(*share);
     }
     auto methods = arguments.has("--method") ? arguments.list("--method") : split(model_method_option().fallback, ',');
+    if (!arguments.has("--method") && !rotated)
+        std::erase_if(methods, [](const std::string& name) { return name.starts_with("unrope+"); });
     if (!budgets.empty() && !arguments.has("--method"))
         for (const auto& eviction : estimators::evictions()) methods.push_back(eviction.name);
     return validation::cache_requests(methods, read_bits(arguments), budgets);
@@ -85,7 +89,7 @@ Option model_method_option() {
 Option budget_option() {
     return {"--budget", "SHARE[,SHARE...]",
             "of evictions (spiked list evictions, also in front of a method: snapkv+tq-mse): at most "
-            "this share of the bytes of all tokens in fp16",
+            "this share of the bytes of all tokens in fp16, over what is compressed; one token at least has to fit",
             "", true};
 }
 
@@ -98,7 +102,7 @@ const std::vector<Option>& needle_options() {
         {"--at-once", "",
          "compress the context after all of it has been read, and no question; always so where a method evicts", "",
          false},
-        {"--observe-questions", "", "evictions see the attention of the questions, too: they know what will be asked",
+        {"--observe-questions", "", "evictions see the attention of all questions, too: they know what will be asked",
          "", false},
         {"--filler", "FILE.npy", "what lies between the needles, a stream of tokens a row [FOLDER/filler.npy]", "",
          false},
@@ -126,7 +130,9 @@ void read_needles(const Arguments& arguments, validation::RetrievalPlan& plan) {
     plan.needles = arguments.count("--needles");
     plan.asked = arguments.count("--asked");
     plan.prompts = arguments.count("--prompts");
-    plan.methods = read_methods(arguments);
+    plan.methods = read_methods(arguments, std::all_of(plan.dumps.begin(), plan.dumps.end(), [&](const auto& path) {
+                                    return has_rotary_keys(path, plan.dump);
+                                }));
     plan.block_tokens = arguments.count("--block");
     plan.exact_questions = arguments.has("--exact-questions");
     plan.at_once = arguments.has("--at-once");

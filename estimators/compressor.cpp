@@ -25,8 +25,8 @@ Method parse_method(std::string_view text) {
     const auto evicts = [&](const Eviction& entry) { return entry.name == typed.substr(0, typed.find('+')); };
     if (std::any_of(evictions().begin(), evictions().end(), evicts))
         throw usage_error(
-            "\"{}\" evicts tokens (by the attention of a model): use spiked kv perplexity or kv retrieve --model, its "
-            "name first",
+            "\"{}\" evicts tokens (by the attention of queries): use spiked kv perplexity, kv retrieve or kv frontier "
+            "--model, its name first",
             text);
     const auto alias = method_aliases().find(typed);
     const std::string resolved = alias == method_aliases().end() ? typed : alias->second;

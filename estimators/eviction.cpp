@@ -10,12 +10,12 @@ constexpr std::size_t sinks = 4;
 constexpr std::size_t pooled_neighbours = 7;
 constexpr double pyramid_depth = 20.0;
 
-double same_share(double share, std::size_t, std::size_t) { return share; }
+double same_share(double share, double, std::size_t, std::size_t) { return share; }
 
-double pyramid_share(double share, std::size_t layer, std::size_t layers) {
+double pyramid_share(double share, double least, std::size_t layer, std::size_t layers) {
     if (layers < 2) return share;
-    const double first = std::min(2.0 * share - share / pyramid_depth, 1.0);
-    const double last = 2.0 * share - first;
+    const double last = std::max({share / pyramid_depth, std::min(least, share), 2.0 * share - 1.0});
+    const double first = 2.0 * share - last;
     return first + (last - first) * static_cast<double>(layer) / static_cast<double>(layers - 1);
 }
 
@@ -65,16 +65,16 @@ arma::uvec kept_by_dmc(const EvictionView& view, std::size_t count) {
 
 const std::vector<Eviction>& evictions() {
     static const std::vector<Eviction> table = {
-        {"snapkv", "the last tokens and those the last 32 queries attend to", "Li et al. 2024, SnapKV", false,
+        {"snapkv", "the last tokens and those the last 32 queries attend to", "Li et al. 2024, SnapKV", false, false,
          same_share, kept_by_snapkv},
         {"pyramidkv", "snapkv with more for the first layers than for the last", "Cai et al. 2024, PyramidKV", false,
-         pyramid_share, kept_by_snapkv},
-        {"streaming", "the first 4 tokens and the last", "Xiao et al. 2024, StreamingLLM", false, same_share,
+         false, pyramid_share, kept_by_snapkv},
+        {"streaming", "the first 4 tokens and the last", "Xiao et al. 2024, StreamingLLM", false, false, same_share,
          kept_by_streaming},
-        {"h2o", "the last tokens and those with the most attention so far", "Zhang et al. 2023, H2O", false, same_share,
+        {"h2o", "the last tokens and those with the most attention so far", "Zhang et al. 2023, H2O", false, true, same_share,
          kept_by_h2o},
         {"dmc", "neighbours with the most similar keys become their mean",
-         "Nawrot et al. 2024, Dynamic Memory Compression (there a trained model decides)", true, same_share,
+         "Nawrot et al. 2024, Dynamic Memory Compression (there a trained model decides)", true, false, same_share,
          kept_by_dmc}};
     return table;
 }

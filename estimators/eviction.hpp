@@ -14,7 +14,7 @@ namespace spiked::estimators {
 struct EvictionView {
     const arma::fmat& keys;         ///< rows x d, as stored
     const arma::fvec& accumulated;  ///< by row: summed over all queries so far
-    const arma::fmat& observed;     ///< the last queries (observation_window of them at most) x rows
+    const arma::fmat& observed;     ///< the last queries, observation_window or more, x rows; 0 before the first
 };
 
 /// The last queries, whose attention an eviction looks at (SnapKV).
@@ -24,8 +24,10 @@ inline constexpr std::size_t observation_window = 32;
 struct Eviction {
     std::string name, summary, source;
     bool merges = false;  ///< a row that goes is averaged into the one kept before it, a mean over their tokens
-    /// What a layer may keep when the mean over layers is `share`; both in 0 to 1.
-    double (*share_of_layer)(double share, std::size_t layer, std::size_t layers);
+    bool accumulates = false;  ///< looks at attention of all queries so far: a number a row that has to be kept
+    /// What a layer may keep when the mean over `layers`, those that are compressed, is `share`; both in 0 to 1. No
+    /// layer gets less than `least`, what one row takes, where the mean has room for it.
+    double (*share_of_layer)(double share, double least, std::size_t layer, std::size_t layers);
     /// Which `count` (at least 1, at most all) of the rows stay, ascending.
     arma::uvec (*kept)(const EvictionView& view, std::size_t count);
 };
@@ -34,7 +36,8 @@ struct Eviction {
 /// with the largest accumulated attention (Zhang et al. 2023). snapkv: the last tokens, as many as the observation
 /// window and at most half of all, and those with the largest attention of the observation window, each taken as the
 /// largest of its 7 neighbours (Li et al. 2024). pyramidkv: snapkv with shares that fall linearly from the first layer
-/// to the last, there a 20th of the mean where the first layer has room for the rest (Cai et al. 2024). dmc: neighbours
+/// to the last, there a 20th of the mean where the first layer has room for the rest and a row needs no more (Cai et
+/// al. 2024); snapkv where one layer is compressed. dmc: neighbours
 /// become their mean (Nawrot et al. 2024, where a trained model decides which); without training, those whose keys are
 /// most alike.
 [[nodiscard]] const std::vector<Eviction>& evictions();

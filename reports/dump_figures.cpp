@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -14,7 +13,6 @@
 #include "reports/png.hpp"
 #include "reports/spectrum_figure.hpp"
 #include "reports/text_table.hpp"
-#include "sim/npy.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -114,24 +112,6 @@ std::vector<Figure> rank_map(Database& store, const Json& spec) {
 }
 
 namespace {
-
-/// An array of a cell, from the method asked for or else the first that has it.
-std::optional<arma::mat> stored_array(Database& store, std::int64_t cell, std::int64_t rep, const std::string& method,
-                                      const std::string& name, std::string* used = nullptr) {
-    Statement query(
-        store,
-        "SELECT npy, m.name FROM array JOIN method m USING(method_id) WHERE cell_id = ?1 AND rep = ?2 AND array.name = "
-        "?3 ORDER BY m.name <> ?4 AND m.base <> ?4, m.kind <> 'sample', method_id LIMIT 1");
-    query.bind(1, cell).bind(2, rep).bind(3, name).bind(4, method);
-    if (!query.step()) return std::nullopt;
-    const auto bytes = query.blob(0);
-    if (used != nullptr) *used = query.text(1);
-    const sim::ByteSource source{fmt::format("{}: array {} of cell {}", store.path(), name, cell), bytes.size(),
-                                 [bytes](std::uint64_t offset, std::span<std::byte> out) {
-                                     std::memcpy(out.data(), bytes.data() + offset, out.size());
-                                 }};
-    return sim::read_npy_matrix(source);
-}
 
 /// The value that a share of the entries does not exceed in size.
 double size_quantile(const arma::mat& matrix, double share) {

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "reports/png.hpp"
+#include "sim/npy.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -44,6 +46,36 @@ std::vector<std::string> texts_of(const Json& spec, std::string_view key, std::v
         for (const auto& item : *value->items())
             if (item.string() != nullptr) texts.push_back(*item.string());
     return texts.empty() ? fallback : texts;
+}
+
+std::string words_of(const std::string& metric) {
+    static const std::map<std::string, std::string> words = {
+        {"relative_l2", "relative L2 error"},
+        {"attention_logits", "error of attention logits"},
+        {"attention_output", "relative error of attention output"},
+        {"added_nats", "added nats a token"},
+        {"retrieval", "nats lost of the answers' log-probability"}};
+    if (const auto found = words.find(metric); found != words.end()) return found->second;
+    std::string plain = metric;
+    std::replace(plain.begin(), plain.end(), '_', ' ');
+    return plain;
+}
+
+std::optional<arma::mat> stored_array(validation::Database& store, std::int64_t cell, std::int64_t rep, const std::string& method,
+                                      const std::string& name, std::string* used) {
+    validation::Statement query(
+        store,
+        "SELECT npy, m.name FROM array JOIN method m USING(method_id) WHERE cell_id = ?1 AND rep = ?2 AND array.name = "
+        "?3 ORDER BY m.name <> ?4 AND m.base <> ?4, m.kind <> 'sample', method_id LIMIT 1");
+    query.bind(1, cell).bind(2, rep).bind(3, name).bind(4, method);
+    if (!query.step()) return std::nullopt;
+    const auto bytes = query.blob(0);
+    if (used != nullptr) *used = query.text(1);
+    const sim::ByteSource source{fmt::format("{}: array {} of cell {}", store.path(), name, cell), bytes.size(),
+                                 [bytes](std::uint64_t offset, std::span<std::byte> out) {
+                                     std::memcpy(out.data(), bytes.data() + offset, out.size());
+                                 }};
+    return sim::read_npy_matrix(source);
 }
 
 std::vector<std::string> varying_factors(const std::vector<CellRow>& cells) {

@@ -1,8 +1,10 @@
 #pragma once
+#include <armadillo>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,12 @@ constexpr std::size_t most_points = 2000;  // keeps a page small; the table view
 /// A list of texts in the JSON of [[figure]], a single text, or the fallback.
 [[nodiscard]] std::vector<std::string> texts_of(const Json& spec, std::string_view key,
                                                 std::vector<std::string> fallback);
+/// A metric as axes and titles name it: in words, with the unit where it is no share.
+[[nodiscard]] std::string words_of(const std::string& metric);
+/// An array of a cell, from the method asked for or else the first that has it; `used`: which that is.
+[[nodiscard]] std::optional<arma::mat> stored_array(validation::Database& store, std::int64_t cell, std::int64_t rep,
+                                                    const std::string& method, const std::string& name,
+                                                    std::string* used = nullptr);
 /// Names of factors that take more than one value, in the order of names.
 [[nodiscard]] std::vector<std::string> varying_factors(const std::vector<CellRow>& cells);
 /// Panels of all cells: what their varying factors but those of the axes say, and their size where no factor says it. A

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "reports/gnuplot.hpp"
+#include "reports/needle_figure.hpp"
 #include "sim/output_file.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -60,6 +61,12 @@ const std::vector<FigureKind>& figure_kinds() {
          true,
          false,
          head_pictures},
+        {"needle-attention",
+         "what questions attend to before and after coding (studies of a retrieval model)",
+         {},
+         true,
+         false,
+         needle_attention},
     };
     return kinds;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "reports/text_table.hpp"
@@ -15,6 +16,21 @@ std::string name_of(const Row& row) {
     return row.budget ? fmt::format("{} at {:g}", row.method, *row.budget) : row.method;
 }
 
+/// Parts of bits_per_entry.
+Json ledger_json(const validation::CacheBits& bits) {
+    return Json::object(
+        {{"rows", bits.rows}, {"positions", bits.positions}, {"scores", bits.scores}, {"exact_rows", bits.exact}});
+}
+
+/// What bits hold besides rows and positions, where they do.
+template <class Rows>
+std::string held_text(const Rows& rows) {
+    return std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.ledger.scores + row.ledger.exact > 0.0; })
+               ? " Bits of evictions hold what they need to choose again: scores (h2o), exact rows behind a method that "
+                 "codes blocks."
+               : "";
+}
+
 Json budget_json(const std::optional<double>& budget) { return budget ? Json(*budget) : Json(); }
 
 }  // namespace
@@ -25,7 +41,7 @@ std::string perplexity_text(const validation::Perplexity& found) {
     if (!found.rows.empty()) {
         TextTable table({"method", "B ", "bits/entry ", "added nats ", "perplexity x"});
         for (const auto& row : found.rows)
-            table.add({name_of(row), fmt::format("{:g}", row.bits), fmt::format("{:.3f}", row.bits_per_entry),
+            table.add({name_of(row), fmt::format("{:g}", row.bits), fmt::format("{:.3f}", row.ledger.total()),
                        with_error(row.added_nats, row.mcse_added_nats),
                        fmt::format("{:.4f}", std::exp(row.added_nats))});
         text += "\n" + table.text();
@@ -34,8 +50,9 @@ std::string perplexity_text(const validation::Perplexity& found) {
            fmt::format(
                "\n{} tokens of {} documents: those that see a compressed block of {}. Keys and values of full past "
                "blocks are compressed, the block\nbeing read is exact. In brackets standard errors over documents, "
-               "of paired differences for added nats{}.\n",
-               found.tokens, found.documents, found.block_tokens, found.documents < 2 ? "; one document has none" : "");
+               "of paired differences for added nats{}; each has rotations of its own.{}\n",
+               found.tokens, found.documents, found.block_tokens, found.documents < 2 ? "; one document has none" : "",
+               held_text(found.rows));
 }
 
 Json perplexity_json(const validation::Perplexity& found) {
@@ -44,7 +61,8 @@ Json perplexity_json(const validation::Perplexity& found) {
         rows.push(Json::object({{"method", row.method},
                                 {"bits", row.bits},
                                 {"budget", budget_json(row.budget)},
-                                {"bits_per_entry", row.bits_per_entry},
+                                {"bits_per_entry", row.ledger.total()},
+                                {"ledger", ledger_json(row.ledger)},
                                 {"added_nats", row.added_nats},
                                 {"mcse_added_nats", row.mcse_added_nats}}));
     return Json::object({{"schema", "spiked.perplexity/1"},
@@ -60,7 +78,7 @@ std::string retrieval_text(const validation::Retrieval& found, bool heads) {
     const auto shown = [](const validation::MeanAndError& value) { return with_error(value.mean, value.mcse); };
     TextTable table({"method", "B ", "bits/entry ", "right ", "lost ", "log p of answer ", "attention on needle"});
     for (const auto& row : found.rows)
-        table.add({name_of(row), fmt::format("{:g}", row.bits), fmt::format("{:.3f}", row.bits_per_entry),
+        table.add({name_of(row), fmt::format("{:g}", row.bits), fmt::format("{:.3f}", row.ledger.total()),
                    shown(row.right), &row == &found.rows.front() ? "" : shown(row.lost), shown(row.log_probability),
                    shown(row.mass)});
     std::string text = table.text();
@@ -74,8 +92,8 @@ std::string retrieval_text(const validation::Retrieval& found, bool heads) {
     }
     return text + fmt::format(
                       "\n{}. Keys and values of {} are compressed in {}{}.{}\nAttention: of the head that finds the "
-                      "needles best in full precision. In "
-                      "brackets standard errors over prompts, paired for what is lost.\n",
+                      "needles best in full precision. Means over questions, in "
+                      "brackets standard errors over prompts, paired for what is lost; each has rotations of its own.\n",
                       found.dumps.empty()
                           ? fmt::format("{} questions each in {} prompts of {} needles in {} tokens",
                                         found.questions / found.prompts, found.prompts, found.needles, found.context)
@@ -103,7 +121,8 @@ Json retrieval_json(const validation::Retrieval& found) {
         rows.push(Json::object({{"method", row.method},
                                 {"bits", row.bits},
                                 {"budget", budget_json(row.budget)},
-                                {"bits_per_entry", row.bits_per_entry},
+                                {"bits_per_entry", row.ledger.total()},
+                                {"ledger", ledger_json(row.ledger)},
                                 {"questions_exact", found.exact_questions},
                                 {"layers", found.last_layer_only ? "last" : "all"},
                                 {"right", row.right.mean},

@@ -3,24 +3,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "reports/figure_parts.hpp"
 #include "reports/gnuplot.hpp"
 
 namespace spiked::reports {
 
-Figure needle_figure(const validation::Retrieval& found) {
+namespace {
+
+/// What questions attend to under one method: questions x (their needles, elsewhere).
+struct NeedlePanel {
+    std::string name;
+    arma::mat where;
+};
+
+Figure figure_of(const std::vector<NeedlePanel>& all, std::size_t layer, std::size_t head) {
     constexpr std::size_t most = 12;
-    const std::size_t shown = std::min(found.rows.size(), most);
-    const std::size_t questions = found.rows.front().where.n_rows;
+    const std::size_t shown = std::min(all.size(), most);
+    const std::size_t questions = all.front().where.n_rows;
     Figure figure;
     figure.kind = "needle-attention";
     figure.title = fmt::format("attention of {} questions on their needles, layer {}, head {}", questions,
-                               found.best_layer, found.best_head);
+                               layer, head);
     figure.description =
         "Rows are questions, columns the needles they ask for, darker is more attention: a question that finds its own "
         "needle is dark on the diagonal. The last column is attention elsewhere.";
-    if (shown < found.rows.size())
-        figure.problem = fmt::format("the first {} of {} methods are shown", shown, found.rows.size());
+    if (shown < all.size()) figure.problem = fmt::format("the first {} of {} methods are shown", shown, all.size());
     figure.columns = {"method", "#question", "#needle", "#attention"};
     figure.csv = csv_line({"method", "question", "needle", "attention"});
 
@@ -33,15 +42,11 @@ Figure needle_figure(const validation::Retrieval& found) {
         "out\nset xtics {2}\nset ytics {2}\nunset colorbox\n",
         questions, questions - 1, questions > 12 ? 8 : 2);
     for (std::size_t i = 0; i < shown; ++i) {
-        const auto& row = found.rows[i];
-        const std::string name =
-            row.method == "none" ? "full precision"
-            : row.budget         ? fmt::format("{} at {:g}, {:.2f} bits", row.method, *row.budget, row.bits_per_entry)
-                                 : fmt::format("{}, {:.2f} bits", row.method, row.bits_per_entry);
+        const auto& [name, where] = all[i];
         data += fmt::format("$m{} << END\n", i);
-        for (arma::uword question = 0; question < row.where.n_rows; ++question)
-            for (arma::uword needle = 0; needle < row.where.n_cols; ++needle) {
-                const double weight = row.where(question, needle);
+        for (arma::uword question = 0; question < where.n_rows; ++question)
+            for (arma::uword needle = 0; needle < where.n_cols; ++needle) {
+                const double weight = where(question, needle);
                 data += fmt::format("{} {} {:.4f}\n", needle, question, weight);
                 const std::vector<std::string> cells = {
                     name, std::to_string(question),
@@ -58,6 +63,48 @@ Figure needle_figure(const validation::Retrieval& found) {
     }
     figure.script = panel_script(figure.title, data, "set samples 100\n", panels, {}, {.heading = figure.title});
     return figure;
+}
+
+std::string panel_name(const std::string& method, double bits) { return fmt::format("{}, {:.2f} bits", method, bits); }
+
+}  // namespace
+
+Figure needle_figure(const validation::Retrieval& found) {
+    std::vector<NeedlePanel> all;
+    for (const auto& row : found.rows)
+        all.push_back({row.method == "none" ? "full precision"
+                                            : panel_name(row.budget ? fmt::format("{} at {:g}", row.method, *row.budget)
+                                                                    : row.method,
+                                                         row.ledger.total()),
+                       row.where});
+    return figure_of(all, found.best_layer, found.best_head);
+}
+
+std::vector<Figure> needle_attention(validation::Database& store, const Json&) {
+    validation::Statement query(
+        store,
+        "SELECT a.cell_id, a.rep, m.name, m.kind, coalesce(b.mean, 0) FROM array a JOIN method m "
+        "USING(method_id) LEFT JOIN v_cluster b ON b.method_id = m.method_id AND b.metric = 'bits_per_entry' WHERE "
+        "a.name = 'needle_attention' AND a.cell_id = (SELECT min(cell_id) FROM array WHERE name = 'needle_attention') "
+        "ORDER BY m.method_id");
+    std::vector<NeedlePanel> all;
+    std::optional<arma::mat> place;
+    while (query.step()) {
+        const std::string method = query.text(2);
+        const auto where = stored_array(store, query.integer(0), query.integer(1), method, "needle_attention");
+        std::string shown = method;  // tells stored bits: index bits are a part of them
+        if (const std::size_t at = shown.find(" B="); at != std::string::npos)
+            shown.erase(at, shown.find(' ', at + 1) - at);
+        all.push_back({query.text(3) == "sample" ? "full precision" : panel_name(shown, query.real(4)), *where});
+        if (!place) place = stored_array(store, query.integer(0), query.integer(1), method, "needle_head");
+    }
+    if (all.empty() || !place || place->n_elem != 2)
+        return {without_data("attention of questions on their needles",
+                             "the store holds no needle_attention yet: its first prompt has not been asked")};
+    Figure figure =
+        figure_of(all, static_cast<std::size_t>(place->at(0)), static_cast<std::size_t>(place->at(1)));
+    draw(figure);
+    return {figure};
 }
 
 }  // namespace spiked::reports

@@ -9,4 +9,8 @@ namespace spiked::reports {
 /// finds its needle is a dark square on the diagonal; the last column is attention on anything but needles.
 [[nodiscard]] Figure needle_figure(const validation::Retrieval& found);
 
+/// The same from a store of retrieval, whose first prompt keeps arrays `needle_attention` by method and `needle_head`
+/// (layer and head): kind "needle-attention".
+[[nodiscard]] std::vector<Figure> needle_attention(validation::Database& store, const Json& spec);
+
 }  // namespace spiked::reports

@@ -220,9 +220,9 @@ Figure codec_figure(const std::string& title, const std::vector<CodecPoint>& cod
     figure.script = panel_script(
         title, data,
         fmt::format(
-            "set logscale y\n{}{}set xrange {}\nset yrange {}\nset xlabel {} noenhanced\nset ylabel {} noenhanced\n",
+            "set logscale y\nset format y '%g'\n{}{}set xrange {}\nset yrange {}\nset xlabel {} noenhanced\nset ylabel {} noenhanced\n",
             settings, y_range.log_tics(), x_range.text(0.05), y_range.log_text(), quoted(x_name), quoted(y_name)),
-        drawn, legend);
+        drawn, legend, {.left = y_range.low < 1e-2 ? 130 : 90});  // 0.0001 beside the name of the axis
     draw(figure);
     return figure;
 }
@@ -269,7 +269,7 @@ bool is_dump(Database& store) { return store.integer("SELECT kind IN ('kv_dump',
 
 std::vector<Figure> distortion_by_bits(Database& store, const Json& spec) {
     const std::string metric = text_of(spec, "y", "distortion");
-    const std::string title = metric + " of codecs by their bits";
+    const std::string title = words_of(metric) + " of codecs by their bits";
     // A prediction for a codec stands beside its check; a theory row holds it only as that of k = bits.
     Statement query(
         store, fmt::format("SELECT c.d, m.base, m.bits, {}, "
@@ -303,7 +303,7 @@ std::vector<Figure> distortion_by_bits(Database& store, const Json& spec) {
         codecs.push_back(std::move(codec));
     }
     if (codecs.empty()) return {without_data(title, fmt::format("the store holds no {} of a codec", metric))};
-    Figure figure = codec_figure(title, codecs, "index bits B", metric, "set xtics nomirror 1\n");
+    Figure figure = codec_figure(title, codecs, "index bits B", words_of(metric), "set xtics nomirror 1\n");
     figure.description =
         fmt::format("{} over at most {} each. {} Bars are one standard error; dashed lines join theory.",
                     counted(codecs.size(), "mean"), counted(static_cast<std::size_t>(cells), "cell"),
@@ -315,7 +315,7 @@ std::vector<Figure> distortion_by_bits(Database& store, const Json& spec) {
 std::vector<Figure> frontier(Database& store, const Json& spec) {
     const bool dump = is_dump(store);
     const std::string metric = text_of(spec, "y", "relative_l2");
-    const std::string title = metric + " against stored bits";
+    const std::string title = words_of(metric) + " against stored bits";
     const std::string sql =
         dump ? "SELECT e.side || iif(e.side = 'cache', '', 's'), e.method, e.bits, b.mean, e.mean, e.mcse, e.blocks "
                "FROM v_cluster e JOIN "
@@ -347,7 +347,7 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
     const auto backdrops = dump                      ? hull_and_bound(store, metric)
                            : metric == "relative_l2" ? std::vector<Backdrop>{shannon_bound(codecs)}
                                                      : std::vector<Backdrop>();
-    Figure figure = codec_figure(title, codecs, "stored bits an entry", metric, "", backdrops);
+    Figure figure = codec_figure(title, codecs, "stored bits an entry", words_of(metric), "", backdrops);
     std::map<std::string, const CodecPoint*> best;
     for (const auto& codec : codecs) {
         auto& place = best[codec.panel];

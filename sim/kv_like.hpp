@@ -213,7 +213,7 @@ struct KvLikeCache {
     std::uint64_t replicate = 0;
     std::string prompt_id;     ///< empty: made of cell, seed and replicate
     std::size_t needles = 0;   ///< planted in the last layer, and asked for (kv_needles.hpp)
-    double needle_logit = 12;  ///< how strongly a question attends to its needle
+    double needle_logit = 12;  ///< of a question with its needle
 };
 
 /// A dump in safetensors with the names and metadata of interface.md section 5: layers.{layer}.key|value|query,

@@ -10,6 +10,11 @@
 #include "theory/base/json.hpp"
 
 namespace spiked::sim {
+namespace {
+
+constexpr double smallest_share = 1e-12;
+
+}  // namespace
 
 KvNeedles::KvNeedles(const KvLikeOptions& options, const KvLikeCache& cache)
     : layer_(cache.layers - 1),
@@ -49,10 +54,17 @@ KvNeedles::KvNeedles(const KvLikeOptions& options, const KvLikeCache& cache)
 
 void KvNeedles::plant(KvLikeSample& sample) const {
     const double root = std::sqrt(static_cast<double>(dim_));
+    const arma::mat& keys = sample.key.observed;
+    arma::mat moments = keys.t() * keys;
+    moments.diag() += smallest_share * arma::trace(moments);  // where tokens are fewer than channels
+    const double value_norm = arma::norm(sample.value.observed, "fro") / std::sqrt(static_cast<double>(keys.n_rows));
     for (const Needle& needle : needles_) {
-        const arma::rowvec own = sample.key.noise.row(needle.value_at);
-        for (auto& queries : sample.queries) queries.row(needle.asked_at) += logit_ * root / arma::dot(own, own) * own;
-        sample.value.observed.row(needle.value_at) += directions_.row(static_cast<arma::uword>(needle.answer));
+        const arma::rowvec key = keys.row(needle.value_at);
+        const arma::rowvec telling = arma::solve(moments, key.t(), arma::solve_opts::likely_sympd).t();
+        for (auto& queries : sample.queries)
+            queries.row(needle.asked_at) = logit_ * root / arma::dot(telling, key) * telling;
+        sample.value.observed.row(needle.value_at) +=
+            value_norm * directions_.row(static_cast<arma::uword>(needle.answer));
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/stream/normal.hpp"
 #include "theory/base/error.hpp"
 
 namespace spiked::validation {
@@ -9,6 +10,8 @@ namespace {
 
 using estimators::KeptAndCoded;
 using sim::Side;
+
+constexpr double bits_of_score = 32.0;
 
 std::size_t codec_index(const sim::LlamaConfig& model, std::size_t layer, Side side, std::size_t head) {
     return (layer * 2 + (side == Side::key ? 0 : 1)) * model.kv_heads + head;
@@ -45,6 +48,19 @@ arma::fmat merged(const arma::fmat& rows, const std::vector<std::size_t>& tokens
 }
 
 }  // namespace
+
+CacheBits& CacheBits::operator+=(const CacheBits& more) {
+    rows += more.rows;
+    positions += more.positions;
+    scores += more.scores;
+    exact += more.exact;
+    return *this;
+}
+
+CacheBits& CacheBits::operator/=(double entries) {
+    for (double* part : {&rows, &positions, &scores, &exact}) *part /= entries;
+    return *this;
+}
 
 std::vector<CacheRequest> cache_requests(const std::vector<std::string>& methods, const std::vector<double>& bits,
                                          const std::vector<double>& budgets) {
@@ -85,17 +101,63 @@ CompressedCache::CompressedCache(const sim::LlamaConfig& model, CachePlan plan)
                               layer, sim::side_name(side), plan_.how.text);
     }
     if (evicts()) heads_.resize(model.layers * model.kv_heads);
-    if (!plan_.how.method) return;
+    for (std::size_t layer = 0; layer < model.layers && evicts(); ++layer)
+        if (applies_to(layer, Side::key)) layers_.push_back(layer);
+    make_codecs(0);
+    if (evicts() && codes()) rows_alone_ = codes_rows_alone();
+}
+
+void CompressedCache::draw_rotations(std::uint64_t sequence) {
+    if (sequence != 0) make_codecs(sequence);
+}
+
+void CompressedCache::make_codecs(std::uint64_t sequence) {
+    if (!codes()) return;
     auto codecs = std::make_shared<std::map<std::size_t, estimators::Compressor>>();
-    for (std::size_t layer = 0; layer < model.layers; ++layer)
+    for (std::size_t layer = 0; layer < model_.layers; ++layer)
         for (const Side side : {Side::key, Side::value})
-            for (std::size_t head = 0; head < model.kv_heads && applies_to(layer, side); ++head) {
+            for (std::size_t head = 0; head < model_.kv_heads && applies_to(layer, side); ++head) {
                 auto own = plan_.quantizer;
                 own.axis = side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
-                own.rotation_index = codec_index(model, layer, side, head);
-                codecs->try_emplace(own.rotation_index, *plan_.how.method, model.head_dim, plan_.bits, own);
+                const std::size_t index = codec_index(model_, layer, side, head);
+                own.rotation_index = sequence * codec_index(model_, model_.layers, Side::key, 0) + index;
+                codecs->try_emplace(index, *plan_.how.method, model_.head_dim, plan_.bits, own);
             }
     codecs_ = std::move(codecs);
+}
+
+/// Asked of the codecs themselves: of any rows, some with others and without.
+bool CompressedCache::codes_rows_alone() const {
+    if (plan_.how.method->spectral) return false;
+    constexpr arma::uword few = 4;
+    arma::mat rows(2 * few, model_.head_dim);
+    stream::fill_normal(stream::Stream(plan_.quantizer.seed, "rows alone", stream::Role::noise, 0),
+                        {rows.memptr(), rows.n_elem});
+    const auto read = [](const estimators::Compressor& codec, const arma::mat& coded) {
+        estimators::AnalysedBlock block(coded);
+        return arma::mat(codec.decode(codec.encode(block).encoded.bytes, coded.n_rows));
+    };
+    for (const Side side : {Side::key, Side::value}) {
+        const auto& codec = codecs_->at(codec_index(model_, layers_.front(), side, 0));
+        if (!arma::approx_equal(read(codec, rows.head_rows(few)), arma::mat(read(codec, rows).head_rows(few)),
+                                "absdiff", 1e-9))
+            return false;
+    }
+    return true;
+}
+
+double CompressedCache::bits_of_row(std::size_t seen) const {
+    const bool scored = chooses_again() && plan_.how.eviction->accumulates;
+    return full_bits(1) + 8.0 * static_cast<double>(position_bytes({0}, seen)) + (scored ? bits_of_score : 0.0);
+}
+
+void CompressedCache::require_room(std::size_t tokens) const {
+    if (!evicts() || codes()) return;
+    const double least = bits_of_row(tokens) / full_bits(tokens);
+    if (plan_.budget < least)
+        throw usage_error(
+            "--budget {:g} has no room for one of {} tokens (\"{}\" keeps one at least): give {:.3g} or more",
+            plan_.budget, tokens, plan_.how.text, least);
 }
 
 void CompressedCache::attach(sim::LlamaReading& reading) {
@@ -103,6 +165,7 @@ void CompressedCache::attach(sim::LlamaReading& reading) {
         reading.keep = [this](const sim::CachePlace& place, const arma::fmat& exact) { return keep(place, exact); };
         return;
     }
+    chooses_once_ = reading.at_once;
     reading.evict = [this](std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) {
         evict(layer, head, seen, cached);
     };
@@ -126,11 +189,11 @@ void CompressedCache::attended(const sim::AttentionBlock& at) {
     Head& head = heads_[at.layer * model_.kv_heads + at.head / group];
     const arma::fmat weights = at.weights / static_cast<float>(group);
     const arma::uword rows = weights.n_cols;
-    const arma::uword queries = std::min<arma::uword>(weights.n_rows, estimators::observation_window);
+    const arma::uword queries = std::min<arma::uword>(weights.n_rows, window_);
     if (at.head % group == 0) {
         head.accumulated.resize(rows);
-        head.observed.resize(estimators::observation_window, rows);
-        head.observed = arma::join_cols(head.observed.tail_rows(estimators::observation_window - queries),
+        head.observed.resize(window_, rows);
+        head.observed = arma::join_cols(head.observed.tail_rows(window_ - queries),
                                         arma::fmat(queries, rows, arma::fill::zeros));
     }
     head.accumulated += arma::sum(weights, 0).t();
@@ -163,13 +226,21 @@ arma::fmat CompressedCache::keep(const sim::CachePlace& place, const arma::fmat&
     std::vector<std::size_t> tokens(exact.n_rows);
     for (std::size_t t = 0; t < tokens.size(); ++t) tokens[t] = place.first_token + t;
     entries_ += static_cast<double>(exact.n_elem);
-    return coded(place, exact, tokens, bits_);
+    return coded(place, exact, tokens, bits_.rows);
 }
 
-double CompressedCache::code(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) const {
+CacheBits CompressedCache::code(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) const {
     const std::size_t rows = cached.tokens.size();
-    double bits = 8.0 * static_cast<double>(position_bytes(cached.tokens, seen));
-    if (!plan_.how.method) return bits + 16.0 * static_cast<double>(cached.keys.n_elem + cached.values.n_elem);
+    const double exact = 16.0 * static_cast<double>(cached.keys.n_elem + cached.values.n_elem);
+    CacheBits bits{.positions = 8.0 * static_cast<double>(position_bytes(cached.tokens, seen))};
+    if (chooses_again()) {
+        if (plan_.how.eviction->accumulates) bits.scores = bits_of_score * static_cast<double>(rows);
+        if (codes() && (merges() || !rows_alone_)) bits.exact = exact;
+    }
+    if (!codes()) {
+        bits.rows = exact;
+        return bits;
+    }
     const std::size_t blocks = (rows + plan_.block_tokens - 1) / plan_.block_tokens;
     for (std::size_t block = 0; block < blocks; ++block) {
         const std::size_t first = block * rows / blocks;
@@ -178,7 +249,7 @@ double CompressedCache::code(std::size_t layer, std::size_t head, std::size_t se
         for (const Side side : {Side::key, Side::value}) {
             arma::fmat& all = side == Side::key ? cached.keys : cached.values;
             all.rows(first, last) =
-                coded({layer, side, head, tokens.front()}, arma::fmat(all.rows(first, last)), tokens, bits);
+                coded({layer, side, head, tokens.front()}, arma::fmat(all.rows(first, last)), tokens, bits.rows);
         }
     }
     return bits;
@@ -196,15 +267,25 @@ void CompressedCache::evict(std::size_t layer, std::size_t head, std::size_t see
     own.accumulated.resize(rows);
     own.observed.resize(own.observed.n_rows, rows);
 
-    const double full = 32.0 * static_cast<double>(seen * model_.head_dim);
-    const double budget = full * eviction.share_of_layer(plan_.budget, layer, model_.layers);
+    const double full = full_bits(seen);
+    const auto place = static_cast<std::size_t>(std::find(layers_.begin(), layers_.end(), layer) - layers_.begin());
+    const double least = bits_of_row(seen);
+    const double share = eviction.share_of_layer(plan_.budget, least / full, place, layers_.size());
+    const double budget = std::max(full * share, std::min(least, full * plan_.budget));  // rounding takes no row away
     arma::uvec kept = arma::regspace<arma::uvec>(0, rows - 1);
     sim::CachedHead left = exact;
-    double bits = 0.0;
+    CacheBits stored;
     for (;;) {
         cached = left;
-        bits = code(layer, head, seen, cached);
-        if (bits <= budget || kept.n_elem == 1) break;
+        stored = code(layer, head, seen, cached);
+        const double bits = stored.total();
+        if (bits <= budget) break;
+        if (kept.n_elem == 1)
+            throw usage_error(
+                "--budget {:g} gives layer {} {:.0f} bits of a head's {} tokens and \"{}\" takes {:.0f} for one: give "
+                "a "
+                "larger one",
+                plan_.budget, layer, budget, seen, plan_.how.text, bits);
         const auto room = static_cast<std::size_t>(static_cast<double>(kept.n_elem) * budget / bits);
         kept = eviction.kept({exact.keys, own.accumulated, own.observed},
                              std::clamp<std::size_t>(room, 1, kept.n_elem - 1));
@@ -213,10 +294,13 @@ void CompressedCache::evict(std::size_t layer, std::size_t head, std::size_t see
         left.tokens.clear();
         for (const arma::uword row : kept) left.tokens.push_back(exact.tokens[row]);
     }
-    bits_ += bits;
+    bits_ += stored;
     entries_ += full / 16.0;
     own.accumulated = own.accumulated.elem(kept);
-    own.observed = own.observed.cols(kept);
+    if (chooses_once_)
+        own.observed = own.observed.cols(kept);
+    else
+        own.observed.reset();
     if (plan_.how.method) {
         own.keys = std::move(left.keys);
         own.values = std::move(left.values);
@@ -225,7 +309,7 @@ void CompressedCache::evict(std::size_t layer, std::size_t head, std::size_t see
 
 std::vector<CacheVersion> cache_versions(const sim::LlamaConfig& model, const std::vector<CacheRequest>& requests,
                                          const estimators::QuantizerOptions& options, const CachePart& only,
-                                         std::size_t block_tokens) {
+                                         std::size_t block_tokens, std::size_t first_choice) {
     std::vector<CacheVersion> versions(1);
     for (const auto& request : requests)
         for (const double budget : request.budgets)
@@ -233,6 +317,7 @@ std::vector<CacheVersion> cache_versions(const sim::LlamaConfig& model, const st
                 CacheVersion version{request.how.text, bits, std::nullopt, std::nullopt};
                 if (request.how.eviction != nullptr) version.budget = budget;
                 version.cache.emplace(model, CachePlan{request.how, bits, budget, options, only, block_tokens});
+                version.cache->require_room(first_choice);
                 versions.push_back(std::move(version));
             }
     return versions;

@@ -516,7 +516,7 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
     study->open = open_dumps(plan);
     for (std::size_t i = 0; i < study->open.dumps.size(); ++i) {
         const auto& dump = *study->open.dumps[i];
-        experiment.inputs.push_back({dump.path(), std::filesystem::file_size(dump.path()), study->open.sha256[i],
+        experiment.inputs.push_back({plan.run ? plan.run->names()[i] : dump.path(), std::filesystem::file_size(dump.path()), study->open.sha256[i],
                                      format_of(dump.path()), dump.layout().text(), dump.model(), metadata_json(dump)});
     }
     for (const auto& place : study->open.heads) study->heads.push_back({place});
@@ -553,7 +553,7 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
         if (at.attention) experiment.batch = std::max(experiment.batch, cell.replicates);
         const std::string prompt = dump.prompt_id().value_or("");
         const std::string cluster = study->open.cluster_of(at, by_prompt);
-        cell.factors = {{"file", std::nullopt, dump.path()},
+        cell.factors = {{"file", std::nullopt, experiment.inputs[dump_index].path},
                         {"input", static_cast<double>(dump_index + 1), file},
                         {"model", std::nullopt, dump.model()},
                         {"prompt", std::nullopt, prompt},

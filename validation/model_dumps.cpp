@@ -34,6 +34,7 @@ ModelDumps::ModelDumps(const std::string& model, const std::string& tokens, cons
     try {
         for (const std::size_t row : rows) {
             paths_.push_back(fmt::format("{}/{}-document-{}.safetensors", folder_, name, row));
+            names_.push_back(fmt::format("document {} of {}, read by {}", row, tokens, model));
             const auto count = std::min(texts[row].size(), llama.config().context);
             sim::write_llama_dump(paths_.back(), llama, std::span(texts[row]).first(count),
                                   {.model = name, .prompt_id = fmt::format("document-{}", row)});

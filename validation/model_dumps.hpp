@@ -16,10 +16,12 @@ public:
     ~ModelDumps();
 
     [[nodiscard]] const std::vector<std::string>& paths() const { return paths_; }
+    /// What they are of, for who reads of them when they are gone.
+    [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 
 private:
     std::string folder_;
-    std::vector<std::string> paths_;
+    std::vector<std::string> paths_, names_;
 };
 
 }  // namespace spiked::validation

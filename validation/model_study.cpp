@@ -20,8 +20,11 @@ struct Task {
     std::string metric, cases;  ///< what is lost, in nats; document or prompt
     sim::LlamaConfig shape;
     std::size_t count = 0;
+    std::size_t first_choice = 0;  ///< as in cache_versions
     /// Nats that case costs.
     std::function<double(std::size_t number, CompressedCache* cache)> nats;
+    /// What its questions attend to; empty where there are none.
+    std::function<PromptScore(std::size_t number, CompressedCache* cache)> attention = {};
 };
 
 struct Source {
@@ -57,10 +60,29 @@ void add_methods(Experiment& experiment, const std::vector<CacheVersion>& versio
     }
 }
 
+/// Of the first prompt, under every method, in the head that finds its needles best in full precision.
+std::vector<NamedArray> attention_of(const Task& task, const std::vector<CacheVersion>& versions) {
+    std::vector<NamedArray> arrays;
+    std::size_t best = 0;
+    for (std::size_t v = 0; v < versions.size(); ++v) {
+        auto cache = versions[v].cache;
+        const PromptScore score = task.attention(0, cache ? &*cache : nullptr);
+        if (v == 0) {
+            const arma::uword at = score.mass.index_max();
+            const auto layer = at % task.shape.layers;
+            const auto head = at / task.shape.layers;
+            best = layer * task.shape.heads + head;
+            arrays.push_back({0, "needle_head", arma::rowvec{static_cast<double>(layer), static_cast<double>(head)}});
+        }
+        arrays.push_back({v, "needle_attention", score.where[best]});
+    }
+    return arrays;
+}
+
 void make_experiment(Experiment& experiment, const Source& source, Task task) {
     experiment.kind = "kv_model";
-    const auto versions = std::make_shared<const std::vector<CacheVersion>>(
-        cache_versions(task.shape, source.methods, source.quantizer, source.only, source.block_tokens));
+    const auto versions = std::make_shared<const std::vector<CacheVersion>>(cache_versions(
+        task.shape, source.methods, source.quantizer, source.only, source.block_tokens, task.first_choice));
     add_methods(experiment, *versions);
     const std::string name = fs::path(source.model + "/").parent_path().filename().string();
     add_input(experiment, source.texts, name);
@@ -74,6 +96,7 @@ void make_experiment(Experiment& experiment, const Source& source, Task task) {
 
     experiment.science.set("inputs", files);
     experiment.science.set("settings", source.settings);
+    experiment.science.set("rotations", "of each case");
     experiment.science.set("block", source.block_tokens);
     experiment.science.set("quantizer", quantizer_json(source.quantizer));
     experiment.batch = 1;
@@ -95,7 +118,14 @@ void make_experiment(Experiment& experiment, const Source& source, Task task) {
         experiment.cells.push_back(std::move(cell));
     }
     experiment.science.set("cells", std::move(cells));
-    experiment.worker = [versions, task = std::make_shared<const Task>(std::move(task))](
+    const auto shared = std::make_shared<const Task>(std::move(task));
+    if (shared->attention) {
+        experiment.figures.push_back(Json::object({{"kind", "needle-attention"}}));
+        experiment.arrays = [versions, shared](std::size_t cell) {
+            return cell == 0 ? attention_of(*shared, *versions) : std::vector<NamedArray>();
+        };
+    }
+    experiment.worker = [versions, task = shared](
                             std::size_t cell, ReplicateRange) -> Experiment::Worker {
         return [versions, task, cell](std::uint64_t) {
             const double exact = task->nats(cell, nullptr);
@@ -104,9 +134,10 @@ void make_experiment(Experiment& experiment, const Source& source, Task task) {
             for (const auto& version : *versions) {
                 if (!version.cache) continue;
                 CompressedCache cache = *version.cache;
+                cache.draw_rotations(cell);
                 const double nats = task->nats(cell, &cache);
                 found.push_back({++method, metric_index(task->metric), 0, nats - exact});
-                found.push_back({method, metric_index("bits_per_entry"), 0, cache.stored_bits() / cache.entries()});
+                found.push_back({method, metric_index("bits_per_entry"), 0, cache.stored_bits().total() / cache.entries()});
             }
             return found;
         };
@@ -120,7 +151,7 @@ void make_perplexity_experiment(Experiment& experiment, const PerplexityPlan& pl
     const Json settings = Json::object({{"task", "perplexity"}});
     make_experiment(experiment,
                     {plan.model, plan.tokens, plan.methods, plan.quantizer, plan.only, plan.block_tokens, settings},
-                    {"added_nats", "document", documents->model.config(), documents->tokens.size(),
+                    {"added_nats", "document", documents->model.config(), documents->tokens.size(), plan.block_tokens,
                      [documents, block = plan.block_tokens](std::size_t number, CompressedCache* cache) {
                          return document_nats(*documents, number, block, cache);
                      }});
@@ -143,10 +174,11 @@ void make_retrieval_experiment(Experiment& experiment, const RetrievalPlan& plan
     make_experiment(
         experiment,
         {plan.model, plan.filler, plan.methods, plan.quantizer, questions.part(), plan.block_tokens, settings},
-        {"retrieval", "prompt", questions.shape, questions.prompts,
+        {"retrieval", "prompt", questions.shape, questions.prompts, questions.context,
          [questions](std::size_t number, CompressedCache* cache) {
              return -questions.ask(number, cache).log_probability;
-         }});
+         },
+         questions.ask});
 }
 
 }  // namespace spiked::validation

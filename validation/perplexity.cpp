@@ -67,11 +67,13 @@ double document_nats(const Documents& documents, std::size_t number, std::size_t
 Perplexity measure_perplexity(const PerplexityPlan& plan) {
     const Documents documents = open_documents(plan);
     const std::size_t count = documents.tokens.size();
-    const auto versions =
-        cache_versions(documents.model.config(), plan.methods, plan.quantizer, plan.only, plan.block_tokens);
+    const auto versions = cache_versions(documents.model.config(), plan.methods, plan.quantizer, plan.only,
+                                         plan.block_tokens, plan.block_tokens);
 
     struct Reading {
-        double nats = 0.0, bits = 0.0, entries = 0.0;
+        double nats = 0.0;
+        CacheBits bits;
+        double entries = 0.0;
     };
     const std::size_t readings = versions.size() * count;
     std::vector<Reading> found(readings);
@@ -79,6 +81,7 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
     std::mutex telling;
     for_each_parallel(readings, plan.threads, [&](std::size_t job) {
         auto cache = versions[job / count].cache;
+        if (cache) cache->draw_rotations(job % count);
         found[job].nats = document_nats(documents, job % count, plan.block_tokens, cache ? &*cache : nullptr);
         if (cache) {
             found[job].bits = cache->stored_bits();
@@ -94,7 +97,7 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
     result.block_tokens = plan.block_tokens;
     for (std::size_t v = 0; v < versions.size(); ++v) {
         Moments nats;
-        double bits = 0.0;
+        CacheBits bits;
         double entries = 0.0;
         for (std::size_t d = 0; d < count; ++d) {
             const Reading& one = found[v * count + d];
@@ -106,8 +109,9 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
             result.nats = nats.mean;
             result.mcse_nats = nats.standard_error();
         } else {
-            result.rows.push_back({versions[v].label, versions[v].bits, versions[v].budget, bits / entries, nats.mean,
-                                   nats.standard_error()});
+            bits /= entries;
+            result.rows.push_back(
+                {versions[v].label, versions[v].bits, versions[v].budget, bits, nats.mean, nats.standard_error()});
         }
     }
     return result;

@@ -24,7 +24,7 @@ struct PerplexityRow {
     std::string method;
     double bits = 0.0;
     std::optional<double> budget;  ///< of an eviction
-    double bits_per_entry = 0.0;   ///< stored, of what was compressed
+    CacheBits ledger;              ///< stored, an entry of what was compressed
     double added_nats = 0.0;       ///< mean over documents of what a token costs more than in full precision
     double mcse_added_nats = 0.0;  ///< of the paired differences of documents; NaN for one document
 };
@@ -52,7 +52,7 @@ struct Documents {
 
 /// Full past blocks are coded and decoded, the block being read stays exact, and each layer sees what the compressed
 /// layers below make of it. `unrope+` turns keys back before they are coded. A layer, side and head has a rotation of
-/// its own, the same for all documents. An eviction chooses after every full block, among what earlier choices left,
+/// its own in each document. An eviction chooses after every full block, among what earlier choices left,
 /// and its bits are the mean over those times. Throws usage_error and input_error before anything is computed: methods,
 /// bits, layers that do not exist, ids outside the vocabulary, documents beyond the context or without a token to
 /// score.

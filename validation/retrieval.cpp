@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <mutex>
 
 #include "sim/dump_view.hpp"
 #include "sim/llama/llama_steps.hpp"
 #include "theory/base/error.hpp"
-#include "validation/moments.hpp"
+#include "theory/base/sha256.hpp"
 #include "validation/parallel.hpp"
 #include "validation/perplexity.hpp"
 
@@ -26,6 +27,7 @@ std::size_t below(const stream::Stream& draws, std::uint32_t element, std::size_
 /// Sums over questions to means.
 PromptScore mean_of(PromptScore score, std::size_t questions) {
     const auto count = static_cast<double>(questions);
+    score.questions = questions;
     score.right /= count;
     score.log_probability /= count;
     score.mass /= count;
@@ -61,7 +63,14 @@ void add_attention(PromptScore& score, std::size_t layer, std::size_t head, cons
     }
 }
 
-MeanAndError over(const Moments& moments) { return {moments.mean, moments.standard_error()}; }
+/// A prompt weighs as many questions as it asks.
+MeanAndError over_questions(const arma::vec& means, const arma::vec& questions) {
+    const arma::vec weights = questions / arma::accu(questions);
+    const auto prompts = static_cast<double>(means.n_elem);
+    const double mean = arma::dot(weights, means);
+    if (means.n_elem < 2) return {mean, std::numeric_limits<double>::quiet_NaN()};
+    return {mean, std::sqrt(arma::accu(arma::square(weights % (means - mean))) * prompts / (prompts - 1.0))};
+}
 
 }  // namespace
 
@@ -143,7 +152,10 @@ PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, co
         });
     };
     if (cache != nullptr) {
-        if (plan.observe_questions) cache->observe(model, prompt.tokens);
+        if (plan.observe_questions) {
+            cache->observe_last(prompt.tokens.size() - prompt.context);
+            cache->observe(model, prompt.tokens);
+        }
         cache->attach(reading);
     }
     model.read(prompt.tokens, reading);
@@ -155,8 +167,11 @@ PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan&
     const std::size_t layer = readout.layer();
     const std::size_t group = shape.heads / shape.kv_heads;
     const std::size_t limit = plan.exact_questions || plan.at_once ? readout.context() : readout.tokens();
-    sim::LlamaReading hooks;
-    if (cache != nullptr) cache->attach(hooks);
+    sim::LlamaReading hooks{.at_once = true};
+    if (cache != nullptr) {
+        if (plan.observe_questions) cache->observe_last(readout.tokens() - readout.context());
+        cache->attach(hooks);
+    }
 
     std::vector<sim::CachedHead> heads(shape.kv_heads);
     for (std::size_t h = 0; h < shape.kv_heads; ++h) {
@@ -226,8 +241,14 @@ Questions questions_of_dumps(const RetrievalPlan& plan) {
         return request.how.method && request.how.method->unrope;
     });
     std::size_t asked_for = 0;
+    std::size_t context = std::numeric_limits<std::size_t>::max();
+    std::map<std::string, std::string> known;
     for (const auto& path : plan.dumps) {
         const sim::KvDump dump(path, plan.dump);
+        if (plan.dumps.size() > 1)
+            if (const auto [same, added] = known.emplace(hex(sha256_of_file(path)), path); !added)
+                throw input_error("{} and {} have the same content (a prompt counts once): name each dump once",
+                                  same->second, path);
         if (turned) (void)sim::dump_rotary(dump);
         readouts->emplace_back(dump);
         const auto& first = readouts->front().shape();
@@ -239,11 +260,13 @@ Questions questions_of_dumps(const RetrievalPlan& plan) {
                 "them one by one",
                 plan.dumps.front(), path);
         asked_for += readouts->back().needles().size();
+        context = std::min(context, readouts->back().context());
     }
     return {
         .shape = readouts->front().shape(),
         .prompts = plan.dumps.size(),
         .questions = asked_for,
+        .context = context,
         .last_layer_only = true,
         .at_once = plan.at_once,
         .ask = [readouts, plan](std::size_t prompt,
@@ -314,6 +337,9 @@ Questions questions_of(RetrievalPlan plan) {
     if (std::any_of(plan.methods.begin(), plan.methods.end(),
                     [](const CacheRequest& request) { return request.how.eviction != nullptr; }))
         plan.at_once = true;
+    else if (plan.observe_questions)
+        throw usage_error("--observe-questions is what evictions see and no method evicts: add snapkv to --method, or "
+                          "leave it out");
     if (plan.block_tokens == 0) throw usage_error("--block 0 is not possible: a block has 1 token or more");
     return plan.dumps.empty() ? questions_of_model(plan) : questions_of_dumps(plan);
 }
@@ -327,7 +353,8 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
     const Questions questions = questions_of(plan);
     const auto& shape = questions.shape;
     const std::size_t prompts = questions.prompts;
-    const auto versions = cache_versions(shape, plan.methods, plan.quantizer, questions.part(), plan.block_tokens);
+    const auto versions =
+        cache_versions(shape, plan.methods, plan.quantizer, questions.part(), plan.block_tokens, questions.context);
     Retrieval result{.prompts = prompts,
                      .questions = questions.questions,
                      .needles = questions.needles,
@@ -340,7 +367,8 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
 
     struct Reading {
         PromptScore score;
-        double bits = 0.0, entries = 0.0;
+        CacheBits bits;
+        double entries = 0.0;
     };
     std::vector<std::vector<Reading>> found(versions.size(), std::vector<Reading>(prompts));
     std::size_t done = 0;
@@ -350,6 +378,7 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
             const std::size_t v = first_version + job / prompts;
             Reading& reading = found[v][job % prompts];
             auto cache = versions[v].cache;
+            if (cache) cache->draw_rotations(job % prompts);
             reading.score = questions.ask(job % prompts, cache ? &*cache : nullptr);
             if (job % prompts != 0) reading.score.where.clear();
             if (cache) {
@@ -373,12 +402,14 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
     result.best_layer = best % shape.layers;
     result.best_head = best / shape.layers;
 
+    arma::vec asked(prompts);
+    for (std::size_t p = 0; p < prompts; ++p) asked(p) = static_cast<double>(found[0][p].score.questions);
     for (std::size_t v = 0; v < versions.size(); ++v) {
         RetrievalRow row{.method = versions[v].label, .bits = versions[v].bits, .budget = versions[v].budget};
         const auto collect = [&](const auto& value) {
-            Moments moments;
-            for (std::size_t p = 0; p < prompts; ++p) moments.add(value(found[v][p].score, p));
-            return over(moments);
+            arma::vec means(prompts);
+            for (std::size_t p = 0; p < prompts; ++p) means(p) = value(found[v][p].score, p);
+            return over_questions(means, asked);
         };
         row.right = collect([](const PromptScore& score, std::size_t) { return score.right; });
         row.log_probability = collect([](const PromptScore& score, std::size_t) { return score.log_probability; });
@@ -393,10 +424,10 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
                      collect([&](const PromptScore& score, std::size_t) { return score.peaks(layer, head); })});
         row.where = found[v].front().score.where[result.best_layer * shape.heads + result.best_head];
         if (v > 0) {
-            double bits = 0.0;
             double entries = 0.0;
-            for (const auto& reading : found[v]) (bits += reading.bits, entries += reading.entries);
-            row.bits_per_entry = bits / entries;
+            row.ledger = {};
+            for (const auto& reading : found[v]) (row.ledger += reading.bits, entries += reading.entries);
+            row.ledger /= entries;
         }
         result.rows.push_back(std::move(row));
     }

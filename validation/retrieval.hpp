@@ -43,7 +43,8 @@ struct RetrievalPlan {
     /// All of the context is read before any of it is compressed or evicted, the questions behind it are exact. So it
     /// is always where a method evicts.
     bool at_once = false;
-    bool observe_questions = false;  ///< an eviction sees what the questions attend to, not only what the context does
+    /// An eviction sees what all of the questions attend to, not only what the context does.
+    bool observe_questions = false;
     std::size_t block_tokens = 128;
     estimators::QuantizerOptions quantizer;  ///< its seed is that of the prompts, too
     std::size_t threads = 0;
@@ -52,6 +53,7 @@ struct RetrievalPlan {
 
 /// What the model does with the questions of one prompt, means over them.
 struct PromptScore {
+    std::size_t questions = 0;
     double right = 0.0;            ///< share whose likeliest value token is the answer
     double log_probability = 0.0;  ///< natural, of the answer among all tokens
     /// Attention of the questions by layer and query head: the weight on the needle's value, and the share of the
@@ -62,9 +64,10 @@ struct PromptScore {
     std::vector<arma::mat> where;
 };
 
+/// Over the questions of all prompts, which need not ask equally many.
 struct MeanAndError {
     double mean = std::numeric_limits<double>::quiet_NaN();
-    double mcse = std::numeric_limits<double>::quiet_NaN();  ///< over prompts
+    double mcse = std::numeric_limits<double>::quiet_NaN();  ///< over prompts: of a ratio of sums, to first order
 };
 
 struct HeadAttention {
@@ -76,7 +79,7 @@ struct RetrievalRow {
     std::string method;  ///< "none" for full precision
     double bits = 16.0;
     std::optional<double> budget;  ///< of an eviction
-    double bits_per_entry = 16.0;  ///< stored, of what was compressed
+    CacheBits ledger{.rows = 16.0};  ///< stored, an entry of what was compressed
     MeanAndError right, log_probability;
     MeanAndError lost;  ///< right of full precision minus right, paired by prompt
     MeanAndError mass;  ///< attention on the needle in the head that finds it best in full precision
@@ -112,7 +115,8 @@ struct Retrieval {
 struct Questions {
     sim::LlamaConfig shape;
     std::size_t prompts = 0, questions = 0;  ///< questions: of all prompts
-    std::size_t needles = 0, context = 0;    ///< of a prompt that is built
+    std::size_t needles = 0;                 ///< of a prompt that is built
+    std::size_t context = 0;                 ///< tokens before the questions; the fewest, of dumps
     bool last_layer_only = false, at_once = false;
     std::function<PromptScore(std::size_t prompt, CompressedCache* cache)> ask;
     /// Throws input_error where what full precision gets right, by prompt from the first on, is not what it should be.

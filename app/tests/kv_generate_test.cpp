@@ -42,12 +42,20 @@ TEST(KvGenerateCommand, PlantsNeedlesThatAreFound) {
     EXPECT_NE(written.out.find("spiked kv retrieve"), std::string::npos);
     const Outcome found = spiked("kv retrieve '" + dump + "' --method tq-mse,unrope+tq-mse --bits 1,4 --json");
     ASSERT_EQ(found.code, 0) << found.err;
+    EXPECT_NE(spiked("kv retrieve '" + dump + "' --bits 2").out.find("unrope+"), std::string::npos);
     const Json document = found.json();
     const auto& rows = *document.find("rows")->items();
     EXPECT_GE(number(rows[0], "right"), 0.75);
     EXPECT_LT(number(rows[1], "log_probability"), number(rows[2], "log_probability") - 0.3);
     EXPECT_NEAR(number(rows[2], "log_probability"), number(rows[0], "log_probability"), 0.1);
     EXPECT_EQ(spiked("kv run '" + dump + "' --method tq-mse --bits 2").code, 0);
+    // Keys without an embedding have none to undo.
+    ASSERT_EQ(spiked("kv generate --tokens 512 --head-dim 64 --needles 32 --no-rotary -o '" + dump + "'").code, 0);
+    const Outcome plain = spiked("kv retrieve '" + dump + "' --bits 2");
+    EXPECT_EQ(plain.code, 0) << plain.err;
+    EXPECT_EQ(plain.out.find("unrope+"), std::string::npos) << plain.out;
+    EXPECT_NE(plain.out.find("eoptshrink+tq-mse"), std::string::npos) << plain.out;
+    EXPECT_EQ(spiked("kv retrieve '" + dump + "' --method unrope+tq-mse").code, 4);
     // Asked for too weakly.
     ASSERT_EQ(spiked("kv generate --tokens 512 --needles 32 --needle-logit 1 -o '" + dump + "'").code, 0);
     const Outcome weak = spiked("kv retrieve '" + dump + "'");
@@ -56,7 +64,34 @@ TEST(KvGenerateCommand, PlantsNeedlesThatAreFound) {
     std::filesystem::remove(dump);
 }
 
+TEST(KvGenerateCommand, NeedlesAreFoundWhateverTheNoise) {
+    const std::string dump = scratch("noise.safetensors");
+    double fine = 0.0;
+    for (const char* noise : {"0.01", "0.2", "3", "40"}) {
+        ASSERT_EQ(spiked("kv generate --tokens 512 --head-dim 64 --needles 32 --noise " + std::string(noise) + " -o '" +
+                         dump + "'")
+                      .code,
+                  0);
+        const Outcome found = spiked("kv retrieve '" + dump + "' --method tq-mse --bits 2 --json");
+        ASSERT_EQ(found.code, 0) << noise << found.err;
+        const Json document = found.json();
+        const auto& rows = *document.find("rows")->items();
+        EXPECT_GE(number(rows[0], "right"), 0.9) << noise;
+        EXPECT_GE(number(rows[0], "attention_mass"), 0.9) << noise;
+        // What tells tokens apart is lost where it is small beside what they share.
+        if (noise == std::string("0.01")) fine = number(rows[1], "right");
+    }
+    EXPECT_LT(fine, 0.5);
+    std::filesystem::remove(dump);
+}
+
 TEST(KvGenerateCommand, RefusesWhatDoesNotFit) {
+    for (const char* name : {"y.st", "y", "y.npz"}) {
+        const Outcome named = spiked("kv generate -o '" + scratch(name) + "'");
+        EXPECT_EQ(named.code, 2);
+        EXPECT_NE(named.err.find("name it FILE.safetensors"), std::string::npos) << named.err;
+        EXPECT_FALSE(std::filesystem::exists(scratch(name)));
+    }
     EXPECT_EQ(spiked("kv generate --tokens 90 --needles 30 -o /tmp/never.safetensors").code, 2);
     EXPECT_EQ(spiked("kv generate --noise 0 --needles 4 -o /tmp/never.safetensors").code, 2);
     EXPECT_EQ(spiked("kv generate --noise -1 -o /tmp/never.safetensors").code, 2);

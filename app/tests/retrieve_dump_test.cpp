@@ -79,9 +79,22 @@ TEST(RetrieveDump, FullPrecisionIsNumpysAndCompressionCosts) {
         EXPECT_NE(contents(picture).find(part), std::string::npos) << part;
     EXPECT_EQ(retrieve(dump, "--plot x.gif").code, 2);
 
-    const Outcome two =
-        spiked("kv retrieve --block 64 '" + dump.path + "' '" + dump.path + "' --method tq-mse --bits 4");
+    const Outcome two = spiked("kv retrieve --block 64 '" + dump.path + "' '" + Dump("another-prompt").path +
+                               "' --method tq-mse --bits 4");
     EXPECT_NE(two.out.find("48 questions of 2 dumps"), std::string::npos) << two.err;
+}
+
+/// 24 of 24 and 5 of 6 are 29 of 30, not eleven twelfths.
+TEST(RetrieveDump, SharesAreThoseOfAllQuestions) {
+    const Outcome found = spiked("kv retrieve '" + Dump("another-prompt").path + "' '" + Dump("few").path +
+                                 "' --method tq-mse --bits 8 --json");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json document = found.json();
+    const Json& exact = row_of(document, 0);
+    EXPECT_EQ(number(exact, "questions"), 30);
+    EXPECT_NEAR(number(exact, "right"), 29.0 / 30.0, 1e-12);
+    // Of a ratio of sums: residuals 24 (1 - 29/30) and 5 - 6 29/30, which cancel, over 30.
+    EXPECT_NEAR(number(exact, "mcse_right"), std::sqrt(2.0 * 2.0 * 0.8 * 0.8) / 30.0, 1e-12);
 }
 
 TEST(RetrieveDump, TellsAPlaceThatIsWrongByOne) {
@@ -127,6 +140,15 @@ TEST(RetrieveDump, RefusesWhatDoesNotFitTogether) {
              {"too-early", "needles[3] lies at "},
              {"another-answer", "full precision gives 23 right answers of 24 (its metadata say the model gave 24)"},
              {"no-such-answer", "needles[3]: answer is 100 (readout.unembed has tokens 70 to 99)"},
+             {"value-is-key", "(expected the value behind its key)"},
+             {"twice", "(expected places of their own)"},
+             {"asked-twice", "(expected places of their own)"},
+             {"no-epsilon", "metadata readout: rms_eps is missing (expected a number above 0"},
+             {"odd-epsilon", "metadata readout: rms_eps is \"x\" (expected a number above 0"},
+             {"odd-scale", "metadata readout: attention_scale is 0.5 (expected dim^-0.5, 0.25 of 16 channels)"},
+             {"odd-context", "metadata context is \"many\" (expected "},
+             {"long-context", "metadata context is \"154\" (expected "},
+             {"all-correct", "metadata readout: correct is 25 (expected at most 24, the needles)"},
              {"no-position", "needles[3]: key_at is missing"},
              {"no-queries", "layer 2 has no query tensor"},
              {"odd-heads", "layers.2.query has 3 heads"},
@@ -148,10 +170,14 @@ TEST(RetrieveDump, RefusesWhatDoesNotFitTogether) {
         spiked("kv retrieve '" + dump.path + "' '" + Dump("another-model").path + "' --method tq-mse");
     EXPECT_EQ(mixed.code, 4);
     EXPECT_NE(mixed.err.find("are of different models"), std::string::npos) << mixed.err;
+    EXPECT_EQ(retrieve(Dump("said-scale"), "--method tq-mse").code, 0);
+    const Outcome same = spiked("kv retrieve '" + dump.path + "' '" + dump.path + "' --method tq-mse");
+    EXPECT_EQ(same.code, 4);
+    EXPECT_NE(same.err.find("have the same content"), std::string::npos) << same.err;
     const Outcome turned = retrieve(dump, "--method unrope+tq-mse --bits 2");
     EXPECT_EQ(turned.code, 4);
     EXPECT_NE(turned.err.find("the rotary embedding cannot be undone"), std::string::npos) << turned.err;
-    for (const char* words : {"--needles 3", "--model x", "--layers all", "--budget 0.5", "--block 0"}) {
+    for (const char* words : {"--needles 3", "--model x", "--layers all", "--budget 0.5", "--block 0", "--observe-questions"}) {
         const Outcome found = spiked("kv retrieve '" + dump.path + "' --method tq-mse " + words);
         EXPECT_EQ(found.code, 2) << words << found.err;
     }

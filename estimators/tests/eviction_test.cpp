@@ -88,20 +88,22 @@ TEST(Eviction, EveryRuleKeepsAsManyAsItIsTold) {
 TEST(Eviction, SharesOfLayersAverageToTheBudget) {
     for (const auto& entry : evictions())
         for (const std::size_t layers : {1UL, 2UL, 5UL, 32UL})
-            for (const double share : {0.01, 0.3, 0.5, 0.6, 0.99, 1.0}) {
-                double sum = 0.0;
-                for (std::size_t layer = 0; layer < layers; ++layer) {
-                    const double own = entry.share_of_layer(share, layer, layers);
-                    EXPECT_GT(own, 0.0);
-                    EXPECT_LE(own, 1.0);
-                    sum += own;
+            for (const double share : {0.01, 0.3, 0.5, 0.6, 0.99, 1.0})
+                for (const double least : {0.0, 0.008, 0.02}) {
+                    double sum = 0.0;
+                    for (std::size_t layer = 0; layer < layers; ++layer) {
+                        const double own = entry.share_of_layer(share, least, layer, layers);
+                        EXPECT_GT(own, 0.0);
+                        EXPECT_GE(own + 1e-12, std::min(least, share));
+                        EXPECT_LE(own, 1.0);
+                        sum += own;
+                    }
+                    EXPECT_NEAR(sum / static_cast<double>(layers), share, 1e-12) << entry.name;
                 }
-                EXPECT_NEAR(sum / static_cast<double>(layers), share, 1e-12) << entry.name;
-            }
     // A 20th of the mean in the last layer, where the first has room.
-    EXPECT_NEAR(rule("pyramidkv").share_of_layer(0.2, 3, 4), 0.01, 1e-12);
-    EXPECT_NEAR(rule("pyramidkv").share_of_layer(0.2, 0, 4), 0.39, 1e-12);
-    EXPECT_NEAR(rule("pyramidkv").share_of_layer(0.8, 3, 4), 0.6, 1e-12);
+    EXPECT_NEAR(rule("pyramidkv").share_of_layer(0.2, 0.0, 3, 4), 0.01, 1e-12);
+    EXPECT_NEAR(rule("pyramidkv").share_of_layer(0.2, 0.0, 0, 4), 0.39, 1e-12);
+    EXPECT_NEAR(rule("pyramidkv").share_of_layer(0.8, 0.0, 3, 4), 0.6, 1e-12);
 }
 
 TEST(Eviction, NamesStandInFrontOfMethods) {

@@ -6,6 +6,7 @@
 
 #include "reports/figures.hpp"
 #include "reports/html_report.hpp"
+#include "reports/needle_figure.hpp"
 #include "reports/spectrum_figure.hpp"
 #include "reports/tests/fixture_store.hpp"
 #include "reports/timing_figure.hpp"
@@ -210,6 +211,71 @@ TEST(DumpFigures, BiasAndDistributionAreForDumpsToo) {
     EXPECT_TRUE(has(bias_by_query(store, Json::object()).front().problem, "whose first has a bias off zero"));
     const auto map = rank_map(store, Json::object()).front();
     expect_whole(map);
+}
+
+/// Before and after, of the first prompt alone.
+TEST(NeedleFigure, ShowsWhatTheStoreKeepsOfAttention) {
+    const Scratch folder;
+    const std::string path = folder / "needles.spiked";
+    {
+        FixtureStore store(path, "kv_model");
+        const auto sample = store.method("sample", "sample", "sample");
+        const auto coded = store.method("snapkv+tq-mse B=2 at 0.1", "codec", "snapkv+tq-mse B=2", 2);
+        for (const int prompt : {0, 1}) {
+            const auto cell = store.cell(fmt::format("prompt {}", prompt), 128, 64, 1);
+            store.factor(cell, "side", "cache");
+            store.factor(cell, "cluster", fmt::format("prompt {}", prompt));
+            store.moment(cell, coded, "bits_per_entry", 0, 1.5, 0.0, 2);
+            const double own = prompt == 0 ? 0.75 : 0.5;
+            store.array(cell, sample, "needle_attention", arma::mat{{0.875, 0.0, 0.125}, {0.0, 1.0, 0.0}});
+            store.array(cell, sample, "needle_head", arma::mat{{1.0, 3.0}});
+            store.array(cell, coded, "needle_attention", arma::mat{{own, 0.0, 1.0 - own}, {0.0, own, 1.0 - own}});
+        }
+        store.finish();
+    }
+    Database store(path, Database::Mode::read);
+    const auto figure = needle_attention(store, Json::object()).front();
+    expect_whole(figure);
+    EXPECT_TRUE(has(figure.title, "2 questions on their needles, layer 1, head 3"));
+    const auto rows = csv_rows(figure);
+    ASSERT_EQ(rows.size(), 2U * 2U * 3U);
+    std::vector<std::string> own;
+    for (const auto& row : rows)
+        if (row[row.size() - 3] == row[row.size() - 2]) own.push_back(row.back());
+    EXPECT_EQ(own, (std::vector<std::string>{"0.875", "1", "0.75", "0.75"}));
+    EXPECT_TRUE(has(figure.svg, ">snapkv+tq-mse at 0.1, 1.50 bits<")) << figure.csv;
+    const Scratch other;
+    make_dump_store(other / "dump.spiked");
+    Database dump(other / "dump.spiked", Database::Mode::read);
+    EXPECT_TRUE(has(needle_attention(dump, Json::object()).front().problem, "no needle_attention"));
+}
+
+/// Names of axes in words, and room for them beside small numbers.
+TEST(FrontierFigure, NamesItsAxesInsideThePicture) {
+    const Scratch folder;
+    const std::string path = folder / "small.spiked";
+    {
+        FixtureStore store(path, "kv_model");
+        const auto cell = store.cell("document 0", 128, 64, 1);
+        store.factor(cell, "side", "cache");
+        store.factor(cell, "cluster", "document 0");
+        for (const int bits : {1, 2, 4, 6, 8}) {
+            const auto coded = store.method(fmt::format("tq-mse B={}", bits), "codec", "tq-mse", bits);
+            store.moment(cell, coded, "bits_per_entry", 0, bits, 0.0, 2);
+            store.moment(cell, coded, "added_nats", 0, 0.3 * std::pow(0.2, bits), 0.0, 2);
+        }
+        store.finish();
+    }
+    Database store(path, Database::Mode::read);
+    const auto figure = frontier(store, Json::object({{"y", "added_nats"}})).front();
+    expect_whole(figure);
+    EXPECT_EQ(figure.title, "added nats a token against stored bits");
+    const std::size_t label = figure.svg.find(">added nats a token<");
+    ASSERT_NE(label, std::string::npos);
+    const std::size_t moved = figure.svg.rfind("translate(", label);
+    ASSERT_NE(moved, std::string::npos);
+    EXPECT_GT(std::stod(figure.svg.substr(moved + 10)), 10.0);  // half a line of text
+    EXPECT_FALSE(has(figure.svg, "0.10000"));
 }
 
 TEST(SpectrumFigure, CountsValuesOnBothSidesOfTheEdge) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "sim/byte_file.hpp"
 #include "sim/llama/llama_steps.hpp"
@@ -52,6 +53,7 @@ public:
         for (const auto& file : files_)
             for (const auto& tensor : file->tensors()) {
                 if (tensor.name != name) continue;
+                read_.insert(name);
                 if (tensor.shape != shape)
                     throw input_error("{}: {} is {} (expected {} from config.json): do the two files belong together?",
                                       file->path(), name, shape_text(tensor.shape), shape_text(shape));
@@ -71,9 +73,29 @@ public:
                           name);
     }
 
+    /// Throws input_error where a file holds more than was asked for: the model would not be the one stored.
+    void require_all_read(bool tied) const {
+        for (const auto& file : files_) {
+            std::vector<std::string> left;
+            for (const auto& tensor : file->tensors())
+                // Tables of the rotary embedding follow from config.json, a tied head is the embedding.
+                if (!read_.contains(tensor.name) && !tensor.name.ends_with("rotary_emb.inv_freq") &&
+                    !(tied && tensor.name == head_name))
+                    left.push_back(tensor.name);
+            if (!left.empty())
+                throw input_error(
+                    "{}: {} of its tensors are none of a plain Llama of config.json's size ({}): biases, other norms "
+                    "and more layers are not run",
+                    file->path(), left.size(), list_text(left));
+        }
+    }
+
+    static constexpr const char* head_name = "lm_head.weight";
+
 private:
     std::string folder_;
     std::vector<std::unique_ptr<SafetensorsFile>> files_;
+    mutable std::set<std::string> read_;
 };
 
 /// Turns every head of a block of tokens to its positions.
@@ -110,7 +132,8 @@ Llama::Llama(const std::string& folder) : config_(read_llama_config(folder)) {
                            weights.matrix(at + "mlp.down_proj.weight", c.intermediate, c.hidden)});
     }
     norm_ = weights.matrix("model.norm.weight", c.hidden);
-    if (!c.tied) head_ = weights.matrix("lm_head.weight", c.hidden, c.vocabulary);
+    if (!c.tied) head_ = weights.matrix(Weights::head_name, c.hidden, c.vocabulary);
+    weights.require_all_read(c.tied);
 
     // (1, 0) in every pair becomes (cos, sin): the angles are those of rope.hpp.
     arma::mat pairs(c.context, c.head_dim, arma::fill::zeros);

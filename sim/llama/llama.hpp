@@ -76,8 +76,8 @@ struct LlamaReading {
 class Llama {
 public:
     /// FOLDER/config.json and FOLDER/model.safetensors, or the files of FOLDER/model.safetensors.index.json; F16, BF16,
-    /// F32 or F64. Throws input_error for a model of another shape, and for a tensor that is missing or of another
-    /// shape.
+    /// F32 or F64. Throws input_error for a model of another shape, and for a tensor that is missing, of another
+    /// shape or of no use here.
     explicit Llama(const std::string& folder);
 
     [[nodiscard]] const LlamaConfig& config() const { return config_; }

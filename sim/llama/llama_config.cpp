@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "sim/byte_file.hpp"
 #include "theory/base/error.hpp"
@@ -95,7 +96,7 @@ LlamaConfig read_llama_config(const std::string& folder) {
     if (const Json* activation = keys.find("hidden_act");
         activation != nullptr && (activation->string() == nullptr || *activation->string() != "silu"))
         throw keys.wrong("hidden_act", "\"silu\"");
-    for (const char* key : {"attention_bias", "mlp_bias"})
+    for (const char* key : {"attention_bias", "mlp_bias", "use_qk_norm"})
         if (keys.flag(key)) throw keys.wrong(key, "false");
     if (const Json* scaling = keys.find("rope_scaling"); scaling != nullptr && is_scaled(*scaling))
         throw keys.wrong("rope_scaling", "none");
@@ -105,7 +106,12 @@ LlamaConfig read_llama_config(const std::string& folder) {
     if (const Json* part = keys.find("partial_rotary_factor");
         part != nullptr && part->text() != "1.0" && part->text() != "1")
         throw keys.wrong("partial_rotary_factor", "1: all coordinates turn");
-    if (keys.find("sliding_window") != nullptr) throw keys.wrong("sliding_window", "none");
+    for (const char* key : {"sliding_window", "attn_logit_softcapping", "final_logit_softcapping"})
+        if (keys.find(key) != nullptr) throw keys.wrong(key, "none");
+    if (const Json* types = keys.find("layer_types"))
+        for (const Json& of_layer : types->items() == nullptr ? Json::Array{*types} : *types->items())
+            if (of_layer.string() == nullptr || *of_layer.string() != "full_attention")
+                throw keys.wrong("layer_types", "\"full_attention\" in every layer");
 
     LlamaConfig config;
     config.vocabulary = keys.size("vocab_size");
@@ -125,6 +131,15 @@ LlamaConfig read_llama_config(const std::string& folder) {
     if (config.head_dim == 0 || config.head_dim % 2 != 0)
         throw input_error("{}: heads have {} coordinates (expected an even number): rotary pairs need two each",
                           keys.path(), config.head_dim);
+    const auto dim = static_cast<double>(config.head_dim);
+    for (const auto& [key, plain] : {std::pair{"embedding_multiplier", 1.0},
+                                     {"residual_multiplier", 1.0},
+                                     {"logits_scaling", 1.0},
+                                     {"logit_scale", 1.0},
+                                     {"attention_multiplier", 1.0 / std::sqrt(dim)},
+                                     {"query_pre_attn_scalar", dim}})
+        if (std::abs(keys.positive(key, plain) / plain - 1.0) > 1e-6)
+            throw keys.wrong(key, fmt::format("{:.8g}", plain));
     if (!(config.rope.base > 1.0)) throw keys.wrong("rope_theta", "a number above 1");
     return config;
 }

@@ -1,6 +1,7 @@
 #include "sim/llama/llama_readout.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/dump_view.hpp"
 #include "sim/llama/llama_steps.hpp"
@@ -45,13 +46,69 @@ std::vector<Needle> read_needles(const KvDump& dump, std::size_t tokens) {
             return at;
         };
         Needle needle{place("key_at"), place("value_at"), place("asked_at"), 0};
-        if (std::max(needle.key_at, needle.value_at) >= needle.asked_at)
+        if (needle.value_at <= needle.key_at)
+            throw input_error("{}: metadata {}: value_at is {} and key_at is {} (expected the value behind its key): "
+                              "correct it where the dump is made",
+                              dump.path(), name, needle.value_at, needle.key_at);
+        if (needle.value_at >= needle.asked_at)
             throw input_error("{}: metadata {} lies at {} and {} and is asked for at {} (expected behind it)",
                               dump.path(), name, needle.key_at, needle.value_at, needle.asked_at);
+        for (std::size_t other = 0; other < needles.size(); ++other)
+            if (needles[other].value_at == needle.value_at || needles[other].asked_at == needle.asked_at)
+                throw input_error(
+                    "{}: metadata {} lies at {} and is asked for at {}, needles[{}] at {} and {} (expected places of "
+                    "their own): leave one out where the dump is made",
+                    dump.path(), name, needle.value_at, needle.asked_at, other, needles[other].value_at,
+                    needles[other].asked_at);
         needle.answer = static_cast<std::int32_t>(std::min<std::int64_t>(whole(dump, entry, name, "answer"), 1 << 30));
         needles.push_back(needle);
     }
     return needles;
+}
+
+double norm_epsilon(const KvDump& dump, const Json& readout) {
+    const Json* value = readout.find("rms_eps");
+    const auto number = value == nullptr ? std::nullopt : to_number(value->text());
+    if (!number || !(*number > 0.0) || !std::isfinite(*number))
+        throw input_error(
+            "{}: metadata readout: rms_eps is {} (expected a number above 0, of the model's norms): correct it where "
+            "the dump is made",
+            dump.path(), value == nullptr ? "missing" : value->text());
+    return *number;
+}
+
+/// Scores are scaled by one over the root of the channels; a readout may say so, and nothing else.
+void check_attention_scale(const KvDump& dump, const Json& readout, std::size_t dim) {
+    const Json* value = readout.find("attention_scale");
+    if (value == nullptr) return;
+    const double scale = 1.0 / std::sqrt(static_cast<double>(dim));
+    const auto number = to_number(value->text());
+    const bool named = value->string() != nullptr && *value->string() == "dim^-0.5";
+    if (!named && !(number && std::abs(*number / scale - 1.0) < 1e-6))
+        throw input_error(
+            "{}: metadata readout: attention_scale is {} (expected dim^-0.5, {:.8g} of {} channels): other scales are "
+            "not redone",
+            dump.path(), value->text(), scale, dim);
+}
+
+/// Tokens before the first question, or as many as the metadata say.
+std::size_t read_context(const KvDump& dump, const std::vector<Needle>& needles) {
+    std::size_t first_question = needles.front().asked_at;
+    std::size_t last_needle = 0;
+    for (const Needle& needle : needles) {
+        first_question = std::min(first_question, needle.asked_at);
+        last_needle = std::max(last_needle, needle.value_at);
+    }
+    const auto stated = dump.metadata("context");
+    if (!stated) return first_question;
+    const auto tokens = to_integer(*stated);
+    if (!tokens || *tokens <= static_cast<std::int64_t>(last_needle) ||
+        *tokens > static_cast<std::int64_t>(first_question))
+        throw input_error(
+            "{}: metadata context is {} (expected {} to {} tokens: needles lie within, questions behind): correct it "
+            "where the dump is made",
+            dump.path(), in_quotes(*stated), last_needle + 1, first_question);
+    return static_cast<std::size_t>(*tokens);
 }
 
 /// rows x columns as the file has them; 0: any.
@@ -114,17 +171,16 @@ LlamaReadout::LlamaReadout(const KvDump& dump) {
     shape_.head_dim = key.dim;
     shape_.context = key.tokens;
     if (has_rotary(dump)) shape_.rope = dump_rotary(dump).rope;
-    if (const Json* epsilon = readout.find("rms_eps"); epsilon != nullptr && epsilon->real() != nullptr)
-        shape_.norm_epsilon = *epsilon->real();
+    shape_.norm_epsilon = norm_epsilon(dump, readout);
+    check_attention_scale(dump, readout, key.dim);
     first_answer_ = static_cast<std::int32_t>(
         std::min<std::int64_t>(whole(dump, readout, "readout", "first_value_token"), 1 << 30));
     if (readout.find("correct") != nullptr)
         correct_ = static_cast<std::size_t>(whole(dump, readout, "readout", "correct"));
-
-    context_ = needles_.front().asked_at;
-    for (const Needle& needle : needles_) context_ = std::min(context_, needle.asked_at);
-    if (const auto stated = to_integer(dump.metadata("context").value_or("")))
-        if (*stated > 0 && static_cast<std::size_t>(*stated) < context_) context_ = static_cast<std::size_t>(*stated);
+    if (correct_ && *correct_ > needles_.size())
+        throw input_error("{}: metadata readout: correct is {} (expected at most {}, the needles): are they of one dump?",
+                          dump.path(), *correct_, needles_.size());
+    context_ = read_context(dump, needles_);
 
     const std::size_t attended = query.heads * key.dim;
     residual_ = read_weights(dump, "readout.residual", needles_.size(), 0);

@@ -19,11 +19,12 @@ struct Needle {
 /// What redoes the last layer of a Llama-shaped model for the questions of a dump: its queries, keys and values, the
 /// needles of the metadata and the tensors readout.residual (needles x hidden: before the layer's attention),
 /// readout.wo, .mlp_norm, .gate, .up, .down, .final_norm and .unembed (answers x hidden), weights as output x input.
-/// The metadata `readout` is JSON: layer, first_value_token (of the first answer), rms_eps and, where it is
-/// known, correct (how many of the model's own answers are the needles').
+/// The metadata `readout` is JSON: layer, first_value_token (of the first answer), rms_eps and, where they are
+/// known, attention_scale (dim^-0.5 or that number) and correct (how many of the model's own answers are the needles');
+/// `context` is how many tokens lie before the questions.
 class LlamaReadout {
 public:
-    /// Throws input_error naming what is missing, of another shape or at a place that does not exist.
+    /// Throws input_error naming what is missing, of another shape, at a place that does not exist, or said twice.
     explicit LlamaReadout(const KvDump& dump);
 
     /// layers: up to this one; sizes that nothing here needs are 0; the rotary embedding where the dump tells it.

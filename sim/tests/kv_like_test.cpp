@@ -756,8 +756,12 @@ TEST(KvLikeFile, NeedlesChangeTheirValuesAndQuestionsOnly) {
             };
             EXPECT_EQ(largest(change(Side::key, h, without.key.observed)), 0.0);
             const arma::mat value = change(Side::value, h, without.value.observed);
+            const double value_norm = arma::norm(without.value.observed, "fro") / std::sqrt(150.0);
             for (arma::uword t = 0; t < 150; ++t)
-                EXPECT_NEAR(arma::norm(value.row(t)), layer == 1 && values.contains(t) ? 1.0 : 0.0, 1e-12) << t;
+                EXPECT_NEAR(arma::norm(value.row(t)), layer == 1 && values.contains(t) ? value_norm : 0.0, 1e-12) << t;
+            arma::mat basis, right;
+            arma::vec singular;
+            ASSERT_TRUE(arma::svd_econ(basis, singular, right, without.key.observed));
             for (std::size_t q = 0; q < 2; ++q) {
                 const arma::mat query = change(Side::query, 2 * h + q, without.queries[q]);
                 for (arma::uword t = 0; t < 150; ++t)
@@ -765,11 +769,12 @@ TEST(KvLikeFile, NeedlesChangeTheirValuesAndQuestionsOnly) {
                 if (layer == 0) continue;
                 for (std::size_t n = 0; n < 20; ++n) {
                     const Needle& needle = readout.needles()[n];
-                    EXPECT_NEAR(
-                        arma::dot(query.row(needle.asked_at), without.key.noise.row(needle.value_at)) / std::sqrt(8.0),
-                        9.0, 1e-10);
-                    if (h == 0) answer_vectors.row(n) = value.row(needle.value_at);
-                    EXPECT_LT(largest(value.row(needle.value_at) - answer_vectors.row(n)), 1e-12);
+                    const arma::rowvec asking = query.row(needle.asked_at) + without.queries[q].row(needle.asked_at);
+                    const arma::vec products = without.key.observed * asking.t() / std::sqrt(8.0);
+                    EXPECT_NEAR(products(needle.value_at), 9.0, 1e-8);
+                    EXPECT_NEAR(arma::norm(products), 9.0 / arma::norm(basis.row(needle.value_at)), 1e-8);
+                    if (h == 0) answer_vectors.row(n) = value.row(needle.value_at) / value_norm;
+                    EXPECT_LT(largest(value.row(needle.value_at) / value_norm - answer_vectors.row(n)), 1e-12);
                 }
             }
         }

@@ -1,9 +1,9 @@
 """A small random Llama and what it predicts, in NumPy's double precision, all tokens at once.
 
-usage: llama_in_numpy.py FOLDER tied|untied|shards TOKENS [EVICTED]    writes FOLDER/config.json and the weights in F32;
-prints the tokens and, for each but the first, its nats given those before it. FOLDER/tokens.npy holds them too,
+usage: llama_in_numpy.py FOLDER tied|untied|shards[+NAME...] TOKENS [EVICTED [KEPT]]    writes FOLDER/config.json and the weights
+in F32, and of each NAME a tensor that no prediction uses; prints the tokens and, for each but the first, its nats given those before it. FOLDER/tokens.npy holds them too,
 FOLDER/documents.npy with two other texts, FOLDER/keys.npy the keys of head 1 of layer 1. EVICTED: a Python expression in t
-and s, true where token t no longer finds token s.
+and s, true where token t no longer finds token s. KEPT: one that is what token t finds of the key and value of s, times them.
 """
 import json
 import struct
@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-folder, kind, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+folder, (kind, *more), count = sys.argv[1], sys.argv[2].split("+"), int(sys.argv[3])
 random = np.random.default_rng(7)
 vocabulary, hidden, intermediate, layers, heads, kv_heads, dim = 50, 24, 40, 3, 6, 2, 8
 base, epsilon = 500.0, 1e-5
@@ -46,6 +46,7 @@ positions = np.arange(count)
 causal = positions[:, None] >= positions[None, :]
 if len(sys.argv) > 4:
     causal &= ~eval(sys.argv[4], {"t": positions[:, None], "s": positions[None, :]})
+kept = eval(sys.argv[5], {"t": positions[:, None], "s": positions[None, :], "where": np.where}) if len(sys.argv) > 5 else 1.0
 for layer in range(layers):
     at = f"model.layers.{layer}."
     seen = norm(state, 1 + draw(at + "input_layernorm.weight", hidden, scale=0.1))
@@ -57,9 +58,9 @@ for layer in range(layers):
         np.save(folder + "/keys.npy", key[:, 1])
     outputs = []
     for head in range(heads):
-        scores = query[:, head] @ key[:, head // (heads // kv_heads)].T / np.sqrt(dim)
+        scores = query[:, head] @ key[:, head // (heads // kv_heads)].T / np.sqrt(dim) * kept
         scores = np.where(causal, np.exp(scores - scores.max()), 0.0)
-        outputs.append(scores / scores.sum(axis=1, keepdims=True) @ value[:, head // (heads // kv_heads)])
+        outputs.append(scores / scores.sum(axis=1, keepdims=True) * kept @ value[:, head // (heads // kv_heads)])
     state = state + np.concatenate(outputs, axis=1) @ draw(at + "self_attn.o_proj.weight", hidden, heads * dim).T
     inner = norm(state, 1 + draw(at + "post_attention_layernorm.weight", hidden, scale=0.1))
     weights[at + "post_attention_layernorm.weight"] += 1
@@ -84,6 +85,7 @@ def write(path, names):
         file.write(struct.pack("<Q", len(text)) + text + b"".join(weights[name].tobytes() for name in names))
 
 
+weights.update({name: np.full(3, 0.5, np.float32) for name in more})
 np.save(folder + "/tokens.npy", tokens[None].astype(np.int32))
 np.save(folder + "/documents.npy", np.stack([tokens, np.roll(tokens, 5), tokens[::-1]]).astype(np.int64))
 json.dump(config, open(folder + "/config.json", "w"))

@@ -23,13 +23,14 @@ struct Oracle {
 };
 
 /// A random model written by NumPy, with what NumPy predicts.
-Oracle oracle(const ScratchFolder& scratch, const std::string& kind, std::size_t count,
-              const std::string& evicted = "") {
+Oracle oracle(const ScratchFolder& scratch, const std::string& kind, std::size_t count, const std::string& evicted = "",
+              const std::string& kept = "") {
     Oracle result{scratch.path(kind), {}, {}};
     fs::create_directories(result.folder);
     const std::string out = result.folder + "/out";
     const std::string line = "/usr/bin/python3 '" SPIKED_SOURCE_DIR "/sim/tests/llama_in_numpy.py' '" + result.folder +
                              "' " + kind + " " + std::to_string(count) + (evicted.empty() ? "" : " '" + evicted + "'") +
+                             (kept.empty() ? "" : " '" + kept + "'") +
                              " > '" + out + "'";
     EXPECT_EQ(std::system(line.c_str()), 0);
     std::ifstream file(out);
@@ -57,7 +58,9 @@ std::vector<double> nats_of(const Llama& model, const std::vector<std::int32_t>&
 
 TEST(Llama, PredictsWhatNumpyDoes) {
     const ScratchFolder scratch;
-    for (const char* kind : {"tied", "untied", "shards"}) {
+    // What older files hold beside the weights says nothing new.
+    for (const char* kind :
+         {"tied", "untied", "shards", "tied+lm_head.weight", "shards+model.layers.1.self_attn.rotary_emb.inv_freq"}) {
         const Oracle expected = oracle(scratch, kind, 40);
         const Llama model(expected.folder);
         // Whole, in blocks that do not divide it, token by token: the same sequence.
@@ -94,6 +97,22 @@ TEST(Llama, LaterTokensReadWhatWasKept) {
     };
     const auto lost = nats_of(model, expected.tokens, 40, reading);
     for (std::size_t t = 1; t < lost.size(); ++t) EXPECT_EQ(lost[t] == exact[t], t <= 16) << t;
+}
+
+/// Of full past blocks, in all layers: what the layers above make of it, too.
+TEST(Llama, PredictsWhatNumpyDoesOfAChangedCache) {
+    const ScratchFolder scratch;
+    const Oracle expected = oracle(scratch, "untied", 40, "s < 0", "where(s // 16 < t // 16, 0.7, 1.0)");
+    LlamaReading reading{.block_tokens = 16};
+    reading.keep = [](const CachePlace&, const arma::fmat& block) -> arma::fmat { return 0.7F * block; };
+    const auto found = nats_of(Llama(expected.folder), expected.tokens, 40, reading);
+    const Oracle exact = oracle(scratch, "untied", 40);
+    double changed = 0.0;
+    for (std::size_t t = 1; t < found.size(); ++t) {
+        ASSERT_NEAR(found[t], expected.nats[t], 2e-5) << t;
+        changed = std::max(changed, std::abs(expected.nats[t] - exact.nats[t]));
+    }
+    EXPECT_GT(changed, 0.01);
 }
 
 TEST(Llama, AContextIsKeptToItsEndAndNothingBehindIt) {
@@ -234,6 +253,16 @@ TEST(Llama, RefusesWhatIsNotLlamaShaped) {
          "rope_parameters is");
     with("\"rope_scaling\": null", "\"partial_rotary_factor\": 0.5", "partial_rotary_factor is 0.5 (expected 1");
     with("\"attention_bias\": false", "\"attention_bias\": true", "attention_bias is true (expected false)");
+    with("\"attention_bias\": false", "\"attention_multiplier\": 0.25",
+         "attention_multiplier is 0.25 (expected 0.35355339)");
+    for (const char* key : {"embedding_multiplier", "residual_multiplier", "logits_scaling"})
+        with("\"attention_bias\": false", "\"" + std::string(key) + "\": 12.0", std::string(key) + " is 12");
+    with("\"attention_bias\": false", "\"mlp_bias\": true", "mlp_bias is true (expected false)");
+    with("\"attention_bias\": false", "\"sliding_window\": 32", "sliding_window is 32 (expected none)");
+    with("\"attention_bias\": false", "\"layer_types\": [\"full_attention\", \"sliding_attention\"]", "layer_types is");
+    with("\"attention_bias\": false", "\"final_logit_softcapping\": 30.0", "final_logit_softcapping is 30");
+    with("\"num_hidden_layers\": 3", "\"num_hidden_layers\": 2",
+         "9 of its tensors are none of a plain Llama of config.json's size (\"model.layers.2.");
     with("\"num_key_value_heads\": 2", "\"num_key_value_heads\": 4", "expected a divisor of the 6 query heads");
     with("\"vocab_size\": 50", "\"vocab_size\": 0", "vocab_size is 0 (expected a whole number from 1");
     with("\"hidden_size\": 24, ", "", "hidden_size is missing");
@@ -245,6 +274,17 @@ TEST(Llama, RefusesWhatIsNotLlamaShaped) {
     with("\"rope_theta\": 500.0", "\"rope_theta\": 1.0", "rope_theta is 1");
     with("{", "{,", "config.json");
     expect_error(ExitCode::unusable_input, [] { Llama model("/no/such/folder"); }, {"/no/such/folder/config.json"});
+}
+
+TEST(Llama, RefusesTensorsItWouldLeaveOut) {
+    const ScratchFolder scratch;
+    for (const char* name : {"model.layers.0.self_attn.q_proj.bias", "model.layers.2.self_attn.q_norm.weight",
+                             "model.layers.3.input_layernorm.weight", "model.embed_positions.weight"})
+        for (const char* kind : {"untied", "shards"}) {
+            const Oracle more = oracle(scratch, std::string(kind) + "+" + name, 4);
+            expect_error(ExitCode::unusable_input, [&] { Llama model(more.folder); },
+                         {more.folder, "1 of its tensors are none of a plain Llama", name});
+        }
 }
 
 TEST(Llama, RefusesSequencesItCannotRead) {

@@ -1,7 +1,8 @@
 """A dump with needles and what redoes the last layer, and what it answers, in NumPy's double precision.
 
 usage: readout_in_numpy.py DUMP [CHANGE]    CHANGE plants a mistake, see below; prints for each needle the log-probability
-of its answer and, for each query head, the attention on its value.
+of its answer and, for each query head, the attention on its value. another-prompt: other numbers; few: the first 6
+needles alone, one of which is answered otherwise.
 """
 import json
 import struct
@@ -10,7 +11,7 @@ import sys
 import numpy as np
 
 path, change = sys.argv[1], (sys.argv + [""])[2]
-random = np.random.default_rng(11)
+random = np.random.default_rng(12 if change == "another-prompt" else 11)
 layer, heads, kv_heads, dim, hidden, inner, answers, tokens, asked = 2, 4, 2, 16, 24, 40, 30, 200, 24
 first_answer, context = 70, tokens - 2 * asked
 half = lambda values: values.astype(np.float16).astype(np.float64)
@@ -65,7 +66,12 @@ for i, needle in enumerate(needles):
 
 readout = {"layer": layer, "first_value_token": first_answer, "rms_eps": 1e-5, "correct": asked}
 metadata = {"layout": "head,token,dim", "attention": "causal", "context": str(context), "keys": "none"}
-if change == "shifted":  # every needle a token further on
+if change == "few":
+    needles = needles[:6]
+    tensors["readout.residual"] = residual[:6]
+    needles[0]["answer"] = first_answer + (needles[0]["answer"] - first_answer + 1) % answers
+    readout["correct"] = 5
+elif change == "shifted":  # every needle a token further on
     for needle in needles:
         needle["key_at"], needle["value_at"] = needle["key_at"] + 1, needle["value_at"] + 1
 elif change == "outside":
@@ -94,6 +100,26 @@ elif change == "not-finite":
     tensors["readout.gate"][1, 2] = np.inf
 elif change == "bidirectional":
     metadata["attention"] = "bidirectional"
+elif change == "value-is-key":
+    needles[3]["value_at"] = needles[3]["key_at"]
+elif change == "twice":
+    needles[3] |= {key: needles[2][key] for key in ("key_at", "value_at")}
+elif change == "asked-twice":
+    needles[3]["asked_at"] = needles[2]["asked_at"]
+elif change == "no-epsilon":
+    del readout["rms_eps"]
+elif change == "odd-epsilon":
+    readout["rms_eps"] = "x"
+elif change == "said-scale":
+    readout["attention_scale"] = dim**-0.5
+elif change == "odd-scale":
+    readout["attention_scale"] = 0.5
+elif change == "odd-context":
+    metadata["context"] = "many"
+elif change == "long-context":
+    metadata["context"] = str(context + 2)
+elif change == "all-correct":
+    readout["correct"] = asked + 1
 elif change == "another-model":
     tensors[f"layers.{layer}.query"] = query[:2]
     tensors["readout.wo"] = wo[:, : 2 * dim]

@@ -33,7 +33,9 @@ CompressedCache cache(const std::string& method, double budget, std::size_t laye
 
 /// A model's part: blocks of 64 tokens that are attended to by 64 queries of two heads, then the cache's turn.
 struct Reader {
-    explicit Reader(CompressedCache& cache) { cache.attach(reading); }
+    Reader() = default;
+    explicit Reader(CompressedCache& cache) { join(cache); }
+    void join(CompressedCache& cache) { cache.attach(reading); }
     void block(std::size_t layer = 0) {
         cached.keys = arma::join_cols(cached.keys, gaussian(64, dim, 2 * seen));
         cached.values = arma::join_cols(cached.values, gaussian(64, dim, 2 * seen + 1));
@@ -64,12 +66,13 @@ TEST(CompressedCache, EvictsToItsBudgetAndCountsEveryBit) {
                 const std::size_t rows = reader.cached.tokens.size();
                 ASSERT_EQ(reader.cached.keys.n_rows, rows);
                 ASSERT_EQ(reader.cached.values.n_rows, rows);
-                const double stored = 32.0 * dim * static_cast<double>(rows) + static_cast<double>(reader.seen);
+                const double row = 32.0 * dim + (entry.name == "h2o" ? 32.0 : 0.0);  // with what it remembers
+                const double stored = row * static_cast<double>(rows) + static_cast<double>(reader.seen);
                 bits += stored;
                 EXPECT_LE(stored, budget * full_bits(reader.seen)) << entry.name << budget;
                 // No room for another row.
-                EXPECT_GT(stored + 32.0 * dim, budget * full_bits(reader.seen)) << entry.name << budget;
-                EXPECT_EQ(own.stored_bits(), bits);
+                EXPECT_GT(stored + row, budget * full_bits(reader.seen)) << entry.name << budget;
+                EXPECT_EQ(own.stored_bits().total(), bits);
             }
             EXPECT_EQ(own.entries(), 2.0 * dim * (64 + 128 + 192 + 256));
         }
@@ -84,16 +87,26 @@ TEST(CompressedCache, WithTheWholeBudgetNothingChanges) {
         EXPECT_EQ(reader.cached.tokens.size(), 192);
         EXPECT_TRUE(arma::approx_equal(reader.cached.keys.rows(64, 127), gaussian(64, dim, 128), "absdiff", 0.0));
         EXPECT_TRUE(arma::approx_equal(reader.cached.values.rows(64, 127), gaussian(64, dim, 129), "absdiff", 0.0));
-        EXPECT_EQ(own.stored_bits() / own.entries(), 16.0);
+        EXPECT_EQ(own.stored_bits().total() / own.entries(), 16.0);
     }
 }
 
-TEST(CompressedCache, KeepsOneTokenWhateverTheBudget) {
-    auto own = cache("snapkv", 1e-6);
+TEST(CompressedCache, ABudgetHasRoomForOneTokenOrIsRefused) {
+    const double least = (32.0 * dim + 64.0) / full_bits(64);
+    auto own = cache("snapkv", least);
     Reader reader(own);
+    own.require_room(64);
     reader.block();
     EXPECT_EQ(reader.cached.tokens.size(), 1);
-    EXPECT_EQ(own.stored_bits(), 32.0 * dim + 64.0);
+    EXPECT_EQ(own.stored_bits().total(), 32.0 * dim + 64.0);
+    for (const char* method : {"snapkv", "snapkv+tq-mse"}) {
+        auto less = cache(method, method == std::string("snapkv") ? 0.99 * least : 1e-4);
+        Reader refused(less);
+        sim::expect_error(ExitCode::usage, [&] { refused.block(); }, {"--budget ", "tokens and", "takes"});
+    }
+    sim::expect_error(ExitCode::usage, [&] { cache("h2o", 0.99 * least).require_room(64); },
+                      {"has no room for one of 64 tokens", "or more"});
+    cache("h2o+tq-mse", 0.99 * least).require_room(64);  // coded it takes less
 }
 
 TEST(CompressedCache, BudgetsOfLayersAreOneBudget) {
@@ -106,8 +119,28 @@ TEST(CompressedCache, BudgetsOfLayersAreOneBudget) {
     }
     EXPECT_GT(rows[0], 2 * rows[1] - 8);
     EXPECT_GT(rows[1], 4 * rows[2]);
-    EXPECT_LE(own.stored_bits(), 0.4 * 16.0 * own.entries());
-    EXPECT_GT(own.stored_bits(), 0.35 * 16.0 * own.entries());
+    EXPECT_LE(own.stored_bits().total(), 0.4 * 16.0 * own.entries());
+    EXPECT_GT(own.stored_bits().total(), 0.35 * 16.0 * own.entries());
+}
+
+/// --only and --layers leave layers out, dumps have the last alone.
+TEST(CompressedCache, BudgetsOfLayersAverageOverThoseThatAreCompressed) {
+    for (const std::vector<std::size_t>& layers : {std::vector<std::size_t>{0}, {3}, {0, 3}, {1, 2, 3}})
+        for (const double budget : {0.04, 0.2, 0.4, 0.7}) {
+            CachePart only;
+            for (const std::size_t layer : layers)
+                for (const sim::Side side : {sim::Side::key, sim::Side::value}) only.emplace(layer, side);
+            CompressedCache own(shape(4), {estimators::parse_kept_and_coded("pyramidkv"), 2, budget, {}, only, 64});
+            for (std::size_t layer = 0; layer < 4; ++layer) {
+                Reader reader(own);
+                reader.block(layer);
+            }
+            EXPECT_EQ(own.entries(), 2.0 * 64 * dim * static_cast<double>(layers.size()));
+            EXPECT_LE(own.stored_bits().total(), budget * 16.0 * own.entries());
+            // No room for another row in any layer.
+            EXPECT_GT(own.stored_bits().total() + static_cast<double>(layers.size()) * 32.0 * dim,
+                      budget * 16.0 * own.entries());
+        }
 }
 
 TEST(CompressedCache, ShowsEvictionsTheMeanOverTheHeadsOfAGroup) {
@@ -125,6 +158,24 @@ TEST(CompressedCache, ShowsEvictionsTheMeanOverTheHeadsOfAGroup) {
     reading.evict(0, 0, 8, cached);
     EXPECT_EQ(cached.tokens, (std::vector<std::size_t>{4, 6, 7}));
     EXPECT_TRUE(arma::approx_equal(cached.keys, keys.rows(arma::uvec{4, 6, 7}), "absdiff", 0.0));
+}
+
+/// Questions may be more than an observation window of 32.
+TEST(CompressedCache, ShowsEvictionsAllOfTheLastQueriesItIsToldOf) {
+    for (const bool told : {false, true}) {
+        auto own = cache("snapkv", 0.5);
+        if (told) own.observe_last(50);
+        sim::LlamaReading reading;
+        own.attach(reading);
+        const arma::fmat keys = gaussian(64, dim, 0);
+        CachedHead cached{keys, keys, {}};
+        for (std::size_t t = 0; t < 64; ++t) cached.tokens.push_back(t);
+        arma::fmat weights(64, 64, arma::fill::zeros);
+        weights(64 - 50, 20) = 1.0F;
+        for (const std::size_t head : {0UL, 1UL}) reading.attention({0, head, 0, weights, cached.tokens});
+        reading.evict(0, 0, 64, cached);
+        EXPECT_EQ(std::count(cached.tokens.begin(), cached.tokens.end(), 20), told ? 1 : 0);
+    }
 }
 
 TEST(CompressedCache, MergesIntoMeansOverTokens) {
@@ -169,8 +220,8 @@ TEST(CompressedCache, CodesWhatItKeepsAndKeepsMoreForIt) {
         other.block();
         EXPECT_GT(other.cached.tokens.size(), 4 * one.cached.tokens.size());
     }
-    EXPECT_LE(coded.stored_bits(), 0.1 * 16.0 * coded.entries());
-    EXPECT_GT(coded.stored_bits(), 0.09 * 16.0 * coded.entries());
+    EXPECT_LE(coded.stored_bits().total(), 0.1 * 16.0 * coded.entries());
+    EXPECT_GT(coded.stored_bits().total(), 0.09 * 16.0 * coded.entries());
     // What is left of the first block was coded three times, each time from its exact numbers.
     auto once = cache("streaming+tq-mse", 1.0);
     Reader all(once);
@@ -178,7 +229,60 @@ TEST(CompressedCache, CodesWhatItKeepsAndKeepsMoreForIt) {
     ASSERT_EQ(other.cached.tokens[1], 1);
     EXPECT_TRUE(arma::approx_equal(other.cached.keys.row(1), all.cached.keys.row(1), "absdiff", 1e-6F));
     EXPECT_FALSE(arma::approx_equal(all.cached.keys.row(1), gaussian(64, dim, 0).row(1), "absdiff", 1e-2F));
-    EXPECT_EQ(once.stored_bits() / once.entries(), 2.5);  // a norm of 16 bits for 32 entries
+    EXPECT_EQ(once.stored_bits().total() / once.entries(), 2.5);  // a norm of 16 bits for 32 entries
+}
+
+/// Whatever has to be kept to choose again is a part of the bits, and of the budget.
+TEST(CompressedCache, CountsWhatTheNextChoiceNeeds) {
+    const auto ledger = [](const std::string& method, double budget, bool once) {
+        auto own = cache(method, budget);
+        Reader reader;
+        reader.reading.at_once = once;
+        reader.join(own);
+        reader.block();
+        const CacheBits first = own.stored_bits();
+        EXPECT_LE(first.total(), budget * full_bits(64)) << method;
+        const auto rows = static_cast<double>(reader.cached.tokens.size());
+        return std::pair{first, rows};
+    };
+    for (const char* method : {"h2o", "h2o+tq-mse"}) {
+        const auto [again, rows] = ledger(method, 0.12, false);
+        EXPECT_EQ(again.scores, 32.0 * rows);
+        EXPECT_EQ(again.exact, 0.0);
+        EXPECT_EQ(again.positions, rows < 64.0 ? 64.0 : 0.0);
+        EXPECT_EQ(ledger(method, 0.12, true).first.scores, 0.0);
+    }
+    EXPECT_EQ(ledger("h2o", 1.0, false).first.scores, 0.0);
+    // Of a code of whole blocks, and of means, no row can be left out without the exact ones.
+    for (const char* method : {"snapkv+svd:1+tq-mse", "snapkv+kivi", "snapkv+kvquant", "snapkv+tcq", "dmc+tq-mse"}) {
+        const auto [again, rows] = ledger(method, 0.4, false);
+        EXPECT_EQ(again.exact, 32.0 * dim * rows) << method;
+        const auto [once, more] = ledger(method, 0.4, true);
+        EXPECT_EQ(once.exact, 0.0) << method;
+        EXPECT_GT(more, rows) << method;
+    }
+    for (const char* method : {"snapkv+tq-mse", "snapkv+unrope+tq-mse", "snapkv+eden", "streaming"})
+        EXPECT_EQ(ledger(method, 0.1, false).first.exact, 0.0) << method;
+}
+
+TEST(CompressedCache, EachSequenceHasRotationsOfItsOwn) {
+    const arma::fmat rows = gaussian(64, dim, 0);
+    const auto read = [&](std::uint64_t sequence, sim::Side side) {
+        auto own = cache("tq-mse", 1.0, 2);
+        own.draw_rotations(sequence);
+        sim::LlamaReading reading;
+        own.attach(reading);
+        return reading.keep({1, side, 0, 0}, rows);
+    };
+    std::vector<arma::fmat> different;
+    for (const std::uint64_t sequence : {0UL, 1UL, 2UL})
+        for (const sim::Side side : {sim::Side::key, sim::Side::value}) {
+            different.push_back(read(sequence, side));
+            EXPECT_TRUE(arma::approx_equal(different.back(), read(sequence, side), "absdiff", 0.0));
+        }
+    for (std::size_t i = 0; i < different.size(); ++i)
+        for (std::size_t j = 0; j < i; ++j)
+            EXPECT_FALSE(arma::approx_equal(different[i], different[j], "absdiff", 0.1F)) << i << j;
 }
 
 TEST(CompressedCache, RefusesBudgetsAndPartsThatAreNone) {
