@@ -86,7 +86,7 @@ std::string against_printed(Database& store, const std::string& path, const std:
     return formatted(rows, "against " + path, format);
 }
 
-std::string printed_section(Database& store, const PagePlace& place, const std::string& path) {
+std::string printed_markup(Database& store, const std::string& path) {
     Statement rows = joined(
         store, path,
         fmt::format("p.name, p.method, p.metric, p.shown, s.mean, s.mcse, s.mean - p.printed, p.note, {}", agreement));
@@ -124,7 +124,7 @@ std::string printed_section(Database& store, const PagePlace& place, const std::
                     compared, agreed, compared - agreed - unexplained, unexplained));
     for (const auto& [name, table] : tables)
         markup += folded(fmt::format("{}: {}", name, counted(table.rows(), "value")), table.html());
-    return section(place, "printed", "Beside printed values", markup);
+    return markup;
 }
 
 }  // namespace spiked::reports

@@ -15,6 +15,6 @@ namespace spiked::reports {
                                           const std::string& format);
 
 /// The same as a section of a page, a table for each table printed, with why they differ where they do: the note.
-[[nodiscard]] std::string printed_section(validation::Database& store, const PagePlace& place, const std::string& path);
+[[nodiscard]] std::string printed_markup(validation::Database& store, const std::string& path);
 
 }  // namespace spiked::reports

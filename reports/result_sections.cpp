@@ -22,6 +22,7 @@ using validation::Statement;
 
 constexpr std::size_t rows_unfolded = 20;
 constexpr std::size_t most_columns = 24;
+constexpr const char* all_means = "spiked export STORE --table summary";
 
 constexpr const char* what_is_bold =
     "Bold: ahead of the others of its kind and bit width B by over two standard errors of the paired difference; "
@@ -73,7 +74,7 @@ struct PaperColumn {
 };
 
 /// The paper's table, one a side.
-std::string paper_tables(Database& store) {
+std::string paper_tables(Database& store, std::size_t most_bytes) {
     static const std::vector<PaperColumn> all = {{"rank", "#mean rank"},
                                                  {"bits_per_entry", "#bits"},
                                                  {"paper_bits", "#paper bits"},
@@ -114,6 +115,7 @@ std::string paper_tables(Database& store) {
                 clusters = std::max(clusters, row->means[c].parts.sums.size());
             }
         HtmlTable side(fmt::format("{}, {} blocks", begin_row->group, blocks), heads);
+        side.limit(most_bytes, all_means);
         for (auto row = begin_row; row != end_row; ++row) {
             std::vector<Html> cells = {row->method, row->bits};
             for (const auto& [c, column] : columns)
@@ -138,7 +140,7 @@ std::string paper_tables(Database& store) {
 }
 
 /// Relative error of every codec, head by head.
-std::string heads_table(Database& store, const ShownCells& shown) {
+std::string heads_table(Database& store, const ShownCells& shown, std::size_t most_bytes) {
     std::vector<std::string> columns = {"cell", "#n", "#d"};
     std::map<std::int64_t, std::size_t> column;
     Statement methods(store,
@@ -151,6 +153,7 @@ std::string heads_table(Database& store, const ShownCells& shown) {
     }
     if (column.empty()) return "";
     HtmlTable table("relative L2 error in percent, cell by cell", columns);
+    table.limit(most_bytes, all_means);
     Statement query(store,
                     "SELECT s.cell_id, c.label, c.n, c.d, s.method_id, s.mean, s.mcse FROM v_summary s JOIN cell c "
                     "USING(cell_id) WHERE "
@@ -177,7 +180,7 @@ std::string heads_table(Database& store, const ShownCells& shown) {
 }
 
 /// What no method computes: cells down, metrics across, theory below the estimate it is about.
-std::string sample_table(Database& store, const PagePlace& place, const ShownCells& shown) {
+std::string sample_table(Database& store, const PagePlace& place, const ShownCells& shown, std::size_t most_bytes) {
     std::vector<std::string> columns = {"cell", "#n"};
     std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> column;
     Statement names(store,
@@ -189,6 +192,7 @@ std::string sample_table(Database& store, const PagePlace& place, const ShownCel
     }
     if (column.empty()) return "";
     HtmlTable table("", columns);
+    table.limit(most_bytes, all_means);
     Statement means(store,
                     "SELECT s.metric_id, s.k, s.n, s.failed, s.mean, s.mcse, t.value FROM v_summary s JOIN method m "
                     "USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND t.quantity = s.metric AND t.k = "
@@ -220,7 +224,7 @@ std::string sample_table(Database& store, const PagePlace& place, const ShownCel
 
 /// Methods of one kind in every cell shown.
 std::string kind_table(const MethodTable& methods, const PagePlace& place, const std::string& kind,
-                       const std::string& title) {
+                       const std::string& title, std::size_t most_bytes) {
     std::vector<std::string> columns = {"cell", kind, "#n"};
     std::vector<std::size_t> shown;
     for (std::size_t c = 0; c < methods.columns.size() && shown.size() < most_columns; ++c)
@@ -232,6 +236,7 @@ std::string kind_table(const MethodTable& methods, const PagePlace& place, const
             columns.push_back("#" + column.metric + (column.k > 0 ? fmt::format(" {}", column.k) : ""));
         }
     HtmlTable table("", columns);
+    table.limit(most_bytes, all_means);
     for (const auto& row : methods.rows) {
         if (row.kind != kind) continue;
         std::int64_t n = 0;
@@ -249,7 +254,7 @@ std::string kind_table(const MethodTable& methods, const PagePlace& place, const
     return titled(place, title, table);
 }
 
-std::string ledger_table(Database& store, bool dump) {
+std::string ledger_table(Database& store, bool dump, std::size_t most_bytes) {
     std::map<std::string, std::size_t> column;
     std::vector<std::string> columns = {"method"};
     if (dump) columns.emplace_back("side");
@@ -265,6 +270,7 @@ std::string ledger_table(Database& store, bool dump) {
     if (column.empty()) return "";
     columns.emplace_back("#total");
     HtmlTable table("Stored bits an entry, item by item, mean over blocks", columns);
+    table.limit(most_bytes, "spiked export STORE --table bits");
     Statement query(store,
                     "SELECT me.method_id, me.name, coalesce(side.txt, ''), mt.name, SUM(m.n * m.mean) / SUM(m.n) "
                     "FROM moment m JOIN metric mt "
@@ -327,29 +333,28 @@ std::string equal_bits_tables(Database& store) {
 
 }  // namespace
 
-std::string results_section(Database& store, const PagePlace& place, const ShownCells& cells) {
+std::string results_markup(Database& store, const PagePlace& place, const ShownCells& cells, std::size_t most_bytes) {
     const bool dump = is_dump_study(store);
-    std::string markup = dump ? paper_tables(store) : "";
-    std::string by_cell = sample_table(store, place, cells);
+    std::string markup = dump ? paper_tables(store, most_bytes) : "";
+    std::string by_cell = sample_table(store, place, cells, most_bytes);
     if (dump) {
-        by_cell += heads_table(store, cells);
+        by_cell += heads_table(store, cells, most_bytes);
     } else {
         const MethodTable methods = method_table(store, {.cells = cells.ids});
-        const std::string tables =
-            kind_table(methods, place, "estimator", "Estimators") + kind_table(methods, place, "codec", "Codecs");
+        const std::string tables = kind_table(methods, place, "estimator", "Estimators", most_bytes) +
+                                   kind_table(methods, place, "codec", "Codecs", most_bytes);
         by_cell += tables + (tables.empty() ? "" : paragraph(what_is_bold));
     }
     if (!by_cell.empty()) markup += stopping_note(store) + cells.note + by_cell;
-    return markup.empty() ? "" : section(place, "results", "Results", markup);
+    return markup;
 }
 
-std::string ledger_section(Database& store, const PagePlace& place) {
+std::string ledger_markup(Database& store, const PagePlace& place, std::size_t most_bytes) {
     const bool dump = is_dump_study(store);
-    const std::string ledger = ledger_table(store, dump);
+    const std::string ledger = ledger_table(store, dump, most_bytes);
     if (ledger.empty()) return "";
     const std::string equal = dump ? equal_bits_tables(store) : "";
-    return section(place, "ledger", "Bits ledger",
-                   ledger + (equal.empty() ? "" : subheading(place, "At equal bits") + equal));
+    return ledger + (equal.empty() ? "" : subheading(place, "At equal bits") + equal);
 }
 
 }  // namespace spiked::reports

@@ -50,14 +50,16 @@ std::vector<CheckRow> read_checks(Database& store) {
         row.reason = query.text(20);
         checks.push_back(std::move(row));
     }
-    // Those that did not pass stand with the farthest off in front.
+    std::stable_sort(checks.begin(), checks.end(), farther_off);
+    return checks;
+}
+
+bool farther_off(const CheckRow& a, const CheckRow& b) {
     const auto place = [](const CheckRow& row) {
         const double off = std::abs(row.estimate - row.expected) / row.margin;
         return std::pair(severity(row.verdict), row.verdict == "pass" || std::isnan(off) ? 0.0 : -off);
     };
-    std::stable_sort(checks.begin(), checks.end(),
-                     [&](const CheckRow& a, const CheckRow& b) { return place(a) < place(b); });
-    return checks;
+    return place(a) < place(b);
 }
 
 CheckCounts count_checks(const std::vector<CheckRow>& checks) {

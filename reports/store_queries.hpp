@@ -39,6 +39,8 @@ struct CheckRow {
 /// Failures first, then inconclusive checks, each by how far they are off in units of their margin; then passes in the
 /// order of the store.
 [[nodiscard]] std::vector<CheckRow> read_checks(validation::Database& store);
+/// The order of those that did not pass, also of several stores: a worse verdict, then farther off in margins.
+[[nodiscard]] bool farther_off(const CheckRow& a, const CheckRow& b);
 
 struct CheckCounts {
     std::size_t passed = 0;

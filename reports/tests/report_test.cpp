@@ -288,6 +288,95 @@ TEST_F(Report, StaysSmallAndShowsTheWorstOfAThousandCells) {
     EXPECT_EQ(tidy(page), "");
 }
 
+/// `cells` cells, each with codecs, their means and checks; long labels, as sweeps over many factors have.
+void make_wide_store(const std::string& path, int cells, int codecs, const std::string& kind = "spiked") {
+    FixtureStore store(path, kind);
+    std::vector<std::int64_t> ids;
+    for (int m = 0; m < codecs; ++m)
+        ids.push_back(store.method(fmt::format("eoptshrink:rank={}+tq-mse B=2", m), "codec",
+                                   fmt::format("eoptshrink:rank={}+tq-mse", m), 2));
+    for (int i = 0; i < cells; ++i) {
+        const auto cell =
+            store.cell(fmt::format("signal.strength={} noise.row_cov.rho=0.{:03} context.rank=9", i % 17, i), 64, 64);
+        store.factor(cell, "signal.strength", i % 17);
+        for (const auto id : ids) {
+            for (const char* metric : {"relative_l2", "distortion", "ip_bias", "rank"})
+                store.moment(cell, id, metric, 0, 0.5 + 1e-6 * i, 0.01);
+            store.verdict(cell, id, "distortion", 0, 0.5 + 1e-6 * i, 0.01, 0.5, 0.1, i == 77 ? "fail" : "pass");
+        }
+    }
+    store.finish();
+}
+
+std::size_t cells_in(const std::string& markup) {
+    std::set<std::string> found;
+    const std::regex cell("<td>(signal.strength=[^<]*)</td>");
+    for (std::sregex_iterator at(markup.begin(), markup.end(), cell), end; at != end; ++at) found.insert((*at)[1]);
+    return found.size();
+}
+
+TEST_F(Report, ManyMethodsStaySmallBelowTwoHundredCells) {
+    make_wide_store(folder / "wide.spiked", 200, 64);
+    const std::string page = page_of(folder / "wide.spiked");
+    EXPECT_LT(page.size(), 5'000'000U);
+    const std::string results = page.substr(page.find("<section id=\"results\""));
+    const std::size_t shown = cells_in(results.substr(0, results.find("</section>")));
+    EXPECT_GE(shown, 10U);
+    EXPECT_LT(shown, 200U);
+    EXPECT_TRUE(has(results, fmt::format("200 cells of 64 methods are too many for a page: tables by cell show the "
+                                         "worst {} ",
+                                         shown)));
+    EXPECT_TRUE(has(results, "<td>signal.strength=9 noise.row_cov.rho=0.077 context.rank=9</td>"));
+    EXPECT_TRUE(has(page, "spiked export STORE --table summary` has every row"));
+    EXPECT_TRUE(has(page, "rows are left out to keep the page small; spiked export STORE --table checks has them all"));
+    EXPECT_TRUE(has(page, "href=\"#check-"));
+    EXPECT_EQ(tidy(page), "");
+}
+
+TEST_F(Report, MoreMethodsThanAPageHoldsAreCutAndCounted) {
+    make_wide_store(folder / "wide.spiked", 1, 6000);
+    const std::string page = page_of(folder / "wide.spiked");
+    EXPECT_LT(page.size(), 5'000'000U);
+    const std::regex cut(
+        "([0-9]+) of 6000 rows are left out to keep the page small; spiked export STORE --table "
+        "summary has them all");
+    std::smatch found;
+    ASSERT_TRUE(std::regex_search(page, found, cut));
+    const std::string results = page.substr(page.find("<section id=\"results\""));
+    EXPECT_EQ(occurrences(results.substr(0, results.find("</section>")), "<tr>") - 1U, 6000U - std::stoul(found[1]));
+    EXPECT_EQ(tidy(page), "");
+}
+
+TEST_F(Report, ManyStoresShareThePage) {
+    std::vector<std::string> stores;
+    for (int i = 0; i < 40; ++i) {
+        stores.push_back(folder / fmt::format("{}.spiked", i));
+        if (i == 0)
+            make_study(stores.back());
+        else
+            std::filesystem::copy_file(stores.front(), stores.back());
+    }
+    const std::size_t alone = page_of(stores.front()).size();
+    EXPECT_GT(40 * alone, 5'000'000U);
+    const std::string page = html_report(stores);
+    EXPECT_LT(page.size(), 5'000'000U);
+    EXPECT_TRUE(has(page, "<h1>40 studies</h1>"));
+    EXPECT_TRUE(has(page, "to keep the page small"));
+    EXPECT_EQ(occurrences(page, "First to look at"), 41U);
+    EXPECT_EQ(tidy(page), "");
+}
+
+TEST_F(Report, RefusesAStoreThatIsGivenTwice) {
+    const std::string path = study();
+    for (const std::string& again : {path, folder / "./study.spiked"}) try {
+            (void)html_report({path, again});
+            ADD_FAILURE() << again;
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ExitCode::usage);
+            EXPECT_TRUE(has(error.what(), "is given twice")) << error.what();
+        }
+}
+
 TEST_F(Report, ALargeDumpStaysSmall) {
     const std::string page = page_of(dump(32, 8));
     EXPECT_LT(page.size(), 5'000'000U);
