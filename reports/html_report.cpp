@@ -33,6 +33,7 @@ constexpr std::size_t all_cells_up_to = 200;
 constexpr std::size_t worst_cells_shown = 50;
 constexpr std::size_t passes_unfolded = 20;
 constexpr std::size_t failures_shown = 50;
+constexpr std::size_t events_shown = 100;
 constexpr std::size_t data_rows_shown = 200;
 constexpr std::size_t sessions_shown = 50;
 constexpr std::size_t inputs_shown = 200;
@@ -441,10 +442,16 @@ private:
                                          : "")) +
                      table.html();
         }
-        HtmlTable events("Events", {"time", "level", "code", "message"});
-        Statement query(store_, "SELECT t_utc, level, code, message FROM event ORDER BY rowid LIMIT 100");
+        const auto all = static_cast<std::size_t>(store_.integer("SELECT COUNT(*) FROM event"));
+        HtmlTable events(all > events_shown ? fmt::format("The first {} of {} events; the others are in table event of "
+                                                          "the store",
+                                                          events_shown, all)
+                                            : "Events",
+                         {"time", "level", "code", "message"});
+        Statement query(store_, "SELECT t_utc, level, code, message FROM event ORDER BY rowid LIMIT ?1");
+        query.bind(1, events_shown);
         while (query.step()) events.add({query.text(0), query.text(1), query.text(2), query.text(3)});
-        if (events.rows() > 0) markup += folded(counted(events.rows(), "event"), events.html());
+        if (all > 0) markup += folded(counted(all, "event"), events.html());
         return markup.empty() ? paragraph("No replicate failed.") : markup;
     }
 

@@ -21,19 +21,36 @@ using validation::Database;
 using validation::Statement;
 
 constexpr std::size_t rows_unfolded = 20;
-constexpr std::size_t most_columns = 24;
+constexpr std::size_t most_columns = 24;  // of a table
 constexpr const char* all_means = "spiked export STORE --table summary";
 
 constexpr const char* what_is_bold =
     "Bold: ahead of the others of its kind and bit width B by over two standard errors of the paired difference; "
     "methods of one B differ in stored bits.";
 
+/// Below a table that has no room for all its columns.
+std::string columns_left_out(const std::vector<std::string>& names) {
+    if (names.empty()) return "";
+    constexpr std::size_t most_named = 8;
+    const auto named = names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), most_named));
+    return paragraph(fmt::format(
+        "{} left out to keep the table readable: {}{}. {} has all.",
+        names.size() == 1 ? "1 column is" : fmt::format("{} columns are", names.size()),
+        fmt::join(names.begin(), named, ", "),
+        names.size() > most_named ? fmt::format(" and {} more", names.size() - most_named) : "", all_means));
+}
+
 /// Long tables open on a click.
-std::string titled(const PagePlace& place, const std::string& title, const HtmlTable& table) {
+std::string titled(const PagePlace& place, const std::string& title, const HtmlTable& table,
+                   const std::vector<std::string>& left_out) {
     if (table.rows() == 0) return "";
-    return table.rows() > rows_unfolded
-               ? folded(fmt::format("{}: {}", title, counted(table.rows(), "row")), table.html())
-               : subheading(place, title) + table.html();
+    const std::string markup = table.html() + columns_left_out(left_out);
+    return table.rows() > rows_unfolded ? folded(fmt::format("{}: {}", title, counted(table.rows(), "row")), markup)
+                                        : subheading(place, title) + markup;
+}
+
+std::string name_of(const std::string& metric, std::int64_t k) {
+    return k > 0 ? fmt::format("{} {}", metric, k) : metric;
 }
 
 /// Where the number of replicates depends on what they showed, the page says so.
@@ -147,7 +164,12 @@ std::string heads_table(Database& store, const ShownCells& shown, std::size_t mo
                       "SELECT method_id, name FROM method WHERE kind = 'codec' AND method_id IN (SELECT method_id "
                       "FROM v_summary WHERE "
                       "metric = 'relative_l2') ORDER BY method_id");
-    while (methods.step() && column.size() < 16) {
+    std::vector<std::string> left_out;
+    while (methods.step()) {
+        if (columns.size() >= most_columns) {
+            left_out.push_back(methods.text(1));
+            continue;
+        }
         column[methods.integer(0)] = columns.size();
         columns.push_back("#" + methods.text(1));
     }
@@ -176,7 +198,8 @@ std::string heads_table(Database& store, const ShownCells& shown, std::size_t mo
         cells[column.at(query.integer(4))] = with_error(100.0 * query.real(5), 100.0 * query.real(6));
     }
     finish();
-    return folded(fmt::format("{} by layer and head", counted(table.rows(), "cell")), table.html());
+    return folded(fmt::format("{} by layer and head", counted(table.rows(), "cell")),
+                  table.html() + columns_left_out(left_out));
 }
 
 /// What no method computes: cells down, metrics across, theory below the estimate it is about.
@@ -186,9 +209,15 @@ std::string sample_table(Database& store, const PagePlace& place, const ShownCel
     Statement names(store,
                     "SELECT DISTINCT m.metric_id, m.k, mt.name FROM moment m JOIN metric mt USING(metric_id) JOIN "
                     "method me USING(method_id) WHERE me.kind = 'sample' ORDER BY m.metric_id, m.k");
-    while (names.step() && column.size() < most_columns) {
+    std::vector<std::string> left_out;
+    while (names.step()) {
+        const std::string name = name_of(names.text(2), names.integer(1));
+        if (columns.size() >= most_columns) {
+            left_out.push_back(name);
+            continue;
+        }
         column[{names.integer(0), names.integer(1)}] = columns.size();
-        columns.push_back("#" + names.text(2) + (names.integer(1) > 0 ? fmt::format(" {}", names.integer(1)) : ""));
+        columns.push_back("#" + name);
     }
     if (column.empty()) return "";
     HtmlTable table("", columns);
@@ -219,7 +248,7 @@ std::string sample_table(Database& store, const PagePlace& place, const ShownCel
         cells[1] = Html::raw(failed > 0 ? fmt::format("{}<small>{} missing</small>", n, failed) : std::to_string(n));
         table.add(cells);
     }
-    return titled(place, "What the sample shows", table);
+    return titled(place, "What the sample shows", table, left_out);
 }
 
 /// Methods of one kind in every cell shown.
@@ -227,14 +256,20 @@ std::string kind_table(const MethodTable& methods, const PagePlace& place, const
                        const std::string& title, std::size_t most_bytes) {
     std::vector<std::string> columns = {"cell", kind, "#n"};
     std::vector<std::size_t> shown;
-    for (std::size_t c = 0; c < methods.columns.size() && shown.size() < most_columns; ++c)
-        if (std::any_of(methods.rows.begin(), methods.rows.end(), [&](const MethodRow& row) {
+    std::vector<std::string> left_out;
+    for (std::size_t c = 0; c < methods.columns.size(); ++c) {
+        if (std::none_of(methods.rows.begin(), methods.rows.end(), [&](const MethodRow& row) {
                 return row.kind == kind && row.means[c].n + row.means[c].failed > 0;
-            })) {
-            shown.push_back(c);
-            const auto& column = methods.columns[c];
-            columns.push_back("#" + column.metric + (column.k > 0 ? fmt::format(" {}", column.k) : ""));
+            }))
+            continue;
+        const std::string name = name_of(methods.columns[c].metric, methods.columns[c].k);
+        if (columns.size() >= most_columns) {
+            left_out.push_back(name);
+            continue;
         }
+        shown.push_back(c);
+        columns.push_back("#" + name);
+    }
     HtmlTable table("", columns);
     table.limit(most_bytes, all_means);
     for (const auto& row : methods.rows) {
@@ -251,7 +286,7 @@ std::string kind_table(const MethodTable& methods, const PagePlace& place, const
         cells[2] = Html::raw(failed > 0 ? fmt::format("{}<small>{} missing</small>", n, failed) : std::to_string(n));
         table.add(cells);
     }
-    return titled(place, title, table);
+    return titled(place, title, table, left_out);
 }
 
 std::string ledger_table(Database& store, bool dump, std::size_t most_bytes) {

@@ -30,6 +30,12 @@ void edit(const std::string& path, const std::string& sql) { Database(path, Data
 
 std::string page_of(const std::string& path, const ReportOptions& options = {}) { return html_report({path}, options); }
 
+/// The section with that id.
+std::string section_of(const std::string& page, const std::string& id) {
+    const std::size_t start = page.find("<section id=\"" + id + "\"");
+    return start == std::string::npos ? "" : page.substr(start, page.find("</section>", start) - start);
+}
+
 /// What tidy has to say; empty when the page is fine.
 std::string tidy(const std::string& page) {
     const Scratch folder;
@@ -319,8 +325,8 @@ TEST_F(Report, ManyMethodsStaySmallBelowTwoHundredCells) {
     make_wide_store(folder / "wide.spiked", 200, 64);
     const std::string page = page_of(folder / "wide.spiked");
     EXPECT_LT(page.size(), 5'000'000U);
-    const std::string results = page.substr(page.find("<section id=\"results\""));
-    const std::size_t shown = cells_in(results.substr(0, results.find("</section>")));
+    const std::string results = section_of(page, "results");
+    const std::size_t shown = cells_in(results);
     EXPECT_GE(shown, 10U);
     EXPECT_LT(shown, 200U);
     EXPECT_TRUE(has(results, fmt::format("200 cells of 64 methods are too many for a page: tables by cell show the "
@@ -342,8 +348,7 @@ TEST_F(Report, MoreMethodsThanAPageHoldsAreCutAndCounted) {
         "summary has them all");
     std::smatch found;
     ASSERT_TRUE(std::regex_search(page, found, cut));
-    const std::string results = page.substr(page.find("<section id=\"results\""));
-    EXPECT_EQ(occurrences(results.substr(0, results.find("</section>")), "<tr>") - 1U, 6000U - std::stoul(found[1]));
+    EXPECT_EQ(occurrences(section_of(page, "results"), "<tr>") - 1U, 6000U - std::stoul(found[1]));
     EXPECT_EQ(tidy(page), "");
 }
 
@@ -375,6 +380,44 @@ TEST_F(Report, RefusesAStoreThatIsGivenTwice) {
             EXPECT_EQ(error.code(), ExitCode::usage);
             EXPECT_TRUE(has(error.what(), "is given twice")) << error.what();
         }
+}
+
+TEST_F(Report, ColumnsThatFindNoRoomAreNamed) {
+    make_dump_store(folder / "methods.spiked", 1, 1);
+    edit(
+        folder / "methods.spiked",
+        "WITH RECURSIVE i(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM i WHERE x < 24) INSERT INTO method SELECT NULL, "
+        "'codec ' || x, 'codec', 'codec ' || x, 2, '{}' FROM i; INSERT INTO moment SELECT cell_id, batch, m.method_id, "
+        "metric_id, k, n, n_null, mean, m2, m3, m4, lo, hi FROM moment JOIN method m WHERE m.name LIKE 'codec %' AND "
+        "moment.method_id = 2 AND metric_id = (SELECT metric_id FROM metric WHERE name = 'relative_l2')");
+    const std::string heads = section_of(page_of(folder / "methods.spiked"), "results");
+    // Cell, n and d, and 21 of 30 methods.
+    EXPECT_TRUE(has(heads,
+                    "9 columns are left out to keep the table readable: codec 16, codec 17, codec 18, codec 19, "
+                    "codec 20, codec 21, codec 22, codec 23 and 1 more. spiked export STORE --table summary"));
+    EXPECT_TRUE(has(heads, ">codec 15</th>"));
+
+    const std::string path = study();
+    edit(path,
+         "WITH RECURSIVE i(x) AS (SELECT 2 UNION ALL SELECT x + 1 FROM i WHERE x < 30) INSERT INTO moment SELECT "
+         "cell_id, batch, method_id, metric_id, i.x, n, n_null, mean, m2, m3, m4, lo, hi FROM moment JOIN i WHERE "
+         "metric_id = (SELECT metric_id FROM metric WHERE name = 'outlier')");
+    // Cell, n, two overlaps and 20 outliers of 30.
+    const std::string sample = section_of(page_of(path), "results");
+    EXPECT_TRUE(has(sample, "10 columns are left out to keep the table readable: outlier 21, outlier 22, "));
+    EXPECT_TRUE(has(sample, ">outlier 20</th>"));
+}
+
+TEST_F(Report, EventsAreCountedNotTheirLimit) {
+    const std::string path = study();
+    edit(path,
+         "WITH RECURSIVE i(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM i WHERE x < 250) INSERT INTO event(t_utc, "
+         "level, code, message) SELECT '2025-01-02T03:04:05Z', 'warning', 'x', 'event ' || x FROM i");
+    const std::string page = page_of(path);
+    EXPECT_TRUE(has(page, "<summary>250 events</summary>"));
+    EXPECT_TRUE(has(page, "The first 100 of 250 events"));
+    EXPECT_TRUE(has(page, "<td>event 100</td>"));
+    EXPECT_FALSE(has(page, "<td>event 101</td>"));
 }
 
 TEST_F(Report, ALargeDumpStaysSmall) {
