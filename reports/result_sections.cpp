@@ -78,10 +78,39 @@ std::string stopping_note(Database& store) {
                     fmt::join(rules, " and of "), cells("met"), cells("max"), cells("absent")));
 }
 
+constexpr const char* what_is_partial =
+    "10 of 160: defined in 10 of the 160 that were measured, and the mean is over these. The others have no such value "
+    "and did not fail: where a method finds no component there is no strength of it, and nothing has a share of an "
+    "error or a block that is zero. What failed is counted apart, under Failures. -: this method has no such quantity.";
+
+/// Replicates of a cell.
+struct Replicates {
+    std::int64_t failed = 0;
+    std::int64_t measured = 0;
+
+    [[nodiscard]] Html html() const {
+        return Html::raw(failed > 0 ? fmt::format("{}<small>{} failed</small>", measured, failed)
+                                    : std::to_string(measured));
+    }
+};
+
+std::map<std::int64_t, Replicates> replicates_of_cells(Database& store) {
+    std::map<std::int64_t, Replicates> cells;
+    Statement query(store, "SELECT cell_id, SUM(failed), SUM(reps) - SUM(failed) FROM batch GROUP BY cell_id");
+    while (query.step()) cells[query.integer(0)] = {query.integer(1), query.integer(2)};
+    return cells;
+}
+
+/// Beside a mean that is not over all that was measured.
+std::string partial(std::int64_t defined, std::int64_t measured) {
+    return defined < measured ? fmt::format("<small class=\"part\">{} of {}</small>", defined, measured) : "";
+}
+
 /// A mean with its error, the best in bold.
-Html shown_mean(const MethodMean& mean, double scale = 1.0, int digits = 4) {
+Html shown_mean(const MethodMean& mean, std::int64_t measured, double scale = 1.0, int digits = 4) {
+    if (mean.n + mean.failed == 0) return "-";
     const std::string text = escape(with_error(scale * mean.mean, scale * mean.error, digits));
-    return Html::raw(mean.best ? "<b>" + text + "</b>" : text);
+    return Html::raw((mean.best ? "<b>" + text + "</b>" : text) + partial(mean.n, measured));
 }
 
 struct PaperColumn {
@@ -128,7 +157,7 @@ std::string paper_tables(Database& store, std::size_t most_bytes) {
         std::int64_t blocks = 0;
         for (auto row = begin_row; row != end_row; ++row)
             for (const auto& [c, column] : columns) {
-                blocks = std::max(blocks, row->means[c].n);
+                blocks = std::max(blocks, row->means[c].n + row->means[c].failed);
                 clusters = std::max(clusters, row->means[c].parts.sums.size());
             }
         HtmlTable side(fmt::format("{}, {} blocks", begin_row->group, blocks), heads);
@@ -136,7 +165,7 @@ std::string paper_tables(Database& store, std::size_t most_bytes) {
         for (auto row = begin_row; row != end_row; ++row) {
             std::vector<Html> cells = {row->method, row->bits};
             for (const auto& [c, column] : columns)
-                cells.push_back(shown_mean(row->means[c], column->share ? 100.0 : 1.0, 5));
+                cells.push_back(shown_mean(row->means[c], blocks, column->share ? 100.0 : 1.0, 5));
             side.add(cells);
         }
         markup += side.html();
@@ -222,8 +251,9 @@ std::string sample_table(Database& store, const PagePlace& place, const ShownCel
     if (column.empty()) return "";
     HtmlTable table("", columns);
     table.limit(most_bytes, all_means);
+    auto counts = replicates_of_cells(store);
     Statement means(store,
-                    "SELECT s.metric_id, s.k, s.n, s.failed, s.mean, s.mcse, t.value FROM v_summary s JOIN method m "
+                    "SELECT s.metric_id, s.k, s.n, s.mean, s.mcse, t.value FROM v_summary s JOIN method m "
                     "USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND t.quantity = s.metric AND t.k = "
                     "s.k WHERE s.cell_id = ?1 AND m.kind = 'sample'");
     Statement cell(store, "SELECT cell_id, label FROM cell ORDER BY cell_id");
@@ -231,28 +261,28 @@ std::string sample_table(Database& store, const PagePlace& place, const ShownCel
         if (!shown.contains(cell.integer(0))) continue;
         std::vector<Html> cells(columns.size(), Html("-"));
         cells[0] = cell.text(1);
-        std::int64_t n = 0;
-        std::int64_t failed = 0;
+        const auto& replicates = counts[cell.integer(0)];
+        bool measured = false;
         means.reset();
         means.bind(1, cell.integer(0));
         while (means.step()) {
             const auto found = column.find({means.integer(0), means.integer(1)});
             if (found == column.end()) continue;
-            n = std::max(n, means.integer(2));
-            failed = std::max(failed, means.integer(3));
-            std::string text = escape(with_error(means.real(4), means.real(5)));
-            if (!means.is_null(6)) text += fmt::format("<small>theory {}</small>", escape(predicted(means.real(6))));
+            measured = true;
+            std::string text = escape(with_error(means.real(3), means.real(4)));
+            text += partial(means.integer(2), replicates.measured);
+            if (!means.is_null(5)) text += fmt::format("<small>theory {}</small>", escape(predicted(means.real(5))));
             cells[found->second] = Html::raw(text);
         }
-        if (n + failed == 0) continue;
-        cells[1] = Html::raw(failed > 0 ? fmt::format("{}<small>{} missing</small>", n, failed) : std::to_string(n));
+        if (!measured) continue;
+        cells[1] = replicates.html();
         table.add(cells);
     }
     return titled(place, "What the sample shows", table, left_out);
 }
 
 /// Methods of one kind in every cell shown.
-std::string kind_table(const MethodTable& methods, const PagePlace& place, const std::string& kind,
+std::string kind_table(Database& store, const MethodTable& methods, const PagePlace& place, const std::string& kind,
                        const std::string& title, std::size_t most_bytes) {
     std::vector<std::string> columns = {"cell", kind, "#n"};
     std::vector<std::size_t> shown;
@@ -272,18 +302,13 @@ std::string kind_table(const MethodTable& methods, const PagePlace& place, const
     }
     HtmlTable table("", columns);
     table.limit(most_bytes, all_means);
+    auto counts = replicates_of_cells(store);
     for (const auto& row : methods.rows) {
         if (row.kind != kind) continue;
-        std::int64_t n = 0;
-        std::int64_t failed = 0;
-        std::vector<Html> cells = {row.group, row.bits.empty() ? row.method : row.method + " B=" + row.bits, ""};
-        for (const auto c : shown) {
-            cells.push_back(shown_mean(row.means[c]));
-            if (row.means[c].n == 0) continue;  // what a method does not have is no failure
-            n = std::max(n, row.means[c].n);
-            failed = std::max(failed, row.means[c].failed);
-        }
-        cells[2] = Html::raw(failed > 0 ? fmt::format("{}<small>{} missing</small>", n, failed) : std::to_string(n));
+        const auto& replicates = counts[row.cell_id];
+        std::vector<Html> cells = {row.group, row.bits.empty() ? row.method : row.method + " B=" + row.bits,
+                                   replicates.html()};
+        for (const auto c : shown) cells.push_back(shown_mean(row.means[c], replicates.measured));
         table.add(cells);
     }
     return titled(place, title, table, left_out);
@@ -376,11 +401,12 @@ std::string results_markup(Database& store, const PagePlace& place, const ShownC
         by_cell += heads_table(store, cells, most_bytes);
     } else {
         const MethodTable methods = method_table(store, {.cells = cells.ids});
-        const std::string tables = kind_table(methods, place, "estimator", "Estimators", most_bytes) +
-                                   kind_table(methods, place, "codec", "Codecs", most_bytes);
+        const std::string tables = kind_table(store, methods, place, "estimator", "Estimators", most_bytes) +
+                                   kind_table(store, methods, place, "codec", "Codecs", most_bytes);
         by_cell += tables + (tables.empty() ? "" : paragraph(what_is_bold));
     }
     if (!by_cell.empty()) markup += stopping_note(store) + cells.note + by_cell;
+    if (markup.find("<small class=\"part\">") != std::string::npos) markup += paragraph(what_is_partial);
     return markup;
 }
 

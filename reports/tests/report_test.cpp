@@ -408,6 +408,31 @@ TEST_F(Report, ColumnsThatFindNoRoomAreNamed) {
     EXPECT_TRUE(has(sample, ">outlier 20</th>"));
 }
 
+TEST_F(Report, WhatIsNotDefinedIsNoFailure) {
+    const std::string path = study();
+    EXPECT_FALSE(has(page_of(path), "did not fail"));
+    // A rank of zero has no strength: of cell 1 never, of cell 2 in 10 of 100.
+    edit(path,
+         "INSERT INTO metric VALUES(NULL, 'strength', 'none', 'none', 'x'); INSERT INTO moment SELECT cell_id, batch, "
+         "method_id, (SELECT MAX(metric_id) FROM metric), 1, CASE cell_id WHEN 1 THEN 0 WHEN 2 THEN 5 ELSE n END, CASE "
+         "cell_id WHEN 1 THEN 50 WHEN 2 THEN 45 ELSE 0 END, CASE cell_id WHEN 1 THEN NULL ELSE 1.75 END, 0, 0, 0, 0, 1 "
+         "FROM moment WHERE metric_id = (SELECT metric_id FROM metric WHERE name = 'rank')");
+    std::string results = section_of(page_of(path), "results");
+    EXPECT_TRUE(has(results, ">-<small class=\"part\">0 of 100</small></td>"));
+    EXPECT_TRUE(has(results, "<small class=\"part\">10 of 100</small></td>"));
+    EXPECT_EQ(occurrences(results, "class=\"part\""), 2U);
+    EXPECT_FALSE(has(results, "missing"));
+    EXPECT_FALSE(has(results, " failed</small>"));
+    EXPECT_TRUE(has(results, "did not fail"));
+    // Three of the replicates of a cell failed: that many fewer were measured, of every quantity.
+    edit(path,
+         "UPDATE batch SET failed = 3 WHERE cell_id = 3; UPDATE moment SET n = 47, n_null = 3 WHERE cell_id = 3 "
+         "AND batch = 1");
+    results = section_of(page_of(path), "results");
+    EXPECT_TRUE(has(results, ">97<small>3 failed</small></td>"));
+    EXPECT_EQ(occurrences(results, "class=\"part\""), 2U);
+}
+
 TEST_F(Report, EventsAreCountedNotTheirLimit) {
     const std::string path = study();
     edit(path,
