@@ -14,6 +14,9 @@
 namespace spiked::reports {
 namespace {
 
+using validation::paired_ratio;
+using validation::PairedEstimate;
+
 std::string short_query(std::string_view suffix) {
     return suffix.empty()         ? "others"
            : suffix == "_query"   ? "model's"
