@@ -8,7 +8,7 @@
 #include <map>
 #include <vector>
 
-#include "reports/figures.hpp"
+#include "reports/figure_parts.hpp"
 #include "reports/method_table.hpp"
 #include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"
@@ -314,10 +314,14 @@ std::string kind_table(Database& store, const MethodTable& methods, const PagePl
     return titled(place, title, table, left_out);
 }
 
+/// By side in a dump study, by cell where these are few, else over all cells.
 std::string ledger_table(Database& store, bool dump, std::size_t most_bytes) {
+    const auto cells = read_cells(store);
+    const bool by_cell = !dump && cells.size() > 1 && cells.size() <= most_panels;
+    const auto names = by_cell ? short_names(cells) : std::map<std::int64_t, std::string>();
     std::map<std::string, std::size_t> column;
     std::vector<std::string> columns = {"method"};
-    if (dump) columns.emplace_back("side");
+    if (dump || by_cell) columns.emplace_back(dump ? "side" : "cell");
     const std::size_t fixed = columns.size();
     Statement items(store,
                     "SELECT mt.name FROM moment m JOIN metric mt USING(metric_id) WHERE mt.name LIKE 'bits.%' AND "
@@ -329,50 +333,62 @@ std::string ledger_table(Database& store, bool dump, std::size_t most_bytes) {
     }
     if (column.empty()) return "";
     columns.emplace_back("#total");
-    HtmlTable table("Stored bits an entry, item by item, mean over blocks", columns);
+    HtmlTable table(
+        "Stored bits an entry, item by item, mean over blocks" +
+            (dump || by_cell || cells.size() == 1 ? std::string() : fmt::format(" of all {} cells", cells.size())),
+        columns);
     table.limit(most_bytes, "spiked export STORE --table bits");
-    Statement query(store,
-                    "SELECT me.method_id, me.name, coalesce(side.txt, ''), mt.name, SUM(m.n * m.mean) / SUM(m.n) "
-                    "FROM moment m JOIN metric mt "
-                    "USING(metric_id) JOIN method me USING(method_id) LEFT JOIN factor side ON side.cell_id = "
-                    "m.cell_id AND side.name = 'side' "
-                    "WHERE mt.name LIKE 'bits.%' AND m.n > 0 GROUP BY me.method_id, 3, mt.metric_id ORDER BY "
-                    "me.method_id, 3, mt.metric_id");
+    Statement query(
+        store,
+        fmt::format("SELECT me.method_id, me.name, {}, mt.name, SUM(m.n * m.mean) / SUM(m.n) FROM moment m JOIN metric "
+                    "mt USING(metric_id) JOIN method me USING(method_id) LEFT JOIN factor side ON side.cell_id = "
+                    "m.cell_id AND side.name = 'side' WHERE mt.name LIKE 'bits.%' AND m.n > 0 GROUP BY me.method_id, "
+                    "3, mt.metric_id ORDER BY me.method_id, 3, mt.metric_id",
+                    dump      ? "coalesce(side.txt, '')"
+                    : by_cell ? "m.cell_id"
+                              : "''"));
     std::pair<std::int64_t, std::string> current{-1, ""};
-    std::vector<Html> cells;
+    std::vector<Html> line;
     double total = 0.0;
     const auto finish = [&] {
-        if (cells.empty()) return;
-        cells.back() = fmt::format("{:.4f}", total);
-        table.add(cells);
+        if (line.empty()) return;
+        line.back() = fmt::format("{:.4f}", total);
+        table.add(line);
     };
     while (query.step()) {
-        if (const std::pair key{query.integer(0), query.text(2)}; cells.empty() || key != current) {
+        if (const std::pair key{query.integer(0), query.text(2)}; line.empty() || key != current) {
             finish();
             current = key;
             total = 0.0;
-            cells.assign(columns.size(), Html("0"));
-            cells[0] = query.text(1);
-            if (fixed > 1) cells[1] = query.text(2);
+            line.assign(columns.size(), Html("0"));
+            line[0] = query.text(1);
+            if (fixed > 1) line[1] = dump ? query.text(2) : names.at(query.integer(2));
         }
         total += query.real(4);
         if (const auto found = column.find(query.text(3)); found != column.end() && query.real(4) > 0.0)
-            cells[found->second] = fmt::format("{:.4f}", query.real(4));
+            line[found->second] = fmt::format("{:.4f}", query.real(4));
     }
     finish();
     return table.html() +
            paragraph("Counted from the bytes a decoder reads; items that no method stores are left out.");
 }
 
-/// Methods below each other, bit levels beside each other, one table a side.
-std::string equal_bits_tables(Database& store) {
-    std::string markup;
+/// Methods below each other, bit levels beside each other, one table a side or cell.
+std::string equal_bits_tables(Database& store, bool dump) {
     const auto equal = validation::equal_bits(store);
-    for (const char* side : {"key", "value"}) {
+    const auto groups = equal.groups();
+    std::map<std::string, std::string> names;  // of a group
+    const auto cells = read_cells(store);
+    for (const auto& [cell, name] : short_names(cells))
+        for (const auto& one : cells)
+            if (one.id == cell) names[one.label] = name.empty() ? one.label : name;
+    std::string markup;
+    for (std::size_t g = 0; g < std::min(groups.size(), most_panels); ++g) {
+        const auto& group = groups[g];
         std::vector<std::string> heads = {"method"};
         std::vector<std::pair<std::string, std::vector<Html>>> lines;
-        for (const auto& at : equal) {
-            if (at.side != side) continue;
+        for (const auto& at : equal.rows) {
+            if (at.group != group) continue;
             const bool first = lines.empty() || at.method == lines.front().first;
             if (first) heads.insert(heads.end(), {fmt::format("#{:.4g} bits", at.bits_per_entry), "#ratio"});
             auto line = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.first == at.method; });
@@ -380,15 +396,24 @@ std::string equal_bits_tables(Database& store) {
             line->second.emplace_back(with_error(100.0 * at.error.mean, 100.0 * at.error.mcse));
             line->second.emplace_back(first ? std::string("1") : with_error(at.ratio.mean, at.ratio.mcse));
         }
-        if (lines.empty()) continue;
-        HtmlTable table(fmt::format("{}s: relative L2 error in percent at equal stored bits", side), heads);
+        HtmlTable table(
+            fmt::format("{}: relative L2 error in percent at equal stored bits", dump ? group + "s" : names[group]),
+            heads);
         for (const auto& line : lines) table.add(line.second);
-        markup += table.html();
+        if (table.rows() > 0) markup += table.html();
+        if (const auto outside = equal.outside_text(group); !outside.empty())
+            markup += paragraph(table.rows() > 0 ? outside : (dump ? group + "s" : names[group]) + ": " + outside);
     }
     if (markup.empty()) return "";
-    return markup + paragraph(
+    if (groups.size() > most_panels)
+        markup +=
+            paragraph(fmt::format("The first {} of {} cells; the bits and errors of the others are in spiked "
+                                  "export STORE --table methods.",
+                                  most_panels, groups.size()));
+    return markup + paragraph(fmt::format(
                         "The logarithm of the mean error interpolated between bit widths; ratio to the first method, "
-                        "clusters paired.");
+                        "{} paired.",
+                        dump ? "clusters" : "batches"));
 }
 
 }  // namespace
@@ -414,7 +439,7 @@ std::string ledger_markup(Database& store, const PagePlace& place, std::size_t m
     const bool dump = is_dump_study(store);
     const std::string ledger = ledger_table(store, dump, most_bytes);
     if (ledger.empty()) return "";
-    const std::string equal = dump ? equal_bits_tables(store) : "";
+    const std::string equal = equal_bits_tables(store, dump);
     return ledger + (equal.empty() ? "" : subheading(place, "At equal bits") + equal);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <tuple>
 
 namespace spiked::reports {
@@ -15,6 +16,12 @@ using validation::Statement;
 int severity(const std::string& verdict) { return verdict == "fail" ? 0 : verdict == "inconclusive" ? 1 : 2; }
 
 }  // namespace
+
+std::string short_factor(const std::string& factor) {
+    for (const std::string_view room : {"noise.", "signal."})
+        if (factor.starts_with(room)) return factor.substr(room.size());
+    return factor;
+}
 
 bool is_dump_study(Database& store) { return store.integer("SELECT kind = 'kv_dump' FROM study") != 0; }
 
@@ -86,6 +93,46 @@ std::vector<CellRow> read_cells(Database& store) {
         if (const auto found = position.find(factors.integer(0)); found != position.end())
             cells[found->second].factors[factors.text(1)] = {factors.real(2), factors.text(3)};
     return cells;
+}
+
+std::map<std::int64_t, std::string> short_names(const std::vector<CellRow>& cells) {
+    std::map<std::int64_t, std::string> names;
+    std::set<std::string> factors;
+    for (const auto& cell : cells) {
+        names[cell.id];
+        for (const auto& [factor, value] : cell.factors) factors.insert(factor);
+    }
+    const auto parts = [&](const std::string& factor) {
+        std::set<std::string> all;
+        for (const auto& cell : cells) {
+            const auto value = cell.factors.find(factor);
+            all.insert(names.at(cell.id) + "\n" + (value == cell.factors.end() ? "" : value->second.text));
+        }
+        return all.size();
+    };
+    for (std::size_t apart = std::min<std::size_t>(cells.size(), 1); apart < cells.size();) {
+        std::string best;
+        std::size_t most = apart;
+        for (const auto& factor : factors)
+            if (const std::size_t now = parts(factor); now > most) {
+                best = factor;
+                most = now;
+            }
+        // Side first: it says what the blocks are.
+        if (factors.contains("side") && parts("side") > apart) {
+            best = "side";
+            most = parts("side");
+        }
+        if (best.empty()) break;  // cells that no factor tells apart
+        for (const auto& cell : cells)
+            if (const auto value = cell.factors.find(best); value != cell.factors.end()) {
+                std::string& name = names.at(cell.id);
+                name += (name.empty() ? "" : ", ") +
+                        (best == "side" ? value->second.text + "s" : short_factor(best) + " = " + value->second.text);
+            }
+        apart = most;
+    }
+    return names;
 }
 
 std::vector<std::int64_t> worst_cells(Database& store, const std::vector<CheckRow>& checks, std::size_t limit) {

@@ -382,6 +382,61 @@ TEST_F(Report, RefusesAStoreThatIsGivenTwice) {
         }
 }
 
+/// Blocks of keys and values from the generator: plain and low-rank codecs at two bit widths, and one that is apart.
+void make_kv_like_store(const std::string& path) {
+    FixtureStore store(path, "kv_like");
+    struct Codec {
+        std::int64_t id;
+        double bits, error;
+    };
+    std::vector<Codec> codecs;
+    for (const auto& [base, extra, factor] :
+         {std::tuple{"tq-mse", 0.125, 1.37}, std::tuple{"eoptshrink+tq-mse", 0.4, 1.1},
+          std::tuple{"tq-prod", 1.25, 1.2}})
+        for (const int bits : {2, 3})
+            codecs.push_back({store.method(fmt::format("{} B={}", base, bits), "codec", base, bits), bits + extra,
+                              factor * std::pow(2.0, -bits)});
+    for (const auto& [side, rank, n] : {std::tuple{"key", 9, 128}, std::tuple{"value", 7, 128},
+                                        std::tuple{"value", 6, 128}, std::tuple{"key", 9, 512}}) {
+        const auto cell =
+            store.cell(fmt::format("n={} side={} context.rank={} context.key=1.3", n, side, rank), n, 128);
+        store.factor(cell, "side", side);
+        store.factor(cell, "context.rank", rank);
+        store.factor(cell, "context.key", 1.3);
+        store.factor(cell, "n", n);
+        for (const auto& codec : codecs) {
+            store.moment(cell, codec.id, "relative_l2", 0, codec.error * (rank == 9 ? 1.0 : 1.5), 1e-3);
+            store.moment(cell, codec.id, "bits_per_entry", 0, codec.bits, 0);
+            store.moment(cell, codec.id, "bits.indices", 0, std::floor(codec.bits), 0);
+            store.moment(cell, codec.id, "bits.norms", 0, codec.bits - std::floor(codec.bits) + (n == 512 ? 0.25 : 0.0),
+                         0);
+        }
+    }
+    store.finish();
+}
+
+TEST_F(Report, BitsOfGeneratedBlocksStandByCellAndAreComparedWhereTheyMeet) {
+    make_kv_like_store(folder / "kv.spiked");
+    const std::string page = page_of(folder / "kv.spiked");
+    const std::string ledger = section_of(page, "ledger");
+    for (const char* cell :
+         {"keys, context.rank = 9, n = 128", "keys, context.rank = 9, n = 512", "values, context.rank = 7, n = 128"})
+        EXPECT_TRUE(has(ledger, cell)) << cell;
+    std::set<std::string> rows;
+    const std::regex row("<tr><td>([^<]*)</td><td>([^<]*)</td>");
+    std::size_t count = 0;
+    const std::string items = ledger.substr(0, ledger.find("At equal bits"));
+    for (std::sregex_iterator at(items.begin(), items.end(), row), end; at != end; ++at, ++count)
+        EXPECT_TRUE(rows.insert((*at)[1].str() + (*at)[2].str()).second) << at->str();
+    EXPECT_EQ(count, 4U * 6);
+    EXPECT_TRUE(has(ledger, "relative L2 error in percent at equal stored bits"));
+    EXPECT_TRUE(has(ledger, ">2.5 bits</th>"));
+    EXPECT_TRUE(has(ledger,
+                    "Not compared, measured around no number of bits that the others are: tq-prod (3.25 to "
+                    "4.25 bits)."));
+    EXPECT_EQ(tidy(page), "");
+}
+
 TEST_F(Report, ColumnsThatFindNoRoomAreNamed) {
     make_dump_store(folder / "methods.spiked", 1, 1);
     edit(
