@@ -54,6 +54,7 @@ std::vector<Ratio> ratios(const MethodTable& table, const MethodRow& row, const 
 std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec) {
     const std::string title = "Bias of inner products over that of the plain quantizer";
     const MethodTable table = method_table(store);
+    const auto names = short_names(read_cells(store));
     const auto error_column = column_of(table, "relative_l2");
     const std::string plain = text_of(spec, "over", "tq-mse");
     const std::string bits = text_of(spec, "bits");
@@ -92,9 +93,9 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec)
             squared.value *= squared.value;
             found.push_back({queries.back(), squared});
         }
-        // Labels of cells with many factors are no titles; the data table has them.
-        const std::string panel = fmt::format(
-            "{}, B = {}", row.group.size() > 40 ? fmt::format("cell {}", row.cell_id) : row.group, row.bits);
+        const auto name = names.find(row.cell_id);
+        const std::string panel =
+            fmt::format("{}, B = {}", name == names.end() || name->second.empty() ? row.group : name->second, row.bits);
         if (!panels.contains(panel)) {
             if (panels.size() >= most_panels) {
                 ++left_out;

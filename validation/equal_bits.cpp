@@ -245,40 +245,43 @@ bool repeats_without_unrope(const KvTable& table, const KvRow& row) {
            });
 }
 
-std::vector<bool> convex_hull(const KvTable& table, std::string_view metric) {
-    struct Corner {
-        std::size_t row;
-        double bits;
-        double error;
-    };
-    std::vector<bool> on_hull(table.rows.size(), false);
-    std::map<std::string, std::vector<Corner>> sides;
-    for (std::size_t i = 0; i < table.rows.size(); ++i) {
-        const double error = table.rows[i].of(metric).mean;
-        if (error > 0.0)
-            sides[table.rows[i].side].push_back({i, table.rows[i].of("bits_per_entry").mean, std::log(error)});
+std::vector<bool> convex_hull(const std::vector<BitsAndError>& points) {
+    std::vector<BitsAndError> corners;
+    for (const auto& point : points)
+        if (point.error > 0.0) corners.push_back({point.bits, std::log(point.error)});
+    std::sort(corners.begin(), corners.end(),
+              [](const auto& a, const auto& b) { return a.bits != b.bits ? a.bits < b.bits : a.error < b.error; });
+    std::vector<BitsAndError> hull;
+    for (const auto& next : corners) {
+        // No more bits for no less error.
+        if (!hull.empty() && next.error >= hull.back().error) continue;
+        const auto bulges = [&] {
+            const auto& a = hull[hull.size() - 2];
+            const auto& b = hull.back();
+            return (b.error - a.error) * (next.bits - a.bits) >= (next.error - a.error) * (b.bits - a.bits);
+        };
+        while (hull.size() > 1 && bulges()) hull.pop_back();
+        hull.push_back(next);
     }
-    for (auto& [side, corners] : sides) {
-        std::sort(corners.begin(), corners.end(), [](const Corner& a, const Corner& b) {
-            return a.bits != b.bits ? a.bits < b.bits : a.error < b.error;
-        });
-        std::vector<Corner> hull;
-        for (const Corner& next : corners) {
-            // No more bits for no less error.
-            if (!hull.empty() && next.error >= hull.back().error) continue;
-            const auto bulges = [&] {
-                const Corner& a = hull[hull.size() - 2];
-                const Corner& b = hull.back();
-                return (b.error - a.error) * (next.bits - a.bits) >= (next.error - a.error) * (b.bits - a.bits);
-            };
-            while (hull.size() > 1 && bulges()) hull.pop_back();
-            hull.push_back(next);
-        }
-        // Values of a method with and without unrope are the same.
-        for (const Corner& corner : corners)
-            on_hull[corner.row] = std::any_of(hull.begin(), hull.end(), [&](const Corner& on) {
-                return on.bits == corner.bits && on.error == corner.error;
-            });
+    // Two methods at one point are both on it, as values with and without unrope are.
+    std::vector<bool> on_hull;
+    for (const auto& point : points)
+        on_hull.push_back(point.error > 0.0 && std::any_of(hull.begin(), hull.end(), [&](const auto& on) {
+                              return on.bits == point.bits && on.error == std::log(point.error);
+                          }));
+    return on_hull;
+}
+
+std::vector<bool> convex_hull(const KvTable& table, std::string_view metric) {
+    std::vector<bool> on_hull(table.rows.size(), false);
+    std::map<std::string, std::vector<std::size_t>> sides;
+    for (std::size_t i = 0; i < table.rows.size(); ++i) sides[table.rows[i].side].push_back(i);
+    for (const auto& [side, rows] : sides) {
+        std::vector<BitsAndError> points;
+        for (const auto row : rows)
+            points.push_back({table.rows[row].of("bits_per_entry").mean, table.rows[row].of(metric).mean});
+        const auto found = convex_hull(points);
+        for (std::size_t i = 0; i < rows.size(); ++i) on_hull[rows[i]] = found[i];
     }
     return on_hull;
 }

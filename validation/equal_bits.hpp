@@ -47,7 +47,13 @@ struct EqualBitsTable {
 /// left out there behind `unrope` when it also stands without.
 [[nodiscard]] std::vector<EqualBits> methods_at(Database& store, double bits, std::string_view metric);
 
-/// Which rows of a table lie on the lower convex hull of their side: the logarithm of the metric over bits_per_entry.
+struct BitsAndError {
+    double bits = 0.0;
+    double error = 0.0;
+};
+/// Which points lie on the lower convex hull of the logarithms of errors over bits. Those that are not positive do not.
+[[nodiscard]] std::vector<bool> convex_hull(const std::vector<BitsAndError>& points);
+/// Which rows of a table lie on that of their side: the metric over bits_per_entry.
 [[nodiscard]] std::vector<bool> convex_hull(const KvTable& table, std::string_view metric);
 /// Whether the method of a row of values is there a second time, without the `unrope` that does nothing to values.
 [[nodiscard]] bool repeats_without_unrope(const KvTable& table, const KvRow& row);

@@ -406,6 +406,7 @@ void make_kv_like_store(const std::string& path) {
         store.factor(cell, "n", n);
         for (const auto& codec : codecs) {
             store.moment(cell, codec.id, "relative_l2", 0, codec.error * (rank == 9 ? 1.0 : 1.5), 1e-3);
+            store.moment(cell, codec.id, "ip_bias_plain", 0, -0.1 * codec.error * codec.error, 1e-5);
             store.moment(cell, codec.id, "bits_per_entry", 0, codec.bits, 0);
             store.moment(cell, codec.id, "bits.indices", 0, std::floor(codec.bits), 0);
             store.moment(cell, codec.id, "bits.norms", 0, codec.bits - std::floor(codec.bits) + (n == 512 ? 0.25 : 0.0),
@@ -435,6 +436,33 @@ TEST_F(Report, BitsOfGeneratedBlocksStandByCellAndAreComparedWhereTheyMeet) {
                     "Not compared, measured around no number of bits that the others are: tq-prod (3.25 to "
                     "4.25 bits)."));
     EXPECT_EQ(tidy(page), "");
+}
+
+TEST_F(Report, EveryKindOfBlocksHasItsOwnFrontier) {
+    make_kv_like_store(folder / "kv.spiked");
+    Database store(folder / "kv.spiked", Database::Mode::read);
+    const auto figure = frontier(store, Json::object()).front();
+    std::set<std::string> panels;
+    for (const auto& row : figure.rows) panels.insert(row.front());
+    EXPECT_EQ(panels,
+              (std::set<std::string>{"keys, context.rank = 9, n = 128", "keys, context.rank = 9, n = 512",
+                                     "values, context.rank = 6, n = 128", "values, context.rank = 7, n = 128"}));
+    EXPECT_EQ(figure.rows.size(), 4U * 6);
+    EXPECT_TRUE(has(figure.script, "convex hull"));
+    EXPECT_TRUE(has(figure.script, "'values, context.rank = 7, n = 128'"));
+    EXPECT_FALSE(has(figure.description, "over all"));
+    // tq-mse 2, eoptshrink 2 and 3 and tq-prod 3; of keys. The others lie above.
+    EXPECT_TRUE(has(figure.script, "2.125 0.3425 NaN NaN\n2.4 0.275 NaN NaN\n3.4 0.1375 NaN NaN\nEND"))
+        << figure.script;
+    const auto bias = bias_by_query(store, Json::object({{"bits", "2"}})).front();
+    EXPECT_TRUE(has(bias.script, "'keys, context.rank = 9, n = 512, B = 2'"));
+    EXPECT_FALSE(has(bias.script, "'cell "));
+    // More cells than panels are pooled, and that is said.
+    const std::string path = study();
+    Database many(path, Database::Mode::read);
+    const auto pooled = frontier(many, Json::object()).front();
+    EXPECT_EQ(pooled.rows.size(), 2U);
+    EXPECT_TRUE(has(pooled.description, "Means over all 28 cells, weighted by their replicates"));
 }
 
 TEST_F(Report, ColumnsThatFindNoRoomAreNamed) {
