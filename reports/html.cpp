@@ -109,7 +109,13 @@ void HtmlTable::limit(std::size_t bytes, std::string_view where) {
 }
 
 std::string HtmlTable::html() const {
-    return "<div class=\"scroll\">\n" + head_ + "<tbody>\n" + body_ + "</tbody>\n</table>\n</div>\n" +
+    constexpr std::size_t narrow = 10;  // columns
+    return (numeric_.size() > narrow
+                ? fmt::format("<p class=\"note wide\">{} columns: where they do not fit, the table "
+                              "scrolls sideways.</p>\n",
+                              numeric_.size())
+                : "") +
+           "<div class=\"scroll\" tabindex=\"0\">\n" + head_ + "<tbody>\n" + body_ + "</tbody>\n</table>\n</div>\n" +
            (left_out_ > 0 ? paragraph(fmt::format("{} of {} rows are left out to keep the page small; {} has them all.",
                                                   left_out_, rows_, where_))
                           : "");

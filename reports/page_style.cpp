@@ -60,6 +60,8 @@ tbody tr:target{outline:2px solid var(--link)}
 .num{text-align:right;white-space:nowrap}
 td small{display:block;color:var(--soft)}
 td .why{max-width:26rem}
+td:not(.num){min-width:8rem}
+.wide{margin:.3rem 0 0}
 details{margin:.4rem 0}
 summary{cursor:pointer;color:var(--link)}
 figure{margin:1.4rem 0 2rem}
@@ -76,7 +78,7 @@ dd{margin:0;overflow-wrap:anywhere}
 @media (max-width:600px){dl{grid-template-columns:1fr}}
 @media print{:root{--ink:#000;--soft:#444;--paper:#fff;--line:#bbb;--stripe:#f4f4f4;--link:#000;--pass:#00684a;
 --fail:#b3261e;--open:#8a5300;--pass-bg:#fff;--fail-bg:#fff;--open-bg:#fff}
-body{max-width:none;padding:0;font-size:10pt}.scroll{overflow:visible}figure,tr{break-inside:avoid}h2,h3,h4{break-after:avoid}nav{display:none}
+body{max-width:none;padding:0;font-size:10pt}.scroll{overflow:visible}figure,tr{break-inside:avoid}h2,h3,h4{break-after:avoid}nav,.wide{display:none}
 details::details-content{content-visibility:visible;display:block}}
 )css";
 

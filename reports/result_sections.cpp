@@ -369,7 +369,9 @@ std::string ledger_table(Database& store, bool dump, std::size_t most_bytes) {
             line[found->second] = fmt::format("{:.4f}", query.real(4));
     }
     finish();
-    return table.html() +
+    return (table.rows() > rows_unfolded
+                ? folded(fmt::format("Item by item: {}", counted(table.rows(), "row")), table.html())
+                : table.html()) +
            paragraph("Counted from the bytes a decoder reads; items that no method stores are left out.");
 }
 

@@ -97,42 +97,42 @@ std::vector<CellRow> read_cells(Database& store) {
 
 std::map<std::int64_t, std::string> short_names(const std::vector<CellRow>& cells) {
     std::map<std::int64_t, std::string> names;
-    std::set<std::string> factors;
+    std::vector<std::string> factors = {"side"};  // first: it says what the blocks are
     for (const auto& cell : cells) {
         names[cell.id];
-        for (const auto& [factor, value] : cell.factors) factors.insert(factor);
+        for (const auto& [factor, value] : cell.factors)
+            if (std::find(factors.begin(), factors.end(), factor) == factors.end()) factors.push_back(factor);
     }
-    const auto parts = [&](const std::string& factor) {
-        std::set<std::string> all;
+    const auto extended = [&](const std::string& factor) {
+        std::map<std::string, std::set<std::string>> values;  // of the cells that still share a name
+        for (const auto& cell : cells)
+            if (const auto value = cell.factors.find(factor); value != cell.factors.end())
+                values[names.at(cell.id)].insert(value->second.text);
+        auto longer = names;
         for (const auto& cell : cells) {
             const auto value = cell.factors.find(factor);
-            all.insert(names.at(cell.id) + "\n" + (value == cell.factors.end() ? "" : value->second.text));
+            std::string& name = longer.at(cell.id);
+            if (value == cell.factors.end() || values.at(name).size() < 2) continue;
+            name += (name.empty() ? "" : ", ") +
+                    (factor == "side" ? value->second.text + "s" : short_factor(factor) + " = " + value->second.text);
         }
+        return longer;
+    };
+    const auto apart = [](const std::map<std::int64_t, std::string>& of) {
+        std::set<std::string> all;
+        for (const auto& [id, name] : of) all.insert(name);
         return all.size();
     };
-    for (std::size_t apart = std::min<std::size_t>(cells.size(), 1); apart < cells.size();) {
-        std::string best;
-        std::size_t most = apart;
-        for (const auto& factor : factors)
-            if (const std::size_t now = parts(factor); now > most) {
-                best = factor;
-                most = now;
-            }
-        // Side first: it says what the blocks are.
-        if (factors.contains("side") && parts("side") > apart) {
-            best = "side";
-            most = parts("side");
+    for (;;) {
+        auto best = names;
+        for (const auto& factor : factors) {
+            auto longer = extended(factor);
+            if (apart(longer) > apart(best)) best = std::move(longer);
+            if (factor == "side" && apart(best) > apart(names)) break;
         }
-        if (best.empty()) break;  // cells that no factor tells apart
-        for (const auto& cell : cells)
-            if (const auto value = cell.factors.find(best); value != cell.factors.end()) {
-                std::string& name = names.at(cell.id);
-                name += (name.empty() ? "" : ", ") +
-                        (best == "side" ? value->second.text + "s" : short_factor(best) + " = " + value->second.text);
-            }
-        apart = most;
+        if (apart(best) == apart(names)) return names;
+        names = std::move(best);
     }
-    return names;
 }
 
 std::vector<std::int64_t> worst_cells(Database& store, const std::vector<CheckRow>& checks, std::size_t limit) {
