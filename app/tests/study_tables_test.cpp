@@ -184,7 +184,7 @@ TEST(StudyTableLaw, ThePapersTablesAreReproducedWhereTheyFollowAndExplainedWhere
     for (const Json& row : rows) {
         const std::string& method = *row.find("method")->string();
         const std::string& metric = *row.find("metric")->string();
-        const std::string& note = *row.find("note")->string();
+        const std::string& note = *row.find("why")->string();
         const std::string where = *row.find("table")->string() + ", " + method + ", " + metric;
         ASSERT_NE(row.find("mean")->real(), nullptr) << where;
         const double mean = number(row, "mean");
@@ -250,11 +250,24 @@ TEST(StudyTableLaw, ThePapersTablesAreReproducedWhereTheyFollowAndExplainedWhere
     const Outcome missing = spiked("show '" + folder + "/s.spiked' --against '" + folder + "/none.csv'");
     EXPECT_EQ(missing.code, 4) << missing.err;
     const std::string bad = folder + "/bad.csv";
-    std::ofstream(bad) << "# ours\ntable,cell,method,metric,printed,note\n1,0,tq-mse B=2,relative_l2,0.3,\n";
+    std::ofstream(bad)
+        << "# ours\ntable,cell,method,metric,printed,note\n1,0,tq-mse B=2,relative_l2,0.3,\n";  // numbers of cells say
+                                                                                                // nothing
     const Outcome refused = spiked("show '" + folder + "/s.spiked' --against '" + bad + "'");
     EXPECT_EQ(refused.code, 4);
     EXPECT_NE(refused.err.find("bad.csv:3: "), std::string::npos) << refused.err;
     EXPECT_EQ(spiked("show '" + folder + "/s.spiked' --table summary --against '" + bad + "'").code, 2);
+    // Differences are no error, above; a printed value that nothing stands beside is one, after the table.
+    std::ofstream(bad) << "table,cell,method,metric,printed,note\n1,side=key n=512,tq-mse B=2,relative_l2,0.3,\n"
+                          "1,side=key n=512,tq-mse B=9,relative_l2,0.3,\n";
+    for (const auto& words : {"show '" + folder + "/s.spiked' --against '" + bad + "'",
+                              "report '" + folder + "/s.spiked' --against '" + bad + "'"}) {
+        const Outcome alone = spiked(words);
+        EXPECT_EQ(alone.code, 4) << words;
+        EXPECT_NE(alone.out.find(words.starts_with("show") ? "tq-mse B=2" : "s.html"), std::string::npos) << alone.out;
+        EXPECT_NE(alone.err.find("bad.csv:3: relative_l2 of tq-mse B=9 stands beside nothing"), std::string::npos)
+            << alone.err;
+    }
 }
 
 /// The committed studies of figures, at a few replicates: every figure they ask for is drawn.

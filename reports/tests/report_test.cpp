@@ -9,6 +9,7 @@
 #include "reports/html.hpp"
 #include "reports/html_report.hpp"
 #include "reports/png.hpp"
+#include "reports/printed_values.hpp"
 #include "reports/store_text.hpp"
 #include "reports/tests/fixture_store.hpp"
 #include "theory/base/error.hpp"
@@ -113,19 +114,68 @@ TEST_F(Report, SeveralStoresStandUnderOneVerdict) {
 
 TEST_F(Report, PrintedValuesStandBesideOursWithAReason) {
     const std::string path = study();
-    std::ofstream(folder / "printed.csv") << "table,cell,method,metric,printed,note\n"
-                                             "1 Losses,1,tq-mse@2,relative_l2,0.34,\n"
-                                             "1 Losses,1,tq-mse@3,relative_l2,0.300,counted <b>otherwise</b>\n"
-                                             "2 Ranks,1,eoptshrink,rank,5.0,\n"
-                                             "2 Ranks,1,none,rank,5.0,\n";
+    std::ofstream(folder / "printed.csv")
+        << "table,cell,method,metric,printed,note\n"
+           "1 Losses,n=128 signal.strength=0.5 noise.row_cov.rho=0,tq-mse@2,relative_l2,"
+           "0.34,a note that explains nothing\n"
+           "1 Losses,n=64 signal.strength=2 noise.row_cov.rho=0.4,tq-mse@3,"
+           "relative_l2,0.300,counted <b>otherwise</b>\n"
+           "2 Ranks,n=64 signal.strength=2 noise.row_cov.rho=0.4,eoptshrink,rank,"
+           "5.0,\n"
+           "2 Ranks,n=64 signal.strength=2 noise.row_cov.rho=0.4,none,rank,5.0,\n";
     const std::string page = page_of(path, {.against = folder / "printed.csv"});
     EXPECT_TRUE(has(page, "4 printed values, 3 of them measured here: 1 agree, 1 differ with a reason, 1 without"));
     EXPECT_TRUE(has(page, "counted &lt;b&gt;otherwise&lt;/b&gt;"));
+    EXPECT_FALSE(has(page, "explains nothing")) << "where a value agrees there is nothing to explain";
     EXPECT_TRUE(has(page, "no reason is given"));
     EXPECT_TRUE(has(page, "not measured"));
     EXPECT_TRUE(has(page, "href=\"#printed\""));
     EXPECT_EQ(tidy(page), "");
-    EXPECT_THROW((void)html_report({path, path}, {.against = folder / "printed.csv"}), Error);
+    EXPECT_THROW((void)html_report({path, dump()}, {.against = folder / "printed.csv"}), Error);
+}
+
+TEST_F(Report, PrintedValuesAreOfTheCellThatTheyName) {
+    const std::string path = study();
+    Database store(path, Database::Mode::read);
+    const std::string file = folder / "printed.csv";
+    const auto against = [&](Database& of, const std::string& text) {
+        std::ofstream(file) << text;
+        return against_printed(of, file, "json");
+    };
+    const std::string columns = "table,cell,method,metric,printed,note\n";
+    // Row 18 of the study: strength 1 in the second shape and coloured noise, in any order of the factors.
+    const Json found = Json::parse(
+        against(store, columns + "1,noise.row_cov.rho=0.4 signal.strength=1.0 n=64,eoptshrink,relative_error,0.50,x\n"),
+        "json");
+    EXPECT_EQ(*found.find("rows")->items()->front().find("agree")->string(), "yes");
+    EXPECT_EQ(*found.find("rows")->items()->front().find("why")->string(), "");
+    const auto refused = [&](Database& of, const std::string& text) -> std::string {
+        try {
+            return "not refused: " + against(of, text);
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ExitCode::unusable_input);
+            return error.what();
+        }
+    };
+    EXPECT_TRUE(has(refused(store, columns + "1,side=key,eoptshrink,rank,5,\n"),
+                    "printed.csv:2: 0 cells of " + path + " are side=key (one is expected)"));
+    EXPECT_TRUE(has(refused(store, columns + "1,n=64,eoptshrink,rank,5,\n"), ": 14 cells of "));
+    EXPECT_TRUE(has(refused(store, columns + "1,1,eoptshrink,rank,5,\n"), "\"1\" names no cell"));
+    EXPECT_TRUE(
+        has(refused(store, "study,demo\n" + columns), "is a store of study bbp-square, these values are beside"));
+    Database keys(dump(), Database::Mode::read);
+    EXPECT_TRUE(has(refused(keys, columns + "1,side=key layer=1,tq-mse@2,rank,5,\n"), "is no side"));
+    // Of a side of a dump: the mean over all its blocks, with its clustered error.
+    const Json side = Json::parse(against(keys, columns + "1,side=key,tq-mse@2,relative_l2,0.5,\n"), "json");
+    validation::Statement mean(keys,
+                               "SELECT mean, mcse FROM v_cluster WHERE side = 'key' AND method = 'tq-mse' AND "
+                               "bits = 2 AND metric = 'relative_l2'");
+    ASSERT_TRUE(mean.step());
+    EXPECT_EQ(*side.find("rows")->items()->front().find("mean")->real(), mean.real(0));
+    EXPECT_EQ(*side.find("rows")->items()->front().find("mcse")->real(), mean.real(1));
+    // What nothing stands beside is named.
+    (void)against(keys, columns + "1,side=key,tq-mse@9,relative_l2,0.5,\n1,side=key,tq-mse@2,relative_l2,0.5,\n");
+    EXPECT_EQ(printed_without_partner(keys, file), std::vector<std::string>{file + ":2: relative_l2 of tq-mse@9"});
 }
 
 TEST_F(Report, EscapesWhatTheStoreSays) {
