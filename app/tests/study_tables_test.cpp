@@ -270,6 +270,42 @@ TEST(StudyTableLaw, ThePapersTablesAreReproducedWhereTheyFollowAndExplainedWhere
     }
 }
 
+// Of another model, what depends on no model must agree, and nothing may differ without a reason.
+TEST(StudyTable, ThePapersTablesOnADumpSayWhatIsOfAnotherModel) {
+    const std::string folder = scratch("paper-tables-dumps");
+    std::filesystem::create_directories(folder);
+    const Outcome run =
+        spiked("run validation/studies/paper-tables-dumps.toml --no-report -o '" + folder + "/s.spiked'",
+               "cd '" SPIKED_SOURCE_DIR "' &&");
+    ASSERT_EQ(run.code, 0) << run.err;
+    const Outcome table = spiked("show '" + folder + "/s.spiked' --json --against '" + std::string(SPIKED_SOURCE_DIR) +
+                                 "/validation/studies/paper-tables-dumps.csv'");
+    ASSERT_EQ(table.code, 0) << table.err;
+    const Json document = table.json();
+    // Four tables of six methods at three bit widths: bits, error, bias, spread, plain bias of four; ranks of three.
+    ASSERT_EQ(document.find("rows")->items()->size(), 4U * (3 * (6 * 4 + 4) + 3));
+    std::size_t agree = 0;
+    for (const Json& row : *document.find("rows")->items()) {
+        const std::string& method = *row.find("method")->string();
+        const std::string& metric = *row.find("metric")->string();
+        const std::string where = *row.find("table")->string() + ", " + method + ", " + metric;
+        const bool agrees = *row.find("agree")->string() == "yes";
+        const std::string& why = *row.find("why")->string();
+        EXPECT_NE(why, "no reason is given") << where;
+        EXPECT_EQ(why.empty(), agrees) << where;
+        // On rows of 128 coordinates sqrt(D_b), to the printed digits and what eight blocks can tell.
+        if (method.starts_with("tq-mse") && metric == "relative_l2") {
+            EXPECT_NEAR(number(row, "difference"), 0.0, 0.0015 + 6.0 * number(row, "mcse")) << where;
+        }
+        if (method.starts_with("kivi") && metric == "bits_per_entry") {
+            EXPECT_TRUE(agrees) << where;
+        }
+        agree += agrees ? 1 : 0;
+    }
+    EXPECT_GT(agree, 0U);
+    EXPECT_LT(agree, document.find("rows")->items()->size()) << "two models are not one";
+}
+
 /// The committed studies of figures, at a few replicates: every figure they ask for is drawn.
 TEST(FigureStudies, DrawEveryFigureTheyAskFor) {
     const std::string folder = scratch("figure-studies");
@@ -279,10 +315,10 @@ TEST(FigureStudies, DrawEveryFigureTheyAskFor) {
         const char* reduced;
         std::size_t figures;
     };
-    for (const auto& one :
-         {Case{"phase-transition", " --set run.reps.min=8 --set run.reps.batch=4", 4},
-          Case{"rates", " --set run.reps.min=12 --set run.reps.batch=4", 2},
-          Case{"detection", " --set run.reps.min=4 --set run.reps.batch=2", 2}, Case{"dump-pictures", "", 6}}) {
+    for (const auto& one : {Case{"phase-transition", " --set run.reps.min=8 --set run.reps.batch=4", 4},
+                            Case{"rates", " --set run.reps.min=12 --set run.reps.batch=4", 2},
+                            Case{"detection", " --set run.reps.min=4 --set run.reps.batch=2", 2},
+                            Case{"dump-pictures", "", 6}, Case{"paper-tables-dumps", "", 2}}) {
         const std::string store = folder + "/" + one.name + ".spiked";
         const Outcome run =
             spiked("run validation/studies/" + std::string(one.name) + ".toml -o '" + store + "'" + one.reduced,
