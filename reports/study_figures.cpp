@@ -241,7 +241,7 @@ Backdrop shannon_bound(const std::vector<CodecPoint>& codecs) {
 
 /// The convex hull of each panel.
 Backdrop hull_of(const std::vector<CodecPoint>& codecs) {
-    Backdrop hull{{"convex hull", "linespoints pt 7 ps 2 lw 6 lc rgb '#d0d0d0'"}, {}};
+    Backdrop hull{{"convex hull", "linespoints pt 7 ps 1.7 lw 5 lc rgb '#949494'"}, {}};
     std::map<std::string, std::vector<validation::BitsAndError>> panels;
     for (const auto& codec : codecs) panels[codec.panel].push_back({codec.point.x, codec.point.y});
     for (const auto& [panel, points] : panels) {
