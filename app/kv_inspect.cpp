@@ -47,6 +47,17 @@ Inspection inspect(const std::string& path, const sim::DumpOptions& options) {
     return found;
 }
 
+/// What is there and yet no use.
+std::vector<std::string> remarks_on(const Inspection& found) {
+    std::vector<std::string> remarks;
+    if (!found.dump) return remarks;
+    for (const auto& tensor : found.dump->tensors())
+        if (tensor.side == sim::Side::query)
+            if (const auto why = validation::queries_mismatch(*found.dump, tensor.layer); !why.empty())
+                remarks.push_back("queries are not used (" + why + ")");
+    return remarks;
+}
+
 std::size_t blocks_of(const sim::DumpTensor& tensor, std::size_t block) {
     return tensor.heads * (tensor.tokens / block);
 }
@@ -77,6 +88,8 @@ Json as_json(const Inspection& found, std::size_t block) {
         for (const auto& name : found.dump->ignored()) ignored.push(name);
     Json missing = Json::array();
     for (const auto& key : found.missing) missing.push(key);
+    Json remarks = Json::array();
+    for (const auto& one : remarks_on(found)) remarks.push(one);
     return Json::object({{"schema", "spiked.kv-inspect/1"},
                          {"file", found.file->path()},
                          {"block", block},
@@ -85,7 +98,8 @@ Json as_json(const Inspection& found, std::size_t block) {
                          {"tensors", std::move(tensors)},
                          {"ignored", std::move(ignored)},
                          {"metadata", std::move(metadata)},
-                         {"missing", std::move(missing)}});
+                         {"missing", std::move(missing)},
+                         {"remarks", std::move(remarks)}});
 }
 
 std::string as_text(const Inspection& found, std::size_t block) {
@@ -109,6 +123,7 @@ std::string as_text(const Inspection& found, std::size_t block) {
             table.add({sim::printable(tensor.name), sim::printable(tensor.dtype_text), sim::shape_text(tensor.shape)});
         text += table.text();
     }
+    for (const auto& one : remarks_on(found)) text += "\n" + one + "\n";
     text += fmt::format("\nlayouts its shape allows: {}\n", found.legal.empty()
                                                                 ? "none (no tensor has three axes)"
                                                                 : fmt::format("{}", fmt::join(found.legal, " | ")));

@@ -191,6 +191,18 @@ int init(const Arguments& arguments) {
     return 0;
 }
 
+/// A difference is no error, it is what the comparison is for; a printed value that nothing stands beside is one.
+void refuse_uncompared(const Arguments& arguments, const std::string& path) {
+    if (!arguments.has("--against")) return;
+    validation::Database store = validation::open_store(path);
+    const auto alone = reports::printed_without_partner(store, arguments.text("--against"));
+    if (!alone.empty())
+        throw input_error(
+            "{}{} (the store has no such mean): mend the file, or name a store that measured it", alone.front(),
+            alone.size() > 1 ? fmt::format(" and {} more printed values stand beside nothing", alone.size() - 1)
+                             : " stands beside nothing");
+}
+
 int report(const Arguments& arguments) {
     const auto& stores = arguments.positionals;
     if (stores.size() > 1 && !arguments.has("--output"))
@@ -213,6 +225,7 @@ int report(const Arguments& arguments) {
                                  {"report", path}}));
     else
         print_text(fmt::format("report   {}\n", path));
+    refuse_uncompared(arguments, stores.front());
     return 0;
 }
 
@@ -223,6 +236,7 @@ int show(const Arguments& arguments) {
     if (arguments.has("--against")) {
         if (!table.empty()) throw usage_error("--against makes a table of its own: leave --table out");
         print_text(reports::against_printed(store, arguments.text("--against"), format));
+        refuse_uncompared(arguments, arguments.positionals.front());
     } else if (arguments.json() || !table.empty())
         print_text(reports::export_table(store, table.empty() ? "summary" : table, format, arguments.list("--metric")));
     else
@@ -252,8 +266,10 @@ std::string table_names() {
     return names;
 }
 
-const Option against = {"--against", "FILE.csv", "means beside printed values: table,cell,method,metric,printed,note",
-                        "", false};
+const Option against = {
+    "--against", "FILE.csv",
+    "means beside printed values: table,cell,method,metric,printed,note; exit 4 when one has no mean beside it", "",
+    false};
 const Option metric = {"--metric", "NAME[,NAME...]", "columns of the table methods; all when not given", "", true};
 const Option junit = {"--junit", "FILE.xml", "write the checks as JUnit XML", "", false};
 const Option strict = {"--strict", "", "exit 3 when a check is inconclusive", "", false};

@@ -60,15 +60,18 @@ int compare(const Arguments& arguments) {
                    reports::with_error(row.a.mean, row.a.standard_error),
                    reports::with_error(row.b.mean, row.b.standard_error),
                    reports::with_error(row.difference, row.standard_error),
-                   row.pairs > 0 ? fmt::format("{} pairs", row.pairs) : "means", fmt::format("{:.2g}", row.p)});
+                   row.pairs > 0     ? fmt::format("{} pairs", row.pairs)
+                   : row.batches > 0 ? fmt::format("{} batches", row.batches)
+                                     : "means",
+                   fmt::format("{:.2g}", row.p)});
     }
     std::string text = shown > 0 ? table.text() : "";
     text += fmt::format(
         "{} means in both stores, {} differ beyond chance (false-alarm rate {:g} for all of them together)\n",
         found.rows.size(), found.beyond, found.false_alarm);
     if (found.batches_in_both > 0)
-        text += fmt::format("{} of {} batches with the same draws hold other numbers{}\n", found.batches_changed,
-                            found.batches_in_both,
+        text += fmt::format("{} of {} batches with the same draws hold other numbers of a method in both{}\n",
+                            found.batches_changed, found.batches_in_both,
                             found.first_changed.empty() ? "" : " (first: " + found.first_changed + ")");
     for (const auto& [name, list] :
          {std::pair{arguments.positionals[0], &found.only_a}, std::pair{arguments.positionals[1], &found.only_b}})

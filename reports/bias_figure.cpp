@@ -14,6 +14,9 @@
 namespace spiked::reports {
 namespace {
 
+using validation::paired_ratio;
+using validation::PairedEstimate;
+
 std::string short_query(std::string_view suffix) {
     return suffix.empty()         ? "others"
            : suffix == "_query"   ? "model's"
@@ -46,27 +49,44 @@ std::vector<Ratio> ratios(const MethodTable& table, const MethodRow& row, const 
     return found;
 }
 
+/// The biases themselves, of every kind of query that was asked.
+std::vector<Ratio> biases(const MethodTable& table, const MethodRow& row) {
+    std::vector<Ratio> found;
+    for (const auto& model : validation::query_models()) {
+        const auto column = column_of(table, "ip_bias_plain" + std::string(model.suffix));
+        if (!column || row.means[*column].n == 0) continue;
+        found.push_back({short_query(model.suffix), {row.means[*column].mean, row.means[*column].error, 0}});
+    }
+    return found;
+}
+
 }  // namespace
 
 std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec) {
-    const std::string title = "Bias of inner products over that of the plain quantizer";
+    const std::string of = text_of(spec, "of", "ratio");
+    const bool ratio_wanted = of != "bias";
+    const std::string title = ratio_wanted ? "Bias of inner products over that of the plain quantizer"
+                                           : "Bias of inner products by kind of query";
+    if (of != "ratio" && of != "bias")
+        return {without_data(title, fmt::format("of = \"{}\" is not possible (ratio and bias are)", of))};
     const MethodTable table = method_table(store);
+    const auto names = short_names(read_cells(store));
     const auto error_column = column_of(table, "relative_l2");
     const std::string plain = text_of(spec, "over", "tq-mse");
     const std::string bits = text_of(spec, "bits");
     std::vector<std::string> queries;
     for (const auto& model : validation::query_models()) queries.push_back(short_query(model.suffix));
-    queries.emplace_back("error\u00B2");
+    if (ratio_wanted) queries.emplace_back("error\u00B2");
     Figure figure;
     figure.title = title;
-    figure.columns = {"panel", "cell", "query", "method", "over", "#ratio"};
-    figure.csv = csv_line({"panel", "cell", "query", "method", "over", "ratio", "mcse"});
+    figure.columns = {"panel", "cell", "query", "method", "over", "#" + of};
+    figure.csv = csv_line({"panel", "cell", "query", "method", "over", of, "mcse"});
     std::vector<std::string> order;
     std::map<std::string, std::map<std::string, Series>> panels;
     std::map<std::string, std::size_t> styles;
     Range y_range;
     y_range.take(0.0);
-    y_range.take(1.0);
+    if (ratio_wanted) y_range.take(1.0);
     std::size_t left_out = 0;
     double largest = 0.0;
     std::string largest_text;
@@ -80,18 +100,18 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec)
         auto first = std::find_if(table.rows.begin(), table.rows.end(),
                                   [&](const MethodRow& other) { return rival(other) && other.method == plain; });
         if (first == table.rows.end()) first = std::find_if(table.rows.begin(), table.rows.end(), rival);
-        if (first->method_id == row.method_id) continue;
-        auto found = ratios(table, row, *first);
+        if (ratio_wanted && first->method_id == row.method_id) continue;
+        auto found = ratio_wanted ? ratios(table, row, *first) : biases(table, row);
         if (found.empty()) continue;
-        if (error_column && !row.means[*error_column].parts.sums.empty()) {
+        if (ratio_wanted && error_column && !row.means[*error_column].parts.sums.empty()) {
             auto squared = paired_ratio(row.means[*error_column].parts, first->means[*error_column].parts);
             squared.error *= 2.0 * squared.value;
             squared.value *= squared.value;
             found.push_back({queries.back(), squared});
         }
-        // Labels of cells with many factors are no titles; the data table has them.
-        const std::string panel = fmt::format(
-            "{}, B = {}", row.group.size() > 40 ? fmt::format("cell {}", row.cell_id) : row.group, row.bits);
+        const auto name = names.find(row.cell_id);
+        const std::string panel =
+            fmt::format("{}, B = {}", name == names.end() || name->second.empty() ? row.group : name->second, row.bits);
         if (!panels.contains(panel)) {
             if (panels.size() >= most_panels) {
                 ++left_out;
@@ -109,36 +129,48 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec)
             y_range.take(ratio.value.value - ratio.value.error);
             y_range.take(ratio.value.value + ratio.value.error);
             const std::string text = with_error(ratio.value.value, ratio.value.error);
-            figure.rows.push_back({panel, row.group, ratio.query, row.method, first->method, text});
-            figure.csv += csv_line({panel, row.group, ratio.query, row.method, first->method, exact(ratio.value.value),
-                                    exact(ratio.value.error)});
-            if (ratio.query != queries.back() && std::abs(ratio.value.value) > largest) {
+            const std::string over = ratio_wanted ? first->method : "";
+            figure.rows.push_back({panel, row.group, ratio.query, row.method, over, text});
+            figure.csv += csv_line(
+                {panel, row.group, ratio.query, row.method, over, exact(ratio.value.value), exact(ratio.value.error)});
+            if ((!ratio_wanted || ratio.query != queries.back()) && std::abs(ratio.value.value) > largest) {
                 largest = std::abs(ratio.value.value);
                 largest_text = fmt::format("{} ({}, {}, queries: {})", text, row.method, panel, ratio.query);
             }
         }
     }
     if (figure.rows.empty())
-        return {without_data(title, "the store holds no two codecs of one bit width whose first has a bias off zero")};
+        return {without_data(title, ratio_wanted ? "the store holds no two codecs of one bit width whose first has a "
+                                                   "bias off zero"
+                                                 : "the store holds no bias of a codec")};
     auto [data, drawn] = draw_panels(order, panels, false);
-    for (auto& panel : drawn) panel.plots.insert(panel.plots.begin(), "1 with lines lw 1 dt 3 lc rgb '#888888'");
+    for (auto& panel : drawn)
+        panel.plots.insert(panel.plots.begin(),
+                           fmt::format("{} with lines lw 1 dt 3 lc rgb '#888888'", ratio_wanted ? 1 : 0));
     std::vector<std::string> tics;
     for (std::size_t i = 0; i < queries.size(); ++i) tics.push_back(fmt::format("{} {}", quoted(queries[i]), i));
-    figure.description = fmt::format(
-        "{} of mean errors of inner products (not renormalised) to those of the plain quantizer of the same B, by kind "
-        "of "
-        "query (other rows of the block, random directions, the strongest direction, the row itself, the model's own); "
-        "bars are one standard error, parts paired. Largest in size: {}. Left out where the plain one's bias "
-        "is within the noise, as with random queries. Error\u00B2: the ratio of squared relative L2 errors, which a "
-        "bias in proportion to the distortion follows.",
-        counted(figure.rows.size(), "ratio"), largest_text);
+    const std::string kinds =
+        "by kind of query (other rows of the block, random directions, the strongest direction, the row itself, the "
+        "model's own)";
+    if (ratio_wanted)
+        figure.description = fmt::format(
+            "{} of mean errors of inner products (not renormalised) to those of the plain quantizer of the same B, {}; "
+            "bars are one standard error, parts paired. Largest in size: {}. Left out where the plain one's bias is "
+            "within the noise, as with random queries. Error\u00B2: the ratio of squared relative L2 errors, which a "
+            "bias in proportion to the distortion follows.",
+            counted(figure.rows.size(), "ratio"), kinds, largest_text);
+    else
+        figure.description = fmt::format(
+            "{} mean errors of inner products (not renormalised, in units of the norms), {}; bars are one standard "
+            "error. Largest in size: {}.",
+            figure.rows.size(), kinds, largest_text);
     if (left_out > 0)
         figure.problem = fmt::format("{} methods are not drawn (at most {} panels are)", left_out, most_panels);
     figure.script = panel_script(title, data,
                                  fmt::format("set xtics nomirror ({})\nset xrange [-0.5:{}.5]\nset yrange {}\nset "
-                                             "xlabel 'queries'\nset ylabel 'ratio of "
-                                             "biases'\n",
-                                             fmt::join(tics, ", "), queries.size() - 1, y_range.text(0.06)),
+                                             "xlabel 'queries'\nset ylabel '{}'\n",
+                                             fmt::join(tics, ", "), queries.size() - 1, y_range.text(0.06),
+                                             ratio_wanted ? "ratio of biases" : "bias"),
                                  drawn, legend_of(styles, false, false), {.columns = order.size() == 1 ? 1 : 2});
     draw(figure);
     return {figure};

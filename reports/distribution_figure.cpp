@@ -136,7 +136,7 @@ std::vector<Figure> distribution(Database& store, const Json& spec) {
             std::isfinite(theory)
                 ? fmt::format(
                       "set arrow 1 from first {0:.8g}, graph 0 to first {0:.8g}, graph 1 nohead front lw 1.5 dt 2 lc "
-                      "rgb '#D55E00'\n",
+                      "rgb '#A63C00'\n",
                       theory)
                 : std::string("unset arrow 1\n");
         const std::string settings = fmt::format(
@@ -145,14 +145,14 @@ std::vector<Figure> distribution(Database& store, const Json& spec) {
         bars.title = cells.text(1);
         bars.settings = settings + fmt::format("set ylabel 'draws'\nset yrange [0:*]\nset boxwidth {:.8g}\n",
                                                0.92 * histogram.width);
-        bars.plots = {fmt::format("$b{} using 1:2 with boxes fill solid 0.55 noborder lc rgb '#56B4E9'", drawn),
-                      error_bars(fmt::format("$b{}", drawn), "lw 1.1 lc rgb '#0072B2'")};
+        bars.plots = {fmt::format("$b{} using 1:2 with boxes fill solid 0.8 noborder lc rgb '#1573D1'", drawn),
+                      error_bars(fmt::format("$b{}", drawn), "lw 1.1 lc rgb '#004C7F'")};
         Panel steps;
         steps.title = fmt::format("{} draws", sorted.size());
         steps.settings = settings + "set ylabel 'share up to'\nset yrange [0:1]\n";
         steps.plots = {
-            fmt::format("$e{} using 1:3:4 with filledcurves fill solid 0.35 noborder lc rgb '#56B4E9'", drawn),
-            fmt::format("$e{} using 1:2 with steps lw 1.6 lc rgb '#0072B2'", drawn)};
+            fmt::format("$e{} using 1:3:4 with filledcurves fill solid 0.35 noborder lc rgb '#1573D1'", drawn),
+            fmt::format("$e{} using 1:2 with steps lw 1.6 lc rgb '#004C7F'", drawn)};
         if (moments.spread > 0.0)
             steps.plots.push_back(fmt::format("norm((x - {:.8g}) / {:.8g}) with lines lw 1.2 dt 3 lc black",
                                               moments.mean, moments.spread));
@@ -174,10 +174,10 @@ std::vector<Figure> distribution(Database& store, const Json& spec) {
     if (cells_left_out > 0)
         figure.problem =
             fmt::format("{} more cells are not drawn (at most {} are); name one by cell", cells_left_out, most_cells);
-    std::vector<LegendEntry> legend = {{"draws", "linespoints pt 5 ps 1.4 lw 2 lc rgb '#56B4E9'"},
-                                       {"distribution function, 95 % band", "lines lw 2 lc rgb '#0072B2'"},
+    std::vector<LegendEntry> legend = {{"draws", "linespoints pt 5 ps 1.4 lw 2 lc rgb '#1573D1'"},
+                                       {"distribution function, 95 % band", "lines lw 2 lc rgb '#004C7F'"},
                                        {"normal law", "lines lw 1.2 dt 3 lc black"},
-                                       {"theory for the mean", "lines lw 1.5 dt 2 lc rgb '#D55E00'"}};
+                                       {"theory for the mean", "lines lw 1.5 dt 2 lc rgb '#A63C00'"}};
     figure.script = panel_script(title, data, "", panels, legend, {.columns = 2});
     draw(figure);
     return {figure};

@@ -12,12 +12,6 @@
 namespace spiked::reports {
 namespace {
 
-std::string short_name(const std::string& factor) {
-    for (const std::string_view room : {"noise.", "signal."})
-        if (factor.starts_with(room)) return factor.substr(room.size());
-    return factor;
-}
-
 bool any(const std::vector<Point>& points, double Point::*field) {
     return std::any_of(points.begin(), points.end(), [&](const Point& p) { return std::isfinite(p.*field); });
 }
@@ -104,7 +98,7 @@ std::map<std::int64_t, std::string> panels_of(const std::vector<CellRow>& cells,
         for (const auto& name : varying) {
             const auto found = cell.factors.find(name);
             if (std::find(axes.begin(), axes.end(), name) == axes.end() && found != cell.factors.end())
-                parts.push_back(short_name(name) + " = " + found->second.text);
+                parts.push_back(short_factor(name) + " = " + found->second.text);
         }
         std::string name = fmt::format("{}", fmt::join(parts, ", "));
         ++members[name];

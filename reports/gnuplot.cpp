@@ -249,8 +249,8 @@ std::string inline_svg(const std::string& svg, const std::string& id, std::strin
 }
 
 SeriesStyle series_style(std::size_t index) {
-    static constexpr std::array<const char*, 7> colors = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
-                                                          "#E69F00", "#56B4E9", "#555555"};
+    static constexpr std::array<const char*, 7> colors = {"#004C7F", "#A63C00", "#009E73", "#CC79A7",
+                                                          "#CF7C00", "#1573D1", "#444444"};
     static constexpr std::array<int, 9> points = {6, 2, 8, 4, 12, 10, 1, 3, 14};
     return {colors[index % colors.size()], points[index % points.size()]};
 }

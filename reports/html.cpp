@@ -85,6 +85,12 @@ HtmlTable::HtmlTable(std::string_view caption, const std::vector<std::string>& c
 }
 
 void HtmlTable::add(const std::vector<Html>& cells, std::string_view id, std::string_view css_class) {
+    ++rows_;
+    const std::size_t before = body_.size();
+    if (left_out_ > 0) {
+        ++left_out_;
+        return;
+    }
     body_ += "<tr";
     if (!id.empty()) body_ += fmt::format(" id=\"{}\"", escape(id));
     if (!css_class.empty()) body_ += fmt::format(" class=\"{}\"", escape(css_class));
@@ -92,11 +98,27 @@ void HtmlTable::add(const std::vector<Html>& cells, std::string_view id, std::st
     for (std::size_t c = 0; c < cells.size(); ++c)
         body_ += fmt::format("<td{}>{}</td>", numeric_[c] ? " class=\"num\"" : "", cells[c].markup);
     body_ += "</tr>\n";
-    ++rows_;
+    if (body_.size() <= most_bytes_) return;
+    body_.resize(before);
+    left_out_ = 1;
+}
+
+void HtmlTable::limit(std::size_t bytes, std::string_view where) {
+    most_bytes_ = bytes;
+    where_ = where;
 }
 
 std::string HtmlTable::html() const {
-    return "<div class=\"scroll\">\n" + head_ + "<tbody>\n" + body_ + "</tbody>\n</table>\n</div>\n";
+    constexpr std::size_t narrow = 10;  // columns
+    return (numeric_.size() > narrow
+                ? fmt::format("<p class=\"note wide\">{} columns: where they do not fit, the table "
+                              "scrolls sideways.</p>\n",
+                              numeric_.size())
+                : "") +
+           "<div class=\"scroll\" tabindex=\"0\">\n" + head_ + "<tbody>\n" + body_ + "</tbody>\n</table>\n</div>\n" +
+           (left_out_ > 0 ? paragraph(fmt::format("{} of {} rows are left out to keep the page small; {} has them all.",
+                                                  left_out_, rows_, where_))
+                          : "");
 }
 
 std::string page_head(std::string_view title, std::string_view generator) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,8 +27,12 @@ struct Html {
 class HtmlTable {
 public:
     HtmlTable(std::string_view caption, const std::vector<std::string>& columns);
+    /// Rows that would make the table longer are counted and left out; below the table stands how many, and `where` all
+    /// of them are.
+    void limit(std::size_t bytes, std::string_view where);
     /// `id` and `css_class` may be empty.
     void add(const std::vector<Html>& cells, std::string_view id = "", std::string_view css_class = "");
+    /// Those left out among them.
     [[nodiscard]] std::size_t rows() const { return rows_; }
     [[nodiscard]] std::string html() const;
 
@@ -36,6 +41,9 @@ private:
     std::string body_;
     std::vector<bool> numeric_;
     std::size_t rows_ = 0;
+    std::size_t left_out_ = 0;
+    std::size_t most_bytes_ = std::numeric_limits<std::size_t>::max();
+    std::string where_;
 };
 
 /// What a self-contained page begins and ends with: style sheet, and a policy that lets it load nothing.

@@ -33,10 +33,13 @@ constexpr std::size_t all_cells_up_to = 200;
 constexpr std::size_t worst_cells_shown = 50;
 constexpr std::size_t passes_unfolded = 20;
 constexpr std::size_t failures_shown = 50;
+constexpr std::size_t events_shown = 100;
 constexpr std::size_t data_rows_shown = 200;
 constexpr std::size_t sessions_shown = 50;
 constexpr std::size_t inputs_shown = 200;
 constexpr std::size_t long_text = 60'000;  // bytes of a configuration shown
+/// Of a page, however large its studies are: below 5 MB with what stands around its parts.
+constexpr std::size_t page_bytes = 4'700'000;
 
 Html code(std::string_view text) { return Html::raw("<code>" + escape(text) + "</code>"); }
 
@@ -89,7 +92,15 @@ Progress read_progress(Database& store) {
             store.integer("SELECT COUNT(*) FROM session")};
 }
 
-/// What a page says of one store: the whole page, or one of several parts.
+/// A section of a part; left out when it has no markup.
+struct Section {
+    const char* id;
+    const char* title;
+    std::string markup;
+};
+
+/// What a page says of one store: the whole page, or one of several parts, in at most some bytes: first fewer cells
+/// stand in tables, then pictures are left out, then whole sections are, and the page says each.
 class StorePart {
 public:
     StorePart(Database& store, const ReportOptions& options, PagePlace place)
@@ -99,49 +110,98 @@ public:
           study_(read_study(store)),
           progress_(read_progress(store)),
           checks_(read_checks(store)),
-          dump_(study_.kind == "kv_dump") {
-        if (progress_.cells <= static_cast<std::int64_t>(all_cells_up_to)) return;
-        const auto ids = worst_cells(store, checks_, worst_cells_shown);
-        shown_.ids.emplace(ids.begin(), ids.end());
-        shown_.note = paragraph(fmt::format(
-            "{} cells are too many for a page: tables by cell show the worst {} (worst verdicts, then largest "
-            "deviations in units of the margin, then largest errors). Counts, means and the map are over all cells; "
-            "`spiked export` has every row.",
-            progress_.cells, ids.size()));
-    }
+          dump_(study_.kind == "kv_dump") {}
 
     [[nodiscard]] const Study& study() const { return study_; }
     [[nodiscard]] const Progress& progress() const { return progress_; }
     [[nodiscard]] CheckCounts counts() const { return count_checks(checks_); }
+    /// The worst of the checks; none where all passed.
+    [[nodiscard]] const CheckRow* worst() const {
+        return checks_.empty() || checks_.front().verdict == "pass" ? nullptr : &checks_.front();
+    }
+    /// Empty where all checks passed. After html().
+    [[nodiscard]] std::string first_to_look_at(const std::string& where) const {
+        const CheckRow* first = worst();
+        if (first == nullptr) return "";
+        return fmt::format(
+            "<p>First to look at: {}{} at {}: {} against {}, {}.</p>\n", escape(where),
+            shown(first->cell_id) && !checks_left_out_
+                ? fmt::format("<a href=\"#{}check-{}\">{}</a>", place_.prefix, first->id, escape(first->check))
+                : escape(first->check),
+            escape(first->cell), escape(with_error(first->estimate, first->standard_error)),
+            escape(predicted(first->expected)), escape(first->reason.empty() ? first->verdict : first->reason));
+    }
     [[nodiscard]] std::string title() const { return study_.title.empty() ? study_.name : study_.title; }
 
-    std::string html() {
-        const std::string top = heading() + band();
-        std::string page = checks();
-        page += figures();
-        page += results_section(store_, place_, shown_);
-        if (!options_.against.empty()) page += printed_section(store_, place_, options_.against);
-        page += ledger_section(store_, place_);
-        page += failures();
-        page += conventions();
-        page += reproduce();
-        page += cite();
-        return top + contents(page) + page;
+    std::string html(std::size_t most_bytes) {
+        most_bytes_ = most_bytes;
+        std::string result_tables = results();  // which decides what cells are shown
+        std::vector<Section> sections = {
+            {"checks", "Checks", checks()},
+            {"figures", "Figures", figures()},
+            {"results", "Results", std::move(result_tables)},
+            {"printed", "Beside printed values",
+             options_.against.empty() ? "" : printed_markup(store_, options_.against)},
+            {"ledger", "Bits ledger", ledger_markup(store_, place_, most_bytes_ / 10)},
+            {"failures", "Failures", failures()},
+            {"conventions", "Conventions", conventions()},
+            {"reproduce", "Reproduce", reproduce()},
+            {"cite", "How to cite", cite()},
+        };
+        leave_out_the_largest(sections);
+        std::string page =
+            heading() + band() + fmt::format("<nav aria-label=\"{}\">\n", escape("Sections of " + title()));
+        for (const auto& one : sections)
+            if (!one.markup.empty())
+                page += fmt::format("<a href=\"#{}{}\">{}</a>\n", place_.prefix, one.id, one.title);
+        page += "</nav>\n";
+        for (const auto& one : sections)
+            if (!one.markup.empty()) page += section(place_, one.id, one.title, one.markup);
+        return page;
     }
 
 private:
-    /// Links to the sections that the page has.
-    [[nodiscard]] std::string contents(const std::string& page) const {
-        std::string links;
-        const std::string start = fmt::format("<section id=\"{}", place_.prefix);
-        const std::string title_start = fmt::format("<h{}>", place_.level);
-        for (std::size_t at = 0; (at = page.find(start, at)) != std::string::npos; at += start.size()) {
-            const std::size_t id = at + std::string_view("<section id=\"").size();
-            const std::size_t title = page.find(title_start, id) + title_start.size();
-            links += fmt::format("<a href=\"#{}\">{}</a>\n", page.substr(id, page.find('"', id) - id),
-                                 page.substr(title, page.find('<', title) - title));
+    void leave_out_the_largest(std::vector<Section>& sections) {
+        constexpr std::size_t around = 4000;  // bytes of headings, band and links
+        const auto by_size = [](const Section& a, const Section& b) { return a.markup.size() < b.markup.size(); };
+        for (;;) {
+            std::size_t total = around;
+            for (const auto& one : sections) total += one.markup.size();
+            auto& largest = *std::max_element(sections.begin(), sections.end(), by_size);
+            const std::string instead = paragraph(fmt::format(
+                "Left out to keep the page small ({} kB). {}", largest.markup.size() / 1000,
+                place_.prefix.empty() ? "The store has it: spiked show and spiked export, or spiked report --figures."
+                                      : "A page of this store alone shows more: spiked report STORE."));
+            if (total <= most_bytes_ || largest.markup.size() <= instead.size()) return;
+            if (std::string_view(largest.id) == "checks") checks_left_out_ = true;
+            largest.markup = instead;
         }
-        return fmt::format("<nav aria-label=\"{}\">\n{}</nav>\n", escape("Sections of " + title()), links);
+    }
+
+    /// As many cells as fit in a quarter of the bytes: all, or the worst.
+    std::string results() {
+        const auto all = static_cast<std::size_t>(progress_.cells);
+        const std::size_t room = most_bytes_ / 4;
+        std::size_t count = all <= all_cells_up_to ? all : worst_cells_shown;
+        for (;;) {
+            if (count < all) show_worst(count);
+            std::string markup = results_markup(store_, place_, shown_, count > 1 ? page_bytes : room / 3);
+            if (markup.size() <= room || count <= 1) return markup;
+            count = std::clamp<std::size_t>(count * room / markup.size(), 1, count - 1);
+        }
+    }
+
+    void show_worst(std::size_t count) {
+        const auto ids = worst_cells(store_, checks_, count);
+        shown_.ids.emplace(ids.begin(), ids.end());
+        const auto methods = store_.integer("SELECT COUNT(*) FROM method WHERE kind <> 'sample'");
+        shown_.note = paragraph(fmt::format(
+            "{} cells{} are too many for a page: tables by cell show the worst {} (worst verdicts, then largest "
+            "deviations in units of the margin, then largest errors). Counts, means and the map are over all cells; "
+            "`spiked export STORE --table summary` has every row.",
+            progress_.cells,
+            progress_.cells > static_cast<std::int64_t>(all_cells_up_to) ? "" : fmt::format(" of {} methods", methods),
+            ids.size()));
     }
 
     [[nodiscard]] bool shown(std::int64_t cell) const { return shown_.contains(cell); }
@@ -185,17 +245,7 @@ private:
             "checks together: {:g}. A pass lies inside its margin, a fail outside, both beyond the noise.</p>\n",
             verdict, place_.prefix, verdict_mark(verdict).markup,
             escape(counts_text(counts) + fmt::format(" of {}", checks_.size())), study_.false_alarm);
-        if (verdict != "pass") {
-            const auto& first = checks_.front();
-            markup += fmt::format(
-                "<p>First to look at: {} at {}: {} against {}, {}.</p>\n",
-                shown(first.cell_id)
-                    ? fmt::format("<a href=\"#{}check-{}\">{}</a>", place_.prefix, first.id, escape(first.check))
-                    : escape(first.check),
-                escape(first.cell), escape(with_error(first.estimate, first.standard_error)),
-                escape(predicted(first.expected)), escape(first.reason.empty() ? first.verdict : first.reason));
-        }
-        return markup + "</div>\n";
+        return markup + first_to_look_at("") + "</div>\n";
     }
 
     static HtmlTable check_table(std::string_view caption) {
@@ -230,6 +280,7 @@ private:
         std::string markup = shown_.note;
         auto open = check_table("");
         auto passed = check_table("");
+        for (auto* table : {&open, &passed}) table->limit(most_bytes_ / 10, "spiked export STORE --table checks");
         std::size_t passes = 0;
         std::size_t hidden = 0;
         std::size_t hidden_bad = 0;
@@ -245,9 +296,9 @@ private:
         markup += open.html();
         if (passed.rows() > 0) markup += folded(fmt::format("{} more passed", passed.rows()), passed.html());
         if (hidden > 0)
-            markup += paragraph(
-                fmt::format("{} at other cells are left out, {} of them not passed: spiked export --table checks.",
-                            counted(hidden, "check"), hidden_bad));
+            markup += paragraph(fmt::format(
+                "{} at other cells are left out, {} of them not passed: spiked export STORE --table checks.",
+                counted(hidden, "check"), hidden_bad));
         HtmlTable claims("What each claim says, and the fault its control plants",
                          {"claim", "place", "statement", "control"});
         Statement query(
@@ -263,26 +314,42 @@ private:
             "Control: the same data judged against what a planted fault predicts; it must fail, and a check whose "
             "control passes counts as "
             "failed.");
-        return section(place_, "checks", "Checks", markup);
+        return markup;
     }
 
     std::string figures() {
         std::string markup;
         std::size_t index = 0;
-        std::set<std::string> used;
         auto all = figures_of(store_);
-        if (shown_.ids && !dump_) {
+        if (progress_.cells > static_cast<std::int64_t>(all_cells_up_to) && !dump_) {
             // Tables show the worst cells; a map shows them all.
             auto map = factor_map(store_, Json::object({{"y", checks_.empty() ? error_metric() : ""}}));
             map.front().kind = "map";
             all.insert(all.begin(), map.begin(), map.end());
         }
-        for (const auto& figure : all) {
+        for (auto& figure : all) {
             ++index;
-            markup += figure_html(figure, index);
             if (!options_.figure_folder.empty()) write_figure(figure, index);
+            std::string one = figure_html(figure, index);
+            if (markup.size() + one.size() > most_bytes_ / 2) {
+                // The data of a figure is smaller than its picture, its words are smaller than both.
+                figure.svg.clear();
+                figure.images.clear();
+                figure.scale.png.clear();
+                figure.problem += fmt::format(
+                    "{}the picture is left out to keep the page small, spiked report STORE "
+                    "--figures FOLDER draws it",
+                    figure.problem.empty() ? "" : "; ");
+                one = figure_html(figure, index);
+                if (markup.size() + one.size() > most_bytes_ / 2) {
+                    figure.rows.clear();
+                    figure.problem += ", its data beside it";
+                    one = figure_html(figure, index);
+                }
+            }
+            markup += one;
         }
-        return markup.empty() ? "" : section(place_, "figures", "Figures", markup);
+        return markup;
     }
 
     /// The error that worst_cells goes by where there are no checks.
@@ -356,6 +423,7 @@ private:
         std::string markup;
         if (total > 0) {
             HtmlTable table("", {"cell", "#replicate", "method", "stage", "why", "replay"});
+            table.limit(most_bytes_ / 20, "spiked export STORE --table failures");
             Statement query(
                 store_,
                 "SELECT c.label, f.rep, coalesce(m.name, ''), f.stage, f.code, f.message, f.replay FROM failure f LEFT "
@@ -374,11 +442,17 @@ private:
                                          : "")) +
                      table.html();
         }
-        HtmlTable events("Events", {"time", "level", "code", "message"});
-        Statement query(store_, "SELECT t_utc, level, code, message FROM event ORDER BY rowid LIMIT 100");
+        const auto all = static_cast<std::size_t>(store_.integer("SELECT COUNT(*) FROM event"));
+        HtmlTable events(all > events_shown ? fmt::format("The first {} of {} events; the others are in table event of "
+                                                          "the store",
+                                                          events_shown, all)
+                                            : "Events",
+                         {"time", "level", "code", "message"});
+        Statement query(store_, "SELECT t_utc, level, code, message FROM event ORDER BY rowid LIMIT ?1");
+        query.bind(1, events_shown);
         while (query.step()) events.add({query.text(0), query.text(1), query.text(2), query.text(3)});
-        if (events.rows() > 0) markup += folded(counted(events.rows(), "event"), events.html());
-        return section(place_, "failures", "Failures", markup.empty() ? paragraph("No replicate failed.") : markup);
+        if (all > 0) markup += folded(counted(all, "event"), events.html());
+        return markup.empty() ? paragraph("No replicate failed.") : markup;
     }
 
     std::string conventions() {
@@ -395,8 +469,7 @@ private:
                         "SELECT name, unit, definition FROM metric WHERE metric_id IN (SELECT metric_id FROM moment) "
                         "ORDER BY metric_id");
         while (query.step()) metrics.add({code(query.text(0)), query.text(1), query.text(2)});
-        return section(place_, "conventions", "Conventions",
-                       fixed.html() + (metrics.rows() > 0 ? folded("Definitions of the metrics", metrics.html()) : ""));
+        return fixed.html() + (metrics.rows() > 0 ? folded("Definitions of the metrics", metrics.html()) : "");
     }
 
     static void flatten(const Json& json, const std::string& prefix, std::string& terms) {
@@ -470,7 +543,7 @@ private:
                           session.text(3), session.text(4), session.text(5), session.text(6), session.text(7),
                           session.integer(8) != 0 ? "as above" : "another build"});
         if (sessions.rows() > 0) markup += sessions.html();
-        return section(place_, "reproduce", "Reproduce", markup);
+        return markup;
     }
 
     std::string cite() {
@@ -479,9 +552,8 @@ private:
         const std::string commit = text_of(build, "commit");
         const std::string who =
             "Spiked" + (version.empty() ? "" : " " + version) + (commit.empty() ? "" : " (" + commit + ")");
-        return section(place_, "cite", "How to cite",
-                       preformatted(fmt::format("{}: study \"{}\", science {}, seed {}, {}.", who, study_.name,
-                                                study_.science_hash, study_.seed, study_.created)));
+        return preformatted(fmt::format("{}: study \"{}\", science {}, seed {}, {}.", who, study_.name,
+                                        study_.science_hash, study_.seed, study_.created));
     }
 
     Database& store_;
@@ -492,7 +564,18 @@ private:
     std::vector<CheckRow> checks_;
     bool dump_;
     ShownCells shown_;
+    std::size_t most_bytes_ = page_bytes;
+    bool checks_left_out_ = false;
 };
+
+void refuse_repeated(const std::vector<std::string>& paths) {
+    std::map<std::string, std::string> given;
+    for (const auto& path : paths) {
+        const auto [first, fresh] = given.emplace(std::filesystem::weakly_canonical(path).string(), path);
+        if (!fresh)
+            throw usage_error("{}: this store is given twice (first as {}): name each store once", path, first->second);
+    }
+}
 
 }  // namespace
 
@@ -501,6 +584,7 @@ std::string html_report(const std::vector<std::string>& store_paths, const Repor
     if (!options.against.empty() && store_paths.size() > 1)
         throw usage_error("--against {}: {} stores (printed values stand beside one): name one store", options.against,
                           store_paths.size());
+    refuse_repeated(store_paths);
     std::vector<Database> stores;
     for (const auto& path : store_paths) {
         stores.push_back(validation::open_store(path));
@@ -509,11 +593,13 @@ std::string html_report(const std::vector<std::string>& store_paths, const Repor
     const std::string generator = "spiked report";
     if (stores.size() == 1) {
         StorePart part(stores.front(), options, {});
-        return (page_head(part.study().name, generator) + part.html()).append(page_end);
+        return (page_head(part.study().name, generator) + part.html(page_bytes)).append(page_end);
     }
     std::string parts;
     CheckCounts counts;
     bool partial = false;
+    CheckRow worst;
+    std::string first_to_look_at;
     HtmlTable table("", {"study", "verdict", "#passed", "#failed", "#inconclusive", "#cells", "state"});
     for (std::size_t i = 0; i < stores.size(); ++i) {
         const std::string prefix = fmt::format("study-{}-", i + 1);
@@ -526,7 +612,14 @@ std::string html_report(const std::vector<std::string>& store_paths, const Repor
         table.add({Html::raw(fmt::format("<a href=\"#{}top\">{}</a>", prefix, escape(part.title()))),
                    verdict_mark(verdict_of(one)), std::to_string(one.passed), std::to_string(one.failed),
                    std::to_string(one.inconclusive), std::to_string(part.progress().cells), part.study().status});
-        parts += fmt::format("<article id=\"{}top\">\n{}</article>\n", prefix, part.html());
+        // What small studies leave is for those after them.
+        const std::size_t room = (page_bytes - std::min(page_bytes, parts.size())) / (stores.size() - i);
+        parts += fmt::format("<article id=\"{}top\">\n{}</article>\n", prefix, part.html(room));
+        if (const CheckRow* own = part.worst();
+            own != nullptr && (first_to_look_at.empty() || farther_off(*own, worst))) {
+            worst = *own;
+            first_to_look_at = part.first_to_look_at(part.title() + ", ");
+        }
     }
     const std::string title = fmt::format("{} studies", stores.size());
     const std::string verdict = verdict_of(counts);
@@ -535,8 +628,8 @@ std::string html_report(const std::vector<std::string>& store_paths, const Repor
         page +=
             "<div class=\"partial\" id=\"partial\"><p><strong>PARTIAL</strong>: some of them are not complete; the "
             "table says which.</p></div>\n";
-    page += fmt::format("<div class=\"band {}\" id=\"verdict\">\n<p class=\"word\">{} {}</p>\n</div>\n", verdict,
-                        verdict_mark(verdict).markup, escape(counts_text(counts)));
+    page += fmt::format("<div class=\"band {}\" id=\"verdict\">\n<p class=\"word\">{} {}</p>\n{}</div>\n", verdict,
+                        verdict_mark(verdict).markup, escape(counts_text(counts)), first_to_look_at);
     return (page + table.html() + parts).append(page_end);
 }
 

@@ -13,8 +13,10 @@ struct ReportOptions {
 
 /// Stores as one self-contained page: no script, no network, light, dark and print; the same bytes for the same stores
 /// and the same gnuplot. Every number is a query on a store. Several stores stand below each other under one verdict.
-/// Throws input_error for what is no store, usage_error for a format that is none. Cost: a gnuplot process a figure; a
-/// store adds below 5 MB however large it is (more than 200 cells: tables show the worst 50, a map shows all).
+/// Throws input_error for what is no store, usage_error for a format that is none and a store given twice. Cost: a
+/// gnuplot process a figure. The page is below 5 MB whatever the stores hold: of more than 200 cells (fewer where there
+/// are many methods) tables show the worst and a map all; then pictures, then sections are left out, and the page says
+/// so. Several stores share it.
 [[nodiscard]] std::string html_report(const std::vector<std::string>& store_paths, const ReportOptions& options = {});
 
 /// The page as a file that appears whole or not at all. Throws write_error too.

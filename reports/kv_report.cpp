@@ -84,22 +84,26 @@ std::string table_of(const validation::KvTable& table, const std::string& side, 
     return text.text();
 }
 
-/// Methods below each other, bit levels beside each other; empty when nothing is compared.
-std::string equal_bits_table(const std::vector<validation::EqualBits>& equal, const std::string& side) {
+/// Methods below each other, bit levels beside each other, and who is not compared; empty when there is neither.
+std::string equal_bits_table(const validation::EqualBitsTable& equal, const std::string& side) {
     std::vector<std::string> heads = {"method"};
     std::vector<std::vector<std::string>> lines;
-    for (const auto& at : equal) {
-        if (at.side != side) continue;
+    for (const auto& at : equal.rows) {
+        if (at.group != side) continue;
         const bool first = lines.empty() || at.method == lines.front().front();
         if (first) heads.insert(heads.end(), {fmt::format("{:.4g} bits", at.bits_per_entry), "ratio"});
         auto line = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.front() == at.method; });
         if (line == lines.end()) line = lines.insert(lines.end(), {at.method});
         line->insert(line->end(), {percent(at.error), first ? "1" : plain(at.ratio)});
     }
-    if (lines.empty()) return {};
-    TextTable table(heads);
-    for (const auto& line : lines) table.add(line);
-    return table.text();
+    std::string text;
+    if (!lines.empty()) {
+        TextTable table(heads);
+        for (const auto& line : lines) table.add(line);
+        text = table.text();
+    }
+    const std::string outside = equal.outside_text(side);
+    return outside.empty() ? text : text + outside + "\n";
 }
 
 double shared_bits(const validation::KvRow& row) { return row.of("shared_bits").mean; }
@@ -193,7 +197,7 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         TextTable best({rows, chosen.head, "ratio to the best"});
         std::vector<const validation::EqualBits*> methods;
         for (const auto& one : at)
-            if (one.side == side) {
+            if (one.group == side) {
                 methods.push_back(&one);
                 best.add({one.method, shown(chosen, one.error), methods.size() == 1 ? "1" : plain(one.ratio)});
             }
@@ -251,7 +255,7 @@ Json frontier_json(const validation::KvTable& table, const std::string& metric,
     }
     Json best = Json::array();
     for (const auto& one : at)
-        best.push(Json::object({{"side", one.side},
+        best.push(Json::object({{"side", one.group},
                                 {"method", one.method},
                                 {"bits_per_entry", one.bits_per_entry},
                                 {metric, one.error.mean},
@@ -266,7 +270,7 @@ Json frontier_json(const validation::KvTable& table, const std::string& metric,
                          {"at", std::move(best)}});
 }
 
-std::string kv_text(const validation::KvTable& table, const std::vector<validation::EqualBits>& equal) {
+std::string kv_text(const validation::KvTable& table, const validation::EqualBitsTable& equal) {
     std::string text;
     for (const auto& input : table.inputs) {
         text += fmt::format("{}  {} blocks  {}\n", input.file, input.blocks, sim::printable(input.model));
@@ -296,7 +300,7 @@ std::string kv_text(const validation::KvTable& table, const std::vector<validati
         "renormalised.\nOther queries: random directions, the block's strongest direction, the row itself, the model's "
         "own.\n",
         table.cluster == "head" ? "layer and head" : table.cluster, table.clusters);
-    if (!equal.empty())
+    if (!equal.rows.empty())
         text +=
             "Equal bits: the logarithm of the mean error interpolated between bit widths; ratio to the first method.\n";
     if (std::any_of(table.rows.begin(), table.rows.end(),
@@ -315,7 +319,7 @@ Json ledger_json(const std::vector<double>& bits_per_entry) {
     return ledger;
 }
 
-Json kv_json(const validation::KvTable& table, const std::vector<validation::EqualBits>& equal) {
+Json kv_json(const validation::KvTable& table, const validation::EqualBitsTable& equal) {
     Json inputs = Json::array();
     for (const auto& input : table.inputs)
         inputs.push(Json::object({{"file", input.file},
@@ -340,20 +344,27 @@ Json kv_json(const validation::KvTable& table, const std::vector<validation::Equ
         rows.push(std::move(line));
     }
     Json at_equal_bits = Json::array();
-    for (const auto& at : equal)
-        at_equal_bits.push(Json::object({{"side", at.side},
+    for (const auto& at : equal.rows)
+        at_equal_bits.push(Json::object({{"side", at.group},
                                          {"method", at.method},
                                          {"bits_per_entry", at.bits_per_entry},
                                          {"relative_l2", at.error.mean},
                                          {"mcse_relative_l2", at.error.mcse},
                                          {"ratio_to_first", at.ratio.mean},
                                          {"mcse_ratio_to_first", at.ratio.mcse}}));
+    Json outside = Json::array();
+    for (const auto& method : equal.outside)
+        outside.push(Json::object({{"side", method.group},
+                                   {"method", method.method},
+                                   {"least_bits", method.least},
+                                   {"most_bits", method.most}}));
     return Json::object({{"schema", "spiked.kv/1"},
                          {"inputs", std::move(inputs)},
                          {"cluster", table.cluster},
                          {"clusters", table.clusters},
                          {"rows", std::move(rows)},
-                         {"equal_bits", std::move(at_equal_bits)}});
+                         {"equal_bits", std::move(at_equal_bits)},
+                         {"equal_bits_outside", std::move(outside)}});
 }
 
 }  // namespace spiked::reports

@@ -8,10 +8,10 @@
 namespace spiked::reports {
 
 /// The paper's table of compression quality, one block a side, for a terminal.
-[[nodiscard]] std::string kv_text(const validation::KvTable& table, const std::vector<validation::EqualBits>& equal);
+[[nodiscard]] std::string kv_text(const validation::KvTable& table, const validation::EqualBitsTable& equal);
 
 /// The same with every digit, `spiked.kv/1`.
-[[nodiscard]] Json kv_json(const validation::KvTable& table, const std::vector<validation::EqualBits>& equal);
+[[nodiscard]] Json kv_json(const validation::KvTable& table, const validation::EqualBitsTable& equal);
 
 /// Errors that a frontier shows, by the names of their metrics: the first of them always, the others where measured.
 [[nodiscard]] const std::vector<std::string>& frontier_metrics();

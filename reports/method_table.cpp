@@ -20,6 +20,7 @@ namespace spiked::reports {
 namespace {
 
 using validation::Database;
+using validation::Parts;
 using validation::Statement;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();

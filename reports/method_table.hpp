@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/paired.hpp"
+#include "validation/paired.hpp"
 #include "validation/sqlite.hpp"
 
 namespace spiked::reports {
@@ -18,7 +18,7 @@ struct MethodMean {
     std::int64_t n = 0;
     std::int64_t failed = 0;
     bool best = false;
-    Parts parts;  ///< empty where the store holds too little to pair methods: one batch without its draws
+    validation::Parts parts;  ///< empty where the store holds too little to pair methods: one batch without its draws
 };
 
 /// Methods compete with those of their kind and bit width B in the same group.

@@ -8,19 +8,25 @@ const char* const page_style = R"css(
 @media (prefers-color-scheme:dark){:root{--ink:#e3e7eb;--soft:#a3acb6;--paper:#14181d;--line:#353c45;--stripe:#1b2027;
 --link:#7fbcff;--pass:#5fd3a8;--fail:#ff9c92;--open:#f2bd5c;--pass-bg:#12312a;--fail-bg:#3d1c1b;--open-bg:#3a2c10}}
 @media (prefers-color-scheme:dark){
-/* the dark colours of the curves, as gnuplot writes them, lightened */
-.plot [stroke="rgb(  0, 114, 178)"]{stroke:#4a7fd0}
-.plot [color="rgb(  0, 114, 178)"]{color:#4a7fd0}
-.plot [fill="rgb(  0, 114, 178)"]{fill:#4a7fd0}
-.plot [stroke="rgb(213,  94,   0)"]{stroke:#e8743b}
-.plot [color="rgb(213,  94,   0)"]{color:#e8743b}
-.plot [fill="rgb(213,  94,   0)"]{fill:#e8743b}
+/* colours of curves, as gnuplot writes them, lightened */
+.plot [stroke="rgb(  0,  76, 127)"]{stroke:#4a7fd0}
+.plot [color="rgb(  0,  76, 127)"]{color:#4a7fd0}
+.plot [fill="rgb(  0,  76, 127)"]{fill:#4a7fd0}
+.plot [stroke="rgb(166,  60,   0)"]{stroke:#e8743b}
+.plot [color="rgb(166,  60,   0)"]{color:#e8743b}
+.plot [fill="rgb(166,  60,   0)"]{fill:#e8743b}
 .plot [stroke="rgb(  0, 158, 115)"]{stroke:#17a577}
 .plot [color="rgb(  0, 158, 115)"]{color:#17a577}
 .plot [fill="rgb(  0, 158, 115)"]{fill:#17a577}
-.plot [stroke="rgb( 85,  85,  85)"]{stroke:#c8c8c8}
-.plot [color="rgb( 85,  85,  85)"]{color:#c8c8c8}
-.plot [fill="rgb( 85,  85,  85)"]{fill:#c8c8c8}
+.plot [stroke="rgb(207, 124,   0)"]{stroke:#e69f00}
+.plot [color="rgb(207, 124,   0)"]{color:#e69f00}
+.plot [fill="rgb(207, 124,   0)"]{fill:#e69f00}
+.plot [stroke="rgb( 21, 115, 209)"]{stroke:#56b4e9}
+.plot [color="rgb( 21, 115, 209)"]{color:#56b4e9}
+.plot [fill="rgb( 21, 115, 209)"]{fill:#56b4e9}
+.plot [stroke="rgb( 68,  68,  68)"]{stroke:#c8c8c8}
+.plot [color="rgb( 68,  68,  68)"]{color:#c8c8c8}
+.plot [fill="rgb( 68,  68,  68)"]{fill:#c8c8c8}
 }
 *{box-sizing:border-box}
 body{margin:0 auto;padding:1.2rem 1.4rem 4rem;max-width:1200px;background:var(--paper);color:var(--ink);
@@ -60,6 +66,8 @@ tbody tr:target{outline:2px solid var(--link)}
 .num{text-align:right;white-space:nowrap}
 td small{display:block;color:var(--soft)}
 td .why{max-width:26rem}
+td:not(.num){min-width:8rem}
+.wide{margin:.3rem 0 0}
 details{margin:.4rem 0}
 summary{cursor:pointer;color:var(--link)}
 figure{margin:1.4rem 0 2rem}
@@ -76,7 +84,7 @@ dd{margin:0;overflow-wrap:anywhere}
 @media (max-width:600px){dl{grid-template-columns:1fr}}
 @media print{:root{--ink:#000;--soft:#444;--paper:#fff;--line:#bbb;--stripe:#f4f4f4;--link:#000;--pass:#00684a;
 --fail:#b3261e;--open:#8a5300;--pass-bg:#fff;--fail-bg:#fff;--open-bg:#fff}
-body{max-width:none;padding:0;font-size:10pt}.scroll{overflow:visible}figure,tr{break-inside:avoid}h2,h3,h4{break-after:avoid}nav{display:none}
+body{max-width:none;padding:0;font-size:10pt}.scroll{overflow:visible}figure,tr{break-inside:avoid}h2,h3,h4{break-after:avoid}nav,.wide{display:none}
 details::details-content{content-visibility:visible;display:block}}
 )css";
 

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <numeric>
 #include <vector>
 
 #include "reports/export.hpp"
 #include "reports/figures.hpp"
+#include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -29,67 +31,148 @@ double half_unit(const std::string& number) {
     return 0.5 * std::pow(10.0, point == std::string::npos ? 0.0 : -static_cast<double>(number.size() - point - 1));
 }
 
+/// Whose means a printed value stands beside.
+struct Place {
+    std::int64_t cell_id = 0;  ///< 0 in a dump study
+    std::string side;          ///< of a dump study, all of its blocks together
+};
+
+bool holds(const CellRow& cell, const std::string& factor, const std::string& value) {
+    const auto found = cell.factors.find(factor);
+    if (found == cell.factors.end()) return false;
+    const auto number = to_number(value);
+    return found->second.text == value || (number && found->second.number == *number);
+}
+
+/// Finds what `side=key n=128` is in a store: the one cell that has these factors, or a side of a dump study.
+class PlaceFinder {
+public:
+    explicit PlaceFinder(Database& store)
+        : path_(store.path()), dump_(is_dump_study(store)), cells_(read_cells(store)) {}
+
+    Place find(const std::string& text, const std::string& where) {
+        if (const auto known = known_.find(text); known != known_.end()) return known->second;
+        std::vector<const CellRow*> left;
+        for (const auto& cell : cells_) left.push_back(&cell);
+        std::string side;
+        bool all_sides = true;
+        for (const auto& condition : split(text, ' ')) {
+            const std::size_t equals = condition.find('=');
+            if (equals == std::string::npos || equals == 0)
+                throw input_error("{}: \"{}\" names no cell: write factors with their values, as side=key n=128", where,
+                                  text);
+            const std::string factor = condition.substr(0, equals);
+            const std::string value = condition.substr(equals + 1);
+            std::erase_if(left, [&](const CellRow* cell) { return !holds(*cell, factor, value); });
+            if (factor == "side")
+                side = value;
+            else
+                all_sides = false;
+        }
+        if (dump_ && !all_sides)
+            throw input_error(
+                "{}: \"{}\" is no side (values beside a dump study are of all its keys or all its values): write "
+                "side=key or side=value",
+                where, text);
+        if (left.empty() || (!dump_ && left.size() > 1))
+            throw input_error(
+                "{}: {} cells of {} are {} (one is expected): name a store of the study that the values are beside, or "
+                "the factors that tell its cells apart",
+                where, left.size(), path_, text);
+        return known_[text] = dump_ ? Place{0, side} : Place{left.front()->id, ""};
+    }
+
+private:
+    std::string path_;
+    bool dump_;
+    std::vector<CellRow> cells_;
+    std::map<std::string, Place> known_;
+};
+
 void read_rows(Database& store, const std::string& path) {
     std::ifstream file(path);
     if (!file) throw input_error("{}: the file of printed values cannot be opened: check the path", path);
     Statement insert(store,
-                     "INSERT INTO temp.printed(name, cell, method, metric, printed, note, shown, half_unit) VALUES "
-                     "(?,?,?,?,?,?,?,?)");
+                     "INSERT INTO temp.printed(line, name, cell_id, side, method, metric, printed, note, shown, "
+                     "half_unit) VALUES (?,?,?,?,?,?,?,?,?,?)");
+    PlaceFinder places(store);
     std::string line;
-    std::size_t number = 0;
+    std::int64_t number = 0;
     bool begun = false;
     while (std::getline(file, line)) {
         ++number;
         if (!line.empty() && line.back() == '\r') line.pop_back();
         if (line.empty() || line.front() == '#') continue;
+        const std::string where = fmt::format("{}:{}", path, number);
+        const auto fields = split(line, ',');
+        if (!begun && fields.size() == 2 && fields[0] == "study") {
+            Statement study(store, "SELECT name FROM study");
+            (void)study.step();
+            if (study.text(0) != fields[1])
+                throw input_error("{}: {} is a store of study {}, these values are beside study {}: name another store",
+                                  where, store.path(), study.text(0), fields[1]);
+            continue;
+        }
         if (!begun) {
-            if (line != header) throw input_error("{}:{}: the first line is not \"{}\": mend it", path, number, header);
+            if (line != header) throw input_error("{}: the first line is not \"{}\": mend it", where, header);
             begun = true;
             continue;
         }
-        const auto fields = split(line, ',');
-        const auto cell = fields.size() == 6 ? to_integer(fields[1]) : std::nullopt;
         const auto value = fields.size() == 6 ? to_number(fields[4]) : std::nullopt;
-        if (!cell || *cell < 1 || !value)
-            throw input_error(
-                "{}:{}: the line is not {} (6 fields, cell a whole number from 1, printed a number): "
-                "mend it",
-                path, number, header);
-        insert.bind(1, fields[0]).bind(2, *cell).bind(3, fields[2]).bind(4, fields[3]).bind_real(5, *value);
-        insert.bind(6, fields[5]).bind(7, fields[4]).bind_real(8, half_unit(fields[4])).run();
+        if (!value) throw input_error("{}: the line is not {} (6 fields, printed a number): mend it", where, header);
+        const Place place = places.find(fields[1], where);
+        insert.bind(1, number).bind(2, fields[0]).bind(3, place.cell_id).bind(4, place.side).bind(5, fields[2]);
+        insert.bind(6, fields[3]).bind_real(7, *value).bind(8, fields[5]).bind(9, fields[4]);
+        insert.bind_real(10, half_unit(fields[4])).run();
     }
 }
 
-/// The rows of the file joined with the means, in its order.
+/// The rows of the file joined with the means, in its order. Of a mean that stands alone (one replicate) the error is
+/// missing; a value without a mean has no partner in the store.
 Statement joined(Database& store, const std::string& path, const std::string& columns) {
     store.execute(
-        "CREATE TEMP TABLE printed(name TEXT, cell INTEGER, method TEXT, metric TEXT, printed REAL, note TEXT, shown "
-        "TEXT, half_unit REAL)");
+        "CREATE TEMP TABLE IF NOT EXISTS printed(line INTEGER, name TEXT, cell_id INTEGER, side TEXT, method TEXT, "
+        "metric TEXT, printed REAL, note TEXT, shown TEXT, half_unit REAL); DELETE FROM temp.printed");
     read_rows(store, path);
     return {store,
-            "SELECT " + columns +
-                " FROM temp.printed p LEFT JOIN (SELECT cell_id, row_number() OVER (ORDER BY cell_id) AS number "
-                "FROM cell) c ON c.number = p.cell LEFT JOIN v_summary s ON s.cell_id = c.cell_id AND s.method = "
-                "p.method AND s.metric = p.metric AND s.k = 0 ORDER BY p.rowid"};
+            "SELECT " + columns + " FROM temp.printed p LEFT JOIN " +
+                (is_dump_study(store) ? "(SELECT c.side, me.name AS method, c.metric, c.mean, c.mcse FROM v_cluster c "
+                                        "JOIN method me USING(method_id)) s ON s.side = p.side"
+                                      : "v_summary s ON s.cell_id = p.cell_id AND s.k = 0") +
+                " AND s.method = p.method AND s.metric = p.metric ORDER BY p.line"};
 }
 
 /// A rounding of the doubles is no disagreement.
-constexpr const char* agreement = "abs(s.mean - p.printed) <= p.half_unit * 1.000001 + 2 * coalesce(s.mcse, 0)";
+const std::string agreement =
+    "CASE WHEN s.mean IS NULL THEN 'not measured' WHEN abs(s.mean - p.printed) <= p.half_unit * 1.000001 + 2 * "
+    "coalesce(s.mcse, 0) THEN 'yes' ELSE 'no' END";
+/// A note says why a value differs, where it does.
+const std::string reason =
+    "CASE WHEN " + agreement + " <> 'no' THEN '' WHEN p.note = '' THEN 'no reason is given' ELSE p.note END";
 
 }  // namespace
 
 std::string against_printed(Database& store, const std::string& path, const std::string& format) {
     Statement rows = joined(store, path,
-                            fmt::format("p.name AS \"table\", p.method, p.metric, p.printed, s.mean, s.mcse, s.mean - "
-                                        "p.printed AS difference, {} AS agree, p.note",
-                                        agreement));
+                            "p.name AS \"table\", p.method, p.metric, p.printed, s.mean, s.mcse, s.mean - p.printed AS "
+                            "difference, " +
+                                agreement + " AS agree, " + reason + " AS why");
     return formatted(rows, "against " + path, format);
 }
 
-std::string printed_section(Database& store, const PagePlace& place, const std::string& path) {
-    Statement rows = joined(
-        store, path,
-        fmt::format("p.name, p.method, p.metric, p.shown, s.mean, s.mcse, s.mean - p.printed, p.note, {}", agreement));
+std::vector<std::string> printed_without_partner(Database& store, const std::string& path) {
+    Statement rows = joined(store, path, "p.line, p.method, p.metric, s.mean IS NULL");
+    std::vector<std::string> lines;
+    while (rows.step())
+        if (rows.integer(3) != 0)
+            lines.push_back(fmt::format("{}:{}: {} of {}", path, rows.integer(0), rows.text(2), rows.text(1)));
+    return lines;
+}
+
+std::string printed_markup(Database& store, const std::string& path) {
+    Statement rows = joined(store, path,
+                            "p.name, p.method, p.metric, p.shown, s.mean, s.mcse, s.mean - p.printed, " + reason +
+                                ", " + agreement + ", p.note = ''");
     std::vector<std::pair<std::string, HtmlTable>> tables;
     std::size_t compared = 0;
     std::size_t agreed = 0;
@@ -100,20 +183,14 @@ std::string printed_section(Database& store, const PagePlace& place, const std::
         if (table == tables.end())
             table = tables.insert(tables.end(), {name, HtmlTable(name, {"method", "metric", "#printed", "#ours",
                                                                         "#difference", "#in errors", "agree", "why"})});
-        const bool measured = !rows.is_null(4);
-        const bool agree = measured && rows.integer(8) != 0;
-        const std::string note = rows.text(7);
-        compared += measured ? 1 : 0;
-        agreed += agree ? 1 : 0;
-        unexplained += measured && !agree && note.empty() ? 1 : 0;
+        const std::string agree = rows.text(8);
+        compared += rows.is_null(4) ? 0 : 1;
+        agreed += agree == "yes" ? 1 : 0;
+        unexplained += agree == "no" && rows.integer(9) != 0 ? 1 : 0;
         const double errors = rows.real(6) / rows.real(5);
         table->second.add({rows.text(1), rows.text(2), rows.text(3), with_error(rows.real(4), rows.real(5)),
-                           measured ? fmt::format("{:+.3g}", rows.real(6)) : "-",
-                           std::isfinite(errors) ? fmt::format("{:+.1f}", errors) : "-",
-                           !measured ? "not measured"
-                           : agree   ? "yes"
-                                     : "no",
-                           !agree && measured && note.empty() ? "no reason is given" : note});
+                           rows.is_null(4) ? "-" : fmt::format("{:+.3g}", rows.real(6)),
+                           std::isfinite(errors) ? fmt::format("{:+.1f}", errors) : "-", agree, rows.text(7)});
     }
     std::string markup = paragraph(
         fmt::format("{} printed values, {} of them measured here: {} agree, {} differ with a reason, {} without. "
@@ -124,7 +201,7 @@ std::string printed_section(Database& store, const PagePlace& place, const std::
                     compared, agreed, compared - agreed - unexplained, unexplained));
     for (const auto& [name, table] : tables)
         markup += folded(fmt::format("{}: {}", name, counted(table.rows(), "value")), table.html());
-    return section(place, "printed", "Beside printed values", markup);
+    return markup;
 }
 
 }  // namespace spiked::reports

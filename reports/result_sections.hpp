@@ -18,10 +18,11 @@ struct ShownCells {
 };
 
 /// What was measured, as tables: of the sample beside theory, of estimators and codecs with the best in bold; of a dump
-/// the paper's table and its heads. Empty when there is nothing.
-[[nodiscard]] std::string results_section(validation::Database& store, const PagePlace& place, const ShownCells& cells);
+/// the paper's table and its heads, none longer than `most_bytes`. Empty when there is nothing.
+[[nodiscard]] std::string results_markup(validation::Database& store, const PagePlace& place, const ShownCells& cells,
+                                         std::size_t most_bytes);
 
-/// Stored bits item by item; of a dump also methods at equal bits. Empty when nothing was coded.
-[[nodiscard]] std::string ledger_section(validation::Database& store, const PagePlace& place);
+/// Stored bits item by item, and methods at equal bits. Empty when nothing was coded.
+[[nodiscard]] std::string ledger_markup(validation::Database& store, const PagePlace& place, std::size_t most_bytes);
 
 }  // namespace spiked::reports

@@ -78,11 +78,11 @@ Figure spectrum_figure(const std::string& title, std::vector<double> singular, s
         if (!std::isfinite(at)) return std::string();
         return vertical ? fmt::format(
                               "set arrow 1 from first {0:.8g}, graph 0 to first {0:.8g}, graph 1 nohead lw 1.5 dt 2 lc "
-                              "rgb '#D55E00'\n",
+                              "rgb '#A63C00'\n",
                               at)
                         : fmt::format(
                               "set arrow 1 from graph 0, first {0:.8g} to graph 1, first {0:.8g} nohead lw 1.5 dt 2 lc "
-                              "rgb '#D55E00'\n",
+                              "rgb '#A63C00'\n",
                               at);
     };
     // Values of repeated tokens are rounding errors, dozens of decades down: they would squeeze all others into a line.
@@ -95,8 +95,8 @@ Figure spectrum_figure(const std::string& title, std::vector<double> singular, s
                                               std::max(floor, singular.back()))
                                 : "set yrange [*:*]\n",
                     mark_edge(root, false));
-    spectrum.plots = {"$values using 1:($3 == 0 ? $2 : NaN) with points pt 6 ps 0.6 lc rgb '#0072B2'",
-                      "$values using 1:($3 == 1 ? $2 : NaN) with points pt 9 ps 1 lc rgb '#D55E00'"};
+    spectrum.plots = {"$values using 1:($3 == 0 ? $2 : NaN) with points pt 7 ps 0.45 lc rgb '#004C7F'",
+                      "$values using 1:($3 == 1 ? $2 : NaN) with points pt 9 ps 1 lc rgb '#A63C00'"};
     if (above == 0) spectrum.plots.pop_back();
     if (above == count) spectrum.plots.erase(spectrum.plots.begin());
     Panel histogram;
@@ -105,10 +105,10 @@ Figure spectrum_figure(const std::string& title, std::vector<double> singular, s
         "unset logscale\nset xlabel 'eigenvalue'\nset ylabel 'count'\nset xrange [0:{:.8g}]\nset yrange [0:*]\nset "
         "boxwidth {:.8g}\n{}",
         high, 0.92 * width, mark_edge(edge, true));
-    histogram.plots = {"$bins using 1:2 with boxes fill solid 0.55 noborder lc rgb '#56B4E9'"};
-    std::vector<LegendEntry> legend = {{"within the edge", "points pt 6 ps 0.8 lc rgb '#0072B2'"}};
-    if (above > 0) legend.push_back({"above the edge", "points pt 9 ps 1 lc rgb '#D55E00'"});
-    if (std::isfinite(edge)) legend.push_back({"estimated edge", "lines lw 1.5 dt 2 lc rgb '#D55E00'"});
+    histogram.plots = {"$bins using 1:2 with boxes fill solid 0.8 noborder lc rgb '#1573D1'"};
+    std::vector<LegendEntry> legend = {{"within the edge", "points pt 7 ps 0.6 lc rgb '#004C7F'"}};
+    if (above > 0) legend.push_back({"above the edge", "points pt 9 ps 1 lc rgb '#A63C00'"});
+    if (std::isfinite(edge)) legend.push_back({"estimated edge", "lines lw 1.5 dt 2 lc rgb '#A63C00'"});
     if (!noise.empty()) {
         histogram.plots.emplace_back("$bins using 1:3 with histeps lw 1.8 lc black");
         legend.push_back({"noise law", "lines lw 1.8 lc black"});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <tuple>
 
 namespace spiked::reports {
@@ -15,6 +16,12 @@ using validation::Statement;
 int severity(const std::string& verdict) { return verdict == "fail" ? 0 : verdict == "inconclusive" ? 1 : 2; }
 
 }  // namespace
+
+std::string short_factor(const std::string& factor) {
+    for (const std::string_view room : {"noise.", "signal."})
+        if (factor.starts_with(room)) return factor.substr(room.size());
+    return factor;
+}
 
 bool is_dump_study(Database& store) { return store.integer("SELECT kind = 'kv_dump' FROM study") != 0; }
 
@@ -50,14 +57,16 @@ std::vector<CheckRow> read_checks(Database& store) {
         row.reason = query.text(20);
         checks.push_back(std::move(row));
     }
-    // Those that did not pass stand with the farthest off in front.
+    std::stable_sort(checks.begin(), checks.end(), farther_off);
+    return checks;
+}
+
+bool farther_off(const CheckRow& a, const CheckRow& b) {
     const auto place = [](const CheckRow& row) {
         const double off = std::abs(row.estimate - row.expected) / row.margin;
         return std::pair(severity(row.verdict), row.verdict == "pass" || std::isnan(off) ? 0.0 : -off);
     };
-    std::stable_sort(checks.begin(), checks.end(),
-                     [&](const CheckRow& a, const CheckRow& b) { return place(a) < place(b); });
-    return checks;
+    return place(a) < place(b);
 }
 
 CheckCounts count_checks(const std::vector<CheckRow>& checks) {
@@ -84,6 +93,46 @@ std::vector<CellRow> read_cells(Database& store) {
         if (const auto found = position.find(factors.integer(0)); found != position.end())
             cells[found->second].factors[factors.text(1)] = {factors.real(2), factors.text(3)};
     return cells;
+}
+
+std::map<std::int64_t, std::string> short_names(const std::vector<CellRow>& cells) {
+    std::map<std::int64_t, std::string> names;
+    std::vector<std::string> factors = {"side"};  // first: it says what the blocks are
+    for (const auto& cell : cells) {
+        names[cell.id];
+        for (const auto& [factor, value] : cell.factors)
+            if (std::find(factors.begin(), factors.end(), factor) == factors.end()) factors.push_back(factor);
+    }
+    const auto extended = [&](const std::string& factor) {
+        std::map<std::string, std::set<std::string>> values;  // of the cells that still share a name
+        for (const auto& cell : cells)
+            if (const auto value = cell.factors.find(factor); value != cell.factors.end())
+                values[names.at(cell.id)].insert(value->second.text);
+        auto longer = names;
+        for (const auto& cell : cells) {
+            const auto value = cell.factors.find(factor);
+            std::string& name = longer.at(cell.id);
+            if (value == cell.factors.end() || values.at(name).size() < 2) continue;
+            name += (name.empty() ? "" : ", ") +
+                    (factor == "side" ? value->second.text + "s" : short_factor(factor) + " = " + value->second.text);
+        }
+        return longer;
+    };
+    const auto apart = [](const std::map<std::int64_t, std::string>& of) {
+        std::set<std::string> all;
+        for (const auto& [id, name] : of) all.insert(name);
+        return all.size();
+    };
+    for (;;) {
+        auto best = names;
+        for (const auto& factor : factors) {
+            auto longer = extended(factor);
+            if (apart(longer) > apart(best)) best = std::move(longer);
+            if (factor == "side" && apart(best) > apart(names)) break;
+        }
+        if (apart(best) == apart(names)) return names;
+        names = std::move(best);
+    }
 }
 
 std::vector<std::int64_t> worst_cells(Database& store, const std::vector<CheckRow>& checks, std::size_t limit) {

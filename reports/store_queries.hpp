@@ -39,6 +39,8 @@ struct CheckRow {
 /// Failures first, then inconclusive checks, each by how far they are off in units of their margin; then passes in the
 /// order of the store.
 [[nodiscard]] std::vector<CheckRow> read_checks(validation::Database& store);
+/// The order of those that did not pass, also of several stores: a worse verdict, then farther off in margins.
+[[nodiscard]] bool farther_off(const CheckRow& a, const CheckRow& b);
 
 struct CheckCounts {
     std::size_t passed = 0;
@@ -64,6 +66,13 @@ struct CellRow {
 };
 /// By cell_id.
 [[nodiscard]] std::vector<CellRow> read_cells(validation::Database& store);
+
+/// A factor without the section of the model it is in.
+[[nodiscard]] std::string short_factor(const std::string& factor);
+
+/// What tells cells apart, in few words: their side, then the factors that part most of those still alike. By cell_id;
+/// empty names where there is one cell.
+[[nodiscard]] std::map<std::int64_t, std::string> short_names(const std::vector<CellRow>& cells);
 
 /// Cells worth showing when not all fit: those with the worst verdicts first, then those farthest from the expected
 /// value in units of their margin, then those with the largest relative error. At most `limit`, by cell_id.

@@ -217,17 +217,16 @@ Figure codec_figure(const std::string& title, const std::vector<CodecPoint>& cod
                                    fmt::format("$s{} using 1:2 with {}", block++, backdrops[b].legend.style));
             }
     }
-    figure.script = panel_script(
-        title, data,
-        fmt::format(
-            "set logscale y\nset format y '%g'\n{}{}set xrange {}\nset yrange {}\nset xlabel {} noenhanced\nset ylabel {} noenhanced\n",
-            settings, y_range.log_tics(), x_range.text(0.05), y_range.log_text(), quoted(x_name), quoted(y_name)),
-        drawn, legend, {.left = y_range.low < 1e-2 ? 130 : 90});  // 0.0001 beside the name of the axis
+    figure.script =
+        panel_script(title, data,
+                     fmt::format("set logscale y\nset format y '%g'\n{}{}set xrange {}\nset yrange {}\nset xlabel {} "
+                                 "noenhanced\nset ylabel {} noenhanced\n",
+                                 settings, y_range.log_tics(), x_range.text(0.05), y_range.log_text(), quoted(x_name),
+                                 quoted(y_name)),
+                     drawn, legend, {.left = y_range.low < 1e-2 ? 130 : 90});  // 0.0001 beside the name of the axis
     draw(figure);
     return figure;
 }
-
-std::string panel_of(const std::string& side) { return side == "cache" ? side : side + "s"; }
 
 /// What normal entries lose at least (Shannon), over the bits of each panel: a straight line where errors are
 /// logarithmic.
@@ -241,22 +240,19 @@ Backdrop shannon_bound(const std::vector<CodecPoint>& codecs) {
     return bound;
 }
 
-/// The convex hull of a dump's methods and, for relative L2, Shannon's bound.
-std::vector<Backdrop> hull_and_bound(Database& store, const std::string& metric) {
-    Backdrop hull{{"convex hull", "linespoints pt 7 ps 2 lw 6 lc rgb '#d0d0d0'"}, {}};
-    const auto table = validation::kv_table(store);
-    const auto on_hull = validation::convex_hull(table, metric);
-    std::vector<CodecPoint> codecs;
-    for (std::size_t i = 0; i < table.rows.size(); ++i) {
-        const auto& row = table.rows[i];
-        CodecPoint point{.panel = panel_of(row.side), .base = row.method, .point = {row.of("bits_per_entry").mean}};
-        if (on_hull[i]) hull.lines[point.panel].push_back({point.point.x, row.of(metric).mean});
-        codecs.push_back(std::move(point));
+/// The convex hull of each panel.
+Backdrop hull_of(const std::vector<CodecPoint>& codecs) {
+    Backdrop hull{{"convex hull", "linespoints pt 7 ps 1.7 lw 5 lc rgb '#949494'"}, {}};
+    std::map<std::string, std::vector<validation::BitsAndError>> panels;
+    for (const auto& codec : codecs) panels[codec.panel].push_back({codec.point.x, codec.point.y});
+    for (const auto& [panel, points] : panels) {
+        const auto on_hull = validation::convex_hull(points);
+        auto& line = hull.lines[panel];
+        for (std::size_t i = 0; i < points.size(); ++i)
+            if (on_hull[i]) line.push_back({points[i].bits, points[i].error});
+        std::sort(line.begin(), line.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
     }
-    const auto by_bits = [](const Point& a, const Point& b) { return a.x < b.x; };
-    for (auto& [panel, points] : hull.lines) std::sort(points.begin(), points.end(), by_bits);
-    if (metric != "relative_l2") return {hull};
-    return {hull, shannon_bound(codecs)};
+    return hull;
 }
 
 /// Mean over cells weighted by their replicates, and its error.
@@ -316,6 +312,9 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
     const bool dump = is_dump(store);
     const std::string metric = text_of(spec, "y", "relative_l2");
     const std::string title = words_of(metric) + " against stored bits";
+    const auto cells = read_cells(store);
+    const bool by_cell = !dump && cells.size() > 1 && cells.size() <= most_panels;
+    const auto names = short_names(cells);
     const std::string sql =
         dump ? "SELECT e.side || iif(e.side = 'cache', '', 's'), e.method, e.bits, b.mean, e.mean, e.mcse, e.blocks "
                "FROM v_cluster e JOIN "
@@ -325,18 +324,17 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
                "AND NOT (e.side = 'value' AND EXISTS(SELECT 1 FROM method o WHERE 'unrope+' || o.base = e.method)) "
                "ORDER BY e.side, e.method_id"
              : fmt::format(
-                   "SELECT '', m.base, m.bits, (SELECT SUM(b.n * b.mean) / SUM(b.n) FROM v_summary b WHERE b.method_id "
-                   "= "
-                   "s.method_id AND b.metric = 'bits_per_entry'), {} FROM v_summary s JOIN method m USING(method_id) "
-                   "WHERE s.metric = ?1 AND m.kind = 'codec' AND s.mean IS NOT NULL GROUP BY m.method_id ORDER BY "
-                   "m.method_id",
-                   pooled_mean);
+                   "SELECT {0}, m.base, m.bits, SUM(b.n * b.mean) / SUM(b.n), {1} FROM v_summary s JOIN v_summary b ON "
+                   "b.cell_id = s.cell_id AND b.method_id = s.method_id AND b.metric = 'bits_per_entry' JOIN method m "
+                   "ON m.method_id = s.method_id WHERE s.metric = ?1 AND m.kind = 'codec' AND s.mean IS NOT NULL GROUP "
+                   "BY {0}, m.method_id ORDER BY {0}, m.method_id",
+                   by_cell ? "s.cell_id" : "''", pooled_mean);
     Statement query(store, sql);
     query.bind(1, metric);
     std::vector<CodecPoint> codecs;
     while (query.step()) {
         CodecPoint codec;
-        codec.panel = query.text(0);
+        codec.panel = by_cell ? names.at(query.integer(0)) : query.text(0);
         codec.base = query.text(1);
         codec.bits = query.real(2);
         codec.point = {query.real(3), query.real(4), query.real(5), nan};
@@ -344,9 +342,8 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
         if (std::isfinite(codec.point.x) && codec.point.y > 0.0) codecs.push_back(std::move(codec));
     }
     if (codecs.empty()) return {without_data(title, fmt::format("the store holds no {} with bits_per_entry", metric))};
-    const auto backdrops = dump                      ? hull_and_bound(store, metric)
-                           : metric == "relative_l2" ? std::vector<Backdrop>{shannon_bound(codecs)}
-                                                     : std::vector<Backdrop>();
+    std::vector<Backdrop> backdrops = {hull_of(codecs)};
+    if (metric == "relative_l2") backdrops.push_back(shannon_bound(codecs));
     Figure figure = codec_figure(title, codecs, "stored bits an entry", words_of(metric), "", backdrops);
     std::map<std::string, const CodecPoint*> best;
     for (const auto& codec : codecs) {
@@ -357,8 +354,10 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
     for (const auto& [panel, codec] : best)
         figure.description += fmt::format("Smallest{}: {} at {:.4f} bits, {}. ", panel.empty() ? "" : " for " + panel,
                                           codec->base, codec->point.x, with_error(codec->point.y, codec->point.error));
-    figure.description += "Lower and further left is better; bars are one standard error.";
-    if (dump) figure.description += " The grey line is the convex hull.";
+    if (!dump && !by_cell && cells.size() > 1)
+        figure.description += fmt::format("Means over all {} cells, weighted by their replicates. ", cells.size());
+    figure.description +=
+        "Lower and further left is better; bars are one standard error. The grey line is the convex hull.";
     if (metric == "relative_l2")
         figure.description +=
             " The dotted line is what any code of normal entries loses (Shannon), below "

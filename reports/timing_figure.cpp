@@ -68,8 +68,8 @@ Figure timing_figure(const std::string& title, const std::vector<Timing>& timing
         panel.settings = fmt::format("set ytics nomirror ({})\nset yrange [{}:-0.7]\n", fmt::join(names, ", "),
                                      static_cast<double>(rows) - 0.3);
         panel.plots = {
-            fmt::format("$t{} using 1:2:3:4:5:6 with boxxyerror fill solid 0.75 noborder lc rgb '#56B4E9'", p),
-            fmt::format("$t{} using 7:2 with points pt 9 ps 0.9 lc rgb '#D55E00'", p),
+            fmt::format("$t{} using 1:2:3:4:5:6 with boxxyerror fill solid 0.8 noborder lc rgb '#1573D1'", p),
+            fmt::format("$t{} using 7:2 with points pt 9 ps 0.9 lc rgb '#A63C00'", p),
             fmt::format("$t{} using 7:2:8 with labels left offset 0.9,0 font ',11'", p)};
         panels.push_back(std::move(panel));
     }
@@ -81,8 +81,8 @@ Figure timing_figure(const std::string& title, const std::vector<Timing>& timing
                                  "xlabel 'a second'\nset border 1\nunset grid\nset tics scale 0.5\n",
                                  left, high * std::pow(high / left, 0.3)),
                      panels,
-                     {{"median", "points pt 5 ps 1.4 lc rgb '#56B4E9'"},
-                      {"p10: a quiet machine", "points pt 9 ps 1 lc rgb '#D55E00'"}},
+                     {{"median", "points pt 5 ps 1.4 lc rgb '#1573D1'"},
+                      {"p10: a quiet machine", "points pt 9 ps 1 lc rgb '#A63C00'"}},
                      {.heading = title, .columns = count == 1 ? 1 : 2, .left = 30 + 9 * static_cast<int>(longest)});
     return figure;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
@@ -11,6 +12,7 @@
 
 #include "theory/base/error.hpp"
 #include "validation/moments.hpp"
+#include "validation/paired.hpp"
 #include "validation/store.hpp"
 
 namespace spiked::validation {
@@ -90,37 +92,82 @@ std::map<std::int64_t, CellMatch> match_cells(Database& a, Database& b) {
     return matches;
 }
 
-/// Differences of the draws that both stores keep.
+/// A difference over what both stores have of the same draws.
+struct PairedDifference {
+    std::uint64_t draws = 0;    ///< replicates that it is over, one by one; or
+    std::uint64_t batches = 0;  ///< batches; neither: nothing is paired
+    double value = 0.0;
+    double standard_error = 0.0;
+
+    [[nodiscard]] double degrees() const { return static_cast<double>(draws + batches) - 1.0; }
+};
+
+/// Replicate by replicate where both stores keep all draws; else batch by batch, from three on (what spread two have
+/// says little); else over the draws that both keep.
 class Pairs {
 public:
-    Pairs(Database& a, Database& b) : a_(a, query), b_(b, query) {}
+    Pairs(Database& a, Database& b) : a_(a), b_(b) {}
 
-    Moments differences(const StoredMean& in_a, const StoredMean& in_b) {
-        start(a_, in_a);
-        start(b_, in_b);
-        Moments moments;
-        bool more_a = a_.step();
-        bool more_b = b_.step();
-        while (more_a && more_b) {
-            const std::int64_t rep_a = a_.integer(0);
-            const std::int64_t rep_b = b_.integer(0);
-            if (rep_a == rep_b) moments.add(b_.real(1) - a_.real(1));
-            if (rep_a <= rep_b) more_a = a_.step();
-            if (rep_b <= rep_a) more_b = b_.step();
-        }
-        return moments;
+    PairedDifference difference(const StoredMean& in_a, const StoredMean& in_b) {
+        const auto draws = [&](bool all) -> PairedDifference {
+            Moments moments;
+            std::map<std::int64_t, double> of_b;
+            read(b_.values, in_b, [&](Statement& row) { of_b[row.integer(0)] = row.real(1); });
+            std::uint64_t kept = 0;
+            read(a_.values, in_a, [&](Statement& row) {
+                ++kept;
+                const auto found = of_b.find(row.integer(0));
+                if (found != of_b.end()) moments.add(found->second - row.real(1));
+            });
+            if (moments.count < 2 || (all && (kept < in_a.side.count || of_b.size() < in_b.side.count))) return {};
+            return {moments.count, 0, moments.mean, moments.standard_error()};
+        };
+        if (auto paired = draws(true); paired.draws > 0) return paired;
+        if (auto paired = over_batches(in_a, in_b); paired.batches >= 3) return paired;
+        return draws(false);
     }
 
 private:
-    static constexpr const char* query =
-        "SELECT rep, v FROM value WHERE cell_id = ? AND method_id = ? AND metric_id = ? AND k = ? ORDER BY rep";
-    static void start(Statement& values, const StoredMean& of) {
-        values.reset();
-        values.bind(1, of.cell).bind(2, of.method).bind(3, of.metric).bind(4, of.k);
+    struct Readers {
+        explicit Readers(Database& store)
+            : values(store,
+                     "SELECT rep, v FROM value WHERE cell_id = ? AND method_id = ? AND metric_id = ? AND k = ? AND v "
+                     "IS NOT NULL ORDER BY rep"),
+              batches(store,
+                      "SELECT b.rep_first, b.reps, m.n, m.n * m.mean FROM moment m JOIN batch b USING(cell_id, batch) "
+                      "WHERE m.cell_id = ? AND m.method_id = ? AND m.metric_id = ? AND m.k = ? AND m.n > 0") {}
+        Statement values;
+        Statement batches;
+    };
+
+    template <class Take>
+    static void read(Statement& rows, const StoredMean& of, const Take& take) {
+        rows.reset();
+        rows.bind(1, of.cell).bind(2, of.method).bind(3, of.metric).bind(4, of.k);
+        while (rows.step()) take(rows);
     }
 
-    Statement a_;
-    Statement b_;
+    /// Over batches of the same replicates.
+    PairedDifference over_batches(const StoredMean& in_a, const StoredMean& in_b) {
+        std::map<std::pair<std::int64_t, std::int64_t>, Parts::Sum> of_a;
+        read(a_.batches, in_a, [&](Statement& row) {
+            of_a[{row.integer(0), row.integer(1)}] = {row.real(2), row.real(3)};
+        });
+        Parts parts_a;
+        Parts parts_b;
+        read(b_.batches, in_b, [&](Statement& row) {
+            const auto found = of_a.find({row.integer(0), row.integer(1)});
+            if (found == of_a.end()) return;
+            parts_a.sums[row.integer(0)] = found->second;
+            parts_b.sums[row.integer(0)] = {row.real(2), row.real(3)};
+        });
+        if (parts_a.sums.empty()) return {};
+        const PairedEstimate estimate = paired_difference(parts_b, parts_a);
+        return {0, estimate.parts, estimate.value, estimate.error};
+    }
+
+    Readers a_;
+    Readers b_;
 };
 
 /// Two-sided, in Student's law.
@@ -129,13 +176,13 @@ double chance(double difference, double standard_error, double degrees) {
     return 2.0 * boost::math::cdf(boost::math::complement(boost::math::students_t(degrees), t));
 }
 
-void set_difference(ComparedMean& row, const Moments& paired) {
-    double degrees = 0.0;
-    if (paired.count >= 2) {
-        row.pairs = paired.count;
-        row.difference = paired.mean;
-        row.standard_error = paired.standard_error();
-        degrees = static_cast<double>(paired.count) - 1.0;
+void set_difference(ComparedMean& row, const PairedDifference& paired) {
+    double degrees = paired.degrees();
+    if (paired.draws + paired.batches > 0) {
+        row.pairs = paired.draws;
+        row.batches = paired.batches;
+        row.difference = paired.value;
+        row.standard_error = paired.standard_error;
     } else {
         const double va = row.a.standard_error * row.a.standard_error;
         const double vb = row.b.standard_error * row.b.standard_error;
@@ -160,21 +207,53 @@ std::pair<std::string, double> seed_and_false_alarm(Database& store) {
     return {study.text(0), study.real(1)};
 }
 
-void compare_digests(Database& a, Database& b, const std::map<std::int64_t, CellMatch>& matches,
+/// What a batch holds, by method, metric and spike.
+using BatchMoments = std::map<std::tuple<std::string, std::string, std::int64_t>, std::array<double, 4>>;
+
+BatchMoments read_batch(Statement& moments, std::int64_t cell, std::int64_t batch) {
+    BatchMoments found;
+    moments.reset();
+    moments.bind(1, cell).bind(2, batch);
+    while (moments.step()) {
+        const auto number = [&](int column) { return moments.is_null(column) ? 0.0 : moments.real(column); };
+        found[{moments.text(0), moments.text(1), moments.integer(2)}] = {number(3), number(4), number(5), number(6)};
+    }
+    return found;
+}
+
+/// A digest is of everything in a batch: where it differs, only what both stores measured says whether numbers did.
+void compare_batches(Database& a, Database& b, const std::map<std::int64_t, CellMatch>& matches,
                      StoreComparison& result) {
-    Statement batch(
-        a, "SELECT b.cell_id, b.batch, b.digest, c.label FROM batch b JOIN cell c USING(cell_id) ORDER BY 1, 2");
-    Statement other(b, "SELECT digest FROM batch WHERE cell_id = ? AND batch = ?");
+    constexpr const char* moments =
+        "SELECT me.name, mt.name, k, n, n_null, mean, m2 FROM moment JOIN method me USING(method_id) JOIN metric mt "
+        "USING(metric_id) WHERE cell_id = ? AND batch = ?";
+    Statement moments_a(a, moments);
+    Statement moments_b(b, moments);
+    Statement batch(a,
+                    "SELECT b.cell_id, b.batch, b.digest, b.rep_first, b.reps, c.label FROM batch b JOIN cell c "
+                    "USING(cell_id) ORDER BY 1, 2");
+    Statement other(b, "SELECT batch, digest FROM batch WHERE cell_id = ? AND rep_first = ? AND reps = ?");
     while (batch.step()) {
         const auto match = matches.find(batch.integer(0));
         if (match == matches.end() || !match->second.same_hash) continue;
         other.reset();
-        other.bind(1, match->second.other).bind(2, batch.integer(1));
+        other.bind(1, match->second.other).bind(2, batch.integer(3)).bind(3, batch.integer(4));
         if (!other.step()) continue;
-        ++result.batches_in_both;
-        if (other.text(0) == batch.text(2)) continue;
-        if (++result.batches_changed == 1)
-            result.first_changed = fmt::format("batch {} of {}", batch.integer(1), batch.text(3));
+        if (other.text(1) == batch.text(2)) {
+            ++result.batches_in_both;
+            continue;
+        }
+        const BatchMoments in_a = read_batch(moments_a, batch.integer(0), batch.integer(1));
+        bool common = false;
+        bool changed = false;
+        for (const auto& [quantity, numbers] : read_batch(moments_b, match->second.other, other.integer(0)))
+            if (const auto found = in_a.find(quantity); found != in_a.end()) {
+                common = true;
+                changed = changed || found->second != numbers;
+            }
+        if (common) ++result.batches_in_both;
+        if (changed && ++result.batches_changed == 1)
+            result.first_changed = fmt::format("batch {} of {}", batch.integer(1), batch.text(5));
     }
 }
 
@@ -192,7 +271,7 @@ StoreComparison compare_stores(const std::string& path_a, const std::string& pat
 
     StoreComparison result;
     result.false_alarm = std::min(alarm_a, alarm_b);
-    if (same_seed) compare_digests(a, b, matches, result);
+    if (same_seed) compare_batches(a, b, matches, result);
     std::map<std::tuple<std::int64_t, std::string, std::string, int>, const StoredMean*> of_b;
     const auto means_b = read_means(b);
     for (const auto& mean : means_b) of_b[{mean.cell, mean.method_name, mean.metric_name, mean.k}] = &mean;
@@ -211,7 +290,8 @@ StoreComparison compare_stores(const std::string& path_a, const std::string& pat
         ComparedMean row{.cell = mean.cell_label, .method = mean.method_name, .metric = mean.metric_name, .k = mean.k};
         row.a = mean.side;
         row.b = found->second->side;
-        set_difference(row, same_seed && match->second.same_hash ? pairs.differences(mean, *found->second) : Moments{});
+        set_difference(
+            row, same_seed && match->second.same_hash ? pairs.difference(mean, *found->second) : PairedDifference{});
         if (!std::isnan(row.p)) ++with_error;
         result.rows.push_back(std::move(row));
         found->second = nullptr;
@@ -239,17 +319,19 @@ Json StoreComparison::json() const {
     };
     Json lines = Json::array();
     for (const auto& row : rows)
-        lines.push(Json::object({{"cell", row.cell},
-                                 {"method", row.method},
-                                 {"metric", row.metric},
-                                 {"k", row.k},
-                                 {"a", side(row.a)},
-                                 {"b", side(row.b)},
-                                 {"difference", row.difference},
-                                 {"mcse_difference", row.standard_error},
-                                 {"pairs", row.pairs == 0 ? Json() : Json(static_cast<std::int64_t>(row.pairs))},
-                                 {"p", row.p},
-                                 {"beyond", row.beyond}}));
+        lines.push(
+            Json::object({{"cell", row.cell},
+                          {"method", row.method},
+                          {"metric", row.metric},
+                          {"k", row.k},
+                          {"a", side(row.a)},
+                          {"b", side(row.b)},
+                          {"difference", row.difference},
+                          {"mcse_difference", row.standard_error},
+                          {"pairs", row.pairs == 0 ? Json() : Json(static_cast<std::int64_t>(row.pairs))},
+                          {"paired_batches", row.batches == 0 ? Json() : Json(static_cast<std::int64_t>(row.batches))},
+                          {"p", row.p},
+                          {"beyond", row.beyond}}));
     const auto list = [](const std::vector<std::string>& labels) {
         return Json(Json::Array(labels.begin(), labels.end()));
     };

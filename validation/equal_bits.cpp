@@ -1,5 +1,7 @@
 #include "validation/equal_bits.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -77,31 +79,49 @@ struct Frontier {
 
 using PointTotals = std::map<std::int64_t, std::pair<ClusterTotals, ClusterTotals>>;  // bits and errors, by method_id
 
-/// Frontiers in the order the methods were asked for.
-std::map<std::string, std::vector<Frontier>> frontiers(Database& store, std::string_view metric) {
-    std::map<std::string, std::vector<std::pair<std::string, PointTotals>>> sides;
+/// Methods of a side or a cell, in the order they were asked for.
+struct Group {
+    std::string name;
+    std::vector<Frontier> methods;
+};
+
+std::vector<Group> frontiers(Database& store, std::string_view metric) {
+    struct Totals {
+        std::string group;
+        std::vector<std::pair<std::string, PointTotals>> methods;
+    };
+    std::vector<Totals> groups;
+    const bool dump = store.integer("SELECT EXISTS(SELECT 1 FROM factor WHERE name = 'cluster')") != 0;
+    // group, method, method_id, metric, cluster, blocks, sum
     Statement rows(store,
-                   "SELECT side.txt, me.base, m.method_id, mt.name, cl.txt, SUM(m.n), SUM(m.n * m.mean) FROM moment m"
-                   " JOIN factor side ON side.cell_id = m.cell_id AND side.name = 'side'"
-                   " JOIN factor cl ON cl.cell_id = m.cell_id AND cl.name = 'cluster'"
-                   " JOIN method me USING(method_id) JOIN metric mt USING(metric_id)"
-                   " WHERE m.n > 0 AND mt.name IN ('bits_per_entry', ?1)"
-                   " GROUP BY 1, 3, 4, 5 ORDER BY 1, 3");
+                   dump ? "SELECT side.txt, me.base, m.method_id, mt.name, cl.txt, SUM(m.n), SUM(m.n * m.mean) FROM "
+                          "moment m"
+                          " JOIN factor side ON side.cell_id = m.cell_id AND side.name = 'side'"
+                          " JOIN factor cl ON cl.cell_id = m.cell_id AND cl.name = 'cluster'"
+                          " JOIN method me USING(method_id) JOIN metric mt USING(metric_id)"
+                          " WHERE m.n > 0 AND mt.name IN ('bits_per_entry', ?1)"
+                          " GROUP BY 1, 3, 4, 5 ORDER BY 1, 3"
+                        : "SELECT c.label, me.base, m.method_id, mt.name, m.batch, m.n, m.n * m.mean FROM moment m"
+                          " JOIN cell c USING(cell_id) JOIN method me USING(method_id) JOIN metric mt USING(metric_id)"
+                          " WHERE m.n > 0 AND me.kind = 'codec' AND mt.name IN ('bits_per_entry', ?1)"
+                          " ORDER BY m.cell_id, m.method_id, m.batch");
     rows.bind(1, std::string(metric));
     while (rows.step()) {
-        auto& methods = sides[rows.text(0)];
+        if (groups.empty() || groups.back().group != rows.text(0)) groups.push_back({rows.text(0), {}});
+        auto& methods = groups.back().methods;
         auto method =
             std::find_if(methods.begin(), methods.end(), [&](const auto& m) { return m.first == rows.text(1); });
         if (method == methods.end()) method = methods.insert(methods.end(), {rows.text(1), {}});
         auto& [bits, errors] = method->second[rows.integer(2)];
         (rows.text(3) == metric ? errors : bits).sums[rows.text(4)] = {rows.real(5), rows.real(6)};
     }
-    std::map<std::string, std::vector<Frontier>> found;
-    for (const auto& [side, methods] : sides)
+    std::vector<Group> found;
+    for (const auto& [group, methods] : groups) {
+        found.push_back({group, {}});
         for (const auto& [name, points] : methods) {
             Frontier frontier{name, {}};
             for (const auto& [id, totals] : points) {
-                if (totals.second.sums.empty()) continue;
+                if (totals.first.sums.empty() || totals.second.sums.empty()) continue;
                 const Estimate error = totals.second.mean();
                 // What is lossless has no logarithm.
                 if (!(error.value > 0.0)) continue;
@@ -112,11 +132,27 @@ std::map<std::string, std::vector<Frontier>> frontiers(Database& store, std::str
             std::sort(frontier.points.begin(), frontier.points.end(),
                       [](const Point& a, const Point& b) { return a.bits.value < b.bits.value; });
             const auto same = [](const Point& a, const Point& b) { return a.bits.value == b.bits.value; };
-            if (frontier.points.size() > 1 &&
+            if (!frontier.points.empty() &&
                 std::adjacent_find(frontier.points.begin(), frontier.points.end(), same) == frontier.points.end())
-                found[side].push_back(std::move(frontier));
+                found.back().methods.push_back(std::move(frontier));
         }
+    }
     return found;
+}
+
+bool has_range(const Frontier& method) { return method.points.size() > 1; }
+
+/// The methods around the bits that most are around, the first of such bits.
+std::vector<const Frontier*> comparable(const std::vector<Frontier>& methods) {
+    std::vector<const Frontier*> most;
+    for (const auto& at : methods) {
+        std::vector<const Frontier*> around;
+        for (const auto& method : methods)
+            if (has_range(method) && method.least() <= at.least() && at.least() <= method.most())
+                around.push_back(&method);
+        if (around.size() > most.size()) most = std::move(around);
+    }
+    return most;
 }
 
 /// Empty for a method that is not behind `unrope`.
@@ -134,22 +170,49 @@ std::vector<double> levels(double least, double most) {
 
 }  // namespace
 
-std::vector<EqualBits> equal_bits(Database& store) {
-    std::vector<EqualBits> found;
-    for (const auto& [side, methods] : frontiers(store, "relative_l2")) {
-        if (methods.size() < 2) continue;
+std::vector<std::string> EqualBitsTable::groups() const {
+    std::vector<std::string> names;
+    const auto add = [&](const std::string& name) {
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    };
+    for (const auto& row : rows) add(row.group);
+    for (const auto& method : outside) add(method.group);
+    return names;
+}
+
+std::string EqualBitsTable::outside_text(const std::string& group) const {
+    std::vector<std::string> names;
+    for (const auto& method : outside)
+        if (method.group == group)
+            names.push_back(method.least == method.most
+                                ? fmt::format("{} ({:.4g} bits only)", method.method, method.least)
+                                : fmt::format("{} ({:.4g} to {:.4g} bits)", method.method, method.least, method.most));
+    return names.empty() ? ""
+                         : fmt::format("Not compared, measured around no number of bits that the others are: {}.",
+                                       fmt::join(names, ", "));
+}
+
+EqualBitsTable equal_bits(Database& store) {
+    EqualBitsTable found;
+    for (const auto& [group, all] : frontiers(store, "relative_l2")) {
+        if (std::count_if(all.begin(), all.end(), has_range) < 2) continue;
+        const auto methods = comparable(all);
         double least = 0.0;
         double most = std::numeric_limits<double>::infinity();
-        for (const auto& method : methods) {
-            least = std::max(least, method.least());
-            most = std::min(most, method.most());
+        for (const auto& method : all)
+            if (std::find(methods.begin(), methods.end(), &method) == methods.end() || methods.size() < 2)
+                found.outside.push_back({group, method.method, method.least(), method.most()});
+        if (methods.size() < 2) continue;
+        for (const auto* method : methods) {
+            least = std::max(least, method->least());
+            most = std::min(most, method->most());
         }
         for (const double bits : levels(least, most)) {
-            const Estimate first = methods.front().at(bits);
-            for (const auto& method : methods) {
-                const Estimate own = method.at(bits);
-                found.push_back(
-                    {side, method.method, bits, exponential(own), exponential(combined(own, 1.0, first, -1.0))});
+            const Estimate first = methods.front()->at(bits);
+            for (const auto* method : methods) {
+                const Estimate own = method->at(bits);
+                found.rows.push_back(
+                    {group, method->method, bits, exponential(own), exponential(combined(own, 1.0, first, -1.0))});
             }
         }
     }
@@ -164,7 +227,7 @@ std::vector<EqualBits> methods_at(Database& store, double bits, std::string_view
         };
         std::vector<std::pair<std::string, Estimate>> around;
         for (const auto& method : methods)
-            if (method.least() <= bits && bits <= method.most() &&
+            if (has_range(method) && method.least() <= bits && bits <= method.most() &&
                 !(side == "value" && stands(without_unrope(method.method))))
                 around.emplace_back(method.method, method.at(bits));
         std::stable_sort(around.begin(), around.end(),
@@ -182,40 +245,43 @@ bool repeats_without_unrope(const KvTable& table, const KvRow& row) {
            });
 }
 
-std::vector<bool> convex_hull(const KvTable& table, std::string_view metric) {
-    struct Corner {
-        std::size_t row;
-        double bits;
-        double error;
-    };
-    std::vector<bool> on_hull(table.rows.size(), false);
-    std::map<std::string, std::vector<Corner>> sides;
-    for (std::size_t i = 0; i < table.rows.size(); ++i) {
-        const double error = table.rows[i].of(metric).mean;
-        if (error > 0.0)
-            sides[table.rows[i].side].push_back({i, table.rows[i].of("bits_per_entry").mean, std::log(error)});
+std::vector<bool> convex_hull(const std::vector<BitsAndError>& points) {
+    std::vector<BitsAndError> corners;
+    for (const auto& point : points)
+        if (point.error > 0.0) corners.push_back({point.bits, std::log(point.error)});
+    std::sort(corners.begin(), corners.end(),
+              [](const auto& a, const auto& b) { return a.bits != b.bits ? a.bits < b.bits : a.error < b.error; });
+    std::vector<BitsAndError> hull;
+    for (const auto& next : corners) {
+        // No more bits for no less error.
+        if (!hull.empty() && next.error >= hull.back().error) continue;
+        const auto bulges = [&] {
+            const auto& a = hull[hull.size() - 2];
+            const auto& b = hull.back();
+            return (b.error - a.error) * (next.bits - a.bits) >= (next.error - a.error) * (b.bits - a.bits);
+        };
+        while (hull.size() > 1 && bulges()) hull.pop_back();
+        hull.push_back(next);
     }
-    for (auto& [side, corners] : sides) {
-        std::sort(corners.begin(), corners.end(), [](const Corner& a, const Corner& b) {
-            return a.bits != b.bits ? a.bits < b.bits : a.error < b.error;
-        });
-        std::vector<Corner> hull;
-        for (const Corner& next : corners) {
-            // No more bits for no less error.
-            if (!hull.empty() && next.error >= hull.back().error) continue;
-            const auto bulges = [&] {
-                const Corner& a = hull[hull.size() - 2];
-                const Corner& b = hull.back();
-                return (b.error - a.error) * (next.bits - a.bits) >= (next.error - a.error) * (b.bits - a.bits);
-            };
-            while (hull.size() > 1 && bulges()) hull.pop_back();
-            hull.push_back(next);
-        }
-        // Values of a method with and without unrope are the same.
-        for (const Corner& corner : corners)
-            on_hull[corner.row] = std::any_of(hull.begin(), hull.end(), [&](const Corner& on) {
-                return on.bits == corner.bits && on.error == corner.error;
-            });
+    // Two methods at one point are both on it, as values with and without unrope are.
+    std::vector<bool> on_hull;
+    for (const auto& point : points)
+        on_hull.push_back(point.error > 0.0 && std::any_of(hull.begin(), hull.end(), [&](const auto& on) {
+                              return on.bits == point.bits && on.error == std::log(point.error);
+                          }));
+    return on_hull;
+}
+
+std::vector<bool> convex_hull(const KvTable& table, std::string_view metric) {
+    std::vector<bool> on_hull(table.rows.size(), false);
+    std::map<std::string, std::vector<std::size_t>> sides;
+    for (std::size_t i = 0; i < table.rows.size(); ++i) sides[table.rows[i].side].push_back(i);
+    for (const auto& [side, rows] : sides) {
+        std::vector<BitsAndError> points;
+        for (const auto row : rows)
+            points.push_back({table.rows[row].of("bits_per_entry").mean, table.rows[row].of(metric).mean});
+        const auto found = convex_hull(points);
+        for (std::size_t i = 0; i < rows.size(); ++i) on_hull[rows[i]] = found[i];
     }
     return on_hull;
 }

@@ -20,6 +20,19 @@
 #include "validation/prepared_blocks.hpp"
 
 namespace spiked::validation {
+
+std::string queries_mismatch(const sim::KvDump& dump, std::size_t layer) {
+    const auto* queries = dump.find(layer, sim::Side::query);
+    const auto* keys = dump.find(layer, sim::Side::key);
+    if (queries == nullptr || keys == nullptr) return {};
+    if (queries->tokens == keys->tokens && queries->dim == keys->dim && queries->heads % keys->heads == 0) return {};
+    return fmt::format(
+        "tensor {} has {} heads, {} tokens and {} channels, its keys {}, {} and {}: heads must be a multiple, tokens "
+        "and "
+        "channels the same",
+        sim::in_quotes(queries->name), queries->heads, queries->tokens, queries->dim, keys->heads, keys->tokens,
+        keys->dim);
+}
 namespace {
 
 using sim::Side;
@@ -330,17 +343,10 @@ void list_heads(const KvPlan& plan, OpenDumps& open) {
 
 /// Why the queries of a head cannot meet it; empty when they can.
 std::string queries_lack(const sim::KvDump& dump, const Head& at) {
-    const auto* queries = dump.find(at.tensor->layer, Side::query);
-    if (queries == nullptr) return fmt::format("layer {} has no queries", at.tensor->layer);
-    const auto* keys = dump.find(at.tensor->layer, Side::key);
-    if (keys == nullptr) return fmt::format("layer {} has no keys", at.tensor->layer);
-    if (queries->tokens != keys->tokens || queries->dim != keys->dim || queries->heads % keys->heads != 0)
-        return fmt::format(
-            "tensor {} has {} heads, {} tokens and {} channels, its keys {}, {} and {}: heads must be a multiple, "
-            "tokens and channels the same",
-            sim::in_quotes(queries->name), queries->heads, queries->tokens, queries->dim, keys->heads, keys->tokens,
-            keys->dim);
-    return {};
+    const std::size_t layer = at.tensor->layer;
+    if (dump.find(layer, Side::query) == nullptr) return fmt::format("layer {} has no queries", layer);
+    if (dump.find(layer, Side::key) == nullptr) return fmt::format("layer {} has no keys", layer);
+    return queries_mismatch(dump, layer);
 }
 
 /// Decides where inner products with the dumped queries and attention are measured. Returns what is left out only
@@ -371,14 +377,19 @@ std::vector<std::string> find_queries(DumpStudy& study) {
                 "{}: attention cannot be measured ({}): dump keys, values and queries together, or leave "
                 "--attention out",
                 dump.path(), lack);
+        const auto add = [&](std::string remark) {
+            if (std::find(remarks.begin(), remarks.end(), remark) == remarks.end())
+                remarks.push_back(std::move(remark));
+        };
+        if (const std::string mismatch = queries_mismatch(dump, at.tensor->layer); !mismatch.empty())
+            add(fmt::format("{}: queries are not used ({})", dump.path(), mismatch));
         if (!lack.empty() || asked || stated) continue;
         const auto word = dump.metadata("attention");
-        std::string remark = fmt::format(
+        add(fmt::format(
             "{}: attention is not measured (its metadata {}): say --attention causal, bidirectional or none",
             dump.path(),
             word ? fmt::format("say {}, which is neither causal nor bidirectional", sim::in_quotes(*word))
-                 : "do not say which keys a query sees");
-        if (remarks.empty() || remarks.back() != remark) remarks.push_back(std::move(remark));
+                 : "do not say which keys a query sees"));
     }
     return remarks;
 }

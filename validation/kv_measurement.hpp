@@ -26,6 +26,9 @@ enum class AttentionMode { causal, bidirectional, none };
 [[nodiscard]] AttentionMode attention_mode(std::string_view word);
 /// As the metadata of a dump say; nothing where they do not, or say a word that is neither causal nor bidirectional.
 [[nodiscard]] std::optional<AttentionMode> stated_attention(const sim::Metadata& metadata);
+/// Why the queries of a layer cannot meet its keys: other tokens or channels, or no multiple of its heads; empty where
+/// they can, or one of them is not there.
+[[nodiscard]] std::string queries_mismatch(const sim::KvDump& dump, std::size_t layer);
 
 /// A cache method at one bit width.
 struct NamedCache {

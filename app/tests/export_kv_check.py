@@ -67,6 +67,50 @@ def stand_in(folder):
         assert "--dtype float32" in str(failure), failure
         refused += 1
     assert refused == 3
+    what_a_dump_may_say()
+
+
+def what_a_dump_may_say():
+    """Styles of embeddings, kinds of attention and windows, from numbers alone."""
+    random = numpy.random.default_rng(5)
+    tokens, dim, base = 40, 16, 10000.0
+    before = random.standard_normal((4, tokens, dim))
+    angles = numpy.outer(numpy.arange(tokens), base ** (-numpy.arange(0, dim, 2) / dim))
+    turns = numpy.exp(1j * angles)
+    half = before[..., :8] + 1j * before[..., 8:]
+    pairs = before[..., 0::2] + 1j * before[..., 1::2]
+    halves = numpy.concatenate([(half * turns).real, (half * turns).imag], axis=2)
+    interleaved = numpy.stack([(pairs * turns).real, (pairs * turns).imag], axis=3).reshape(before.shape)
+    assert export_kv.rotary_style(before, halves, base) == "rotate-half"
+    assert export_kv.rotary_style(before, interleaved, base) == "interleaved"
+    assert export_kv.rotary_style(before, halves, 2.0 * base) is None
+    assert export_kv.rotary_style(before[..., :8], halves, base) is None
+
+    def weights(logits, causal):
+        if causal:
+            logits = numpy.where(numpy.tri(tokens) > 0, logits, -numpy.inf)
+        found = numpy.exp(logits - logits.max(axis=-1, keepdims=True))
+        return found / found.sum(axis=-1, keepdims=True)
+
+    keys = random.standard_normal((2, tokens, dim))
+    logits = halves @ numpy.repeat(keys, 2, axis=0).transpose(0, 2, 1) / 4.0
+    assert export_kv.attends_as(halves, keys, weights(logits, True)) == "causal"
+    assert export_kv.attends_as(halves, keys, weights(logits, False)) == "bidirectional"
+    assert export_kv.attends_as(halves, keys, weights(0.5 * logits, True)) is None, "another scale"
+    assert export_kv.attends_as(halves, keys, weights(numpy.tanh(logits), True)) is None, "capped"
+    assert export_kv.attends_as(halves[..., :8], keys, weights(logits, True)) is None, "a part of the dimensions"
+    window = weights(numpy.where(numpy.tri(tokens, k=-8) > 0, -1e9, logits), True)
+    assert export_kv.attends_as(halves, keys, window) is None, "a window"
+
+    def reach(**config):
+        return export_kv.shortest_window(SimpleNamespace(**config))
+
+    assert reach() is None and reach(sliding_window=None) is None
+    assert reach(sliding_window=4096) == 4096
+    assert reach(sliding_window=4096, use_sliding_window=False) is None
+    assert reach(sliding_window=512, layer_types=["full_attention"]) is None
+    assert reach(sliding_window=512, layer_types=["full_attention", "sliding_attention"]) == 512
+    assert reach(attention_chunk_size=128) == 128
 
 
 def real(folder):
@@ -109,6 +153,52 @@ def real(folder):
     plain = GPT2LMHeadModel(GPT2Config(vocab_size=97, n_positions=256, n_embd=32, n_layer=1, n_head=2))
     told = export_kv.export(plain, ids, f"{folder}/gpt2.safetensors")
     assert told["keys"] == "unknown" and "rope_base" not in told, told
+    others(folder, ids)
+
+
+def others(folder, ids):
+    """Families whose embedding, window or logits are not Llama's."""
+    import torch
+    import transformers
+
+    def exported(family, layers=2, **options):
+        torch.manual_seed(2)
+        config = getattr(transformers, family + "Config")(**{
+            "vocab_size": 97, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": layers,
+            "num_attention_heads": 4, "max_position_embeddings": 512, "attn_implementation": "eager",
+            "pad_token_id": 0, **options})
+        model = getattr(transformers, family + "ForCausalLM")(config)
+        for part in model.parameters():
+            part.data *= 3.0
+        path = f"{folder}/{family.lower()}.safetensors"
+        return export_kv.export(model, ids, path, dtype="float32"), path
+
+    def names(path):
+        import json
+        import struct
+        with open(path, "rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            return set(json.loads(file.read(length)))
+
+    told, path = exported("Cohere", num_key_value_heads=2)
+    assert told["rope_style"] == "interleaved" and told["attention"] == "causal", told
+    assert "layers.1.query" in names(path)
+    told, path = exported("Mistral", num_key_value_heads=2, sliding_window=160)
+    assert told["rope_style"] == "rotate-half" and told["attention"] == "causal", told
+    for short in (64, 159):
+        try:
+            exported("Mistral", num_key_value_heads=2, sliding_window=short)
+        except SystemExit as failure:
+            assert f"add --length {short}" in str(failure), failure
+        else:
+            raise AssertionError("a window shorter than the text is refused")
+    for family, options in (("GPTNeoX", {"rotary_pct": 0.25}), ("Phi", {"partial_rotary_factor": 0.5}),
+                            ("Gemma2", {"num_key_value_heads": 2, "head_dim": 16, "query_pre_attn_scalar": 64,
+                                        "sliding_window": 4096})):
+        told, path = exported(family, **options)
+        assert "attention" not in told and not any("query" in name for name in names(path)), (family, told)
+        assert {"layers.0.key", "layers.1.value"} <= names(path), family
+        assert ("rope_style" in told) == (family == "Gemma2"), (family, told)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,29 @@ TEST(ExportKv, CachesOfEveryKindBecomeTheSameDump) {
     EXPECT_EQ(spiked("kv run '" + folder + "/some.safetensors' --method tq-mse --bits 2").code, 0);
 }
 
+TEST(ExportKv, QueriesThatAreNarrowerThanKeysAreRemarkedOn) {
+    const std::string folder = scratch("narrow");
+    std::filesystem::create_directory(folder);
+    const std::string program = std::string("import importlib.machinery as m, numpy; e = m.SourceFileLoader('e', '") +
+                                SPIKED_SOURCE_DIR +
+                                "/tools/export-kv').load_module(); r = numpy.random.default_rng(1).standard_normal; "
+                                "e.write_dump('" +
+                                folder +
+                                "/narrow.safetensors', [(r((2, 128, 16)), r((2, 128, 16)))], {0: r((2, 128, 4))}, "
+                                "{'attention': 'causal', 'keys': 'post-rope'})";
+    ASSERT_EQ(python("/usr/bin/python3", "-B -W ignore -c \"" + program + "\""), 0);
+    const std::string why =
+        "queries are not used (tensor \"layers.0.query\" has 2 heads, 128 tokens and 4 channels, its "
+        "keys 2, 128 and 16";
+    const Outcome seen = spiked("kv inspect '" + folder + "/narrow.safetensors'");
+    EXPECT_EQ(seen.code, 0);
+    EXPECT_NE(seen.out.find(why), std::string::npos) << seen.out;
+    const Outcome run = spiked("kv run '" + folder + "/narrow.safetensors' --method tq-mse --bits 2");
+    EXPECT_EQ(run.code, 0);
+    EXPECT_NE(run.err.find(why), std::string::npos) << run.err;
+    EXPECT_EQ(run.err.find(why), run.err.rfind(why)) << "said once";
+}
+
 /// SPIKED_TRANSFORMERS_PYTHON names a Python that has torch and transformers, for example one of a virtual environment.
 TEST(ExportKvReference, QueriesAndKeysGiveTheAttentionOfTheRealModel) {
     const char* told = std::getenv("SPIKED_TRANSFORMERS_PYTHON");

@@ -184,7 +184,7 @@ TEST(StudyTableLaw, ThePapersTablesAreReproducedWhereTheyFollowAndExplainedWhere
     for (const Json& row : rows) {
         const std::string& method = *row.find("method")->string();
         const std::string& metric = *row.find("metric")->string();
-        const std::string& note = *row.find("note")->string();
+        const std::string& note = *row.find("why")->string();
         const std::string where = *row.find("table")->string() + ", " + method + ", " + metric;
         ASSERT_NE(row.find("mean")->real(), nullptr) << where;
         const double mean = number(row, "mean");
@@ -250,11 +250,60 @@ TEST(StudyTableLaw, ThePapersTablesAreReproducedWhereTheyFollowAndExplainedWhere
     const Outcome missing = spiked("show '" + folder + "/s.spiked' --against '" + folder + "/none.csv'");
     EXPECT_EQ(missing.code, 4) << missing.err;
     const std::string bad = folder + "/bad.csv";
-    std::ofstream(bad) << "# ours\ntable,cell,method,metric,printed,note\n1,0,tq-mse B=2,relative_l2,0.3,\n";
+    std::ofstream(bad)
+        << "# ours\ntable,cell,method,metric,printed,note\n1,0,tq-mse B=2,relative_l2,0.3,\n";  // numbers of cells say
+                                                                                                // nothing
     const Outcome refused = spiked("show '" + folder + "/s.spiked' --against '" + bad + "'");
     EXPECT_EQ(refused.code, 4);
     EXPECT_NE(refused.err.find("bad.csv:3: "), std::string::npos) << refused.err;
     EXPECT_EQ(spiked("show '" + folder + "/s.spiked' --table summary --against '" + bad + "'").code, 2);
+    // Differences are no error, above; a printed value that nothing stands beside is one, after the table.
+    std::ofstream(bad) << "table,cell,method,metric,printed,note\n1,side=key n=512,tq-mse B=2,relative_l2,0.3,\n"
+                          "1,side=key n=512,tq-mse B=9,relative_l2,0.3,\n";
+    for (const auto& words : {"show '" + folder + "/s.spiked' --against '" + bad + "'",
+                              "report '" + folder + "/s.spiked' --against '" + bad + "'"}) {
+        const Outcome alone = spiked(words);
+        EXPECT_EQ(alone.code, 4) << words;
+        EXPECT_NE(alone.out.find(words.starts_with("show") ? "tq-mse B=2" : "s.html"), std::string::npos) << alone.out;
+        EXPECT_NE(alone.err.find("bad.csv:3: relative_l2 of tq-mse B=9 stands beside nothing"), std::string::npos)
+            << alone.err;
+    }
+}
+
+// Of another model, what depends on no model must agree, and nothing may differ without a reason.
+TEST(StudyTable, ThePapersTablesOnADumpSayWhatIsOfAnotherModel) {
+    const std::string folder = scratch("paper-tables-dumps");
+    std::filesystem::create_directories(folder);
+    const Outcome run =
+        spiked("run validation/studies/paper-tables-dumps.toml --no-report -o '" + folder + "/s.spiked'",
+               "cd '" SPIKED_SOURCE_DIR "' &&");
+    ASSERT_EQ(run.code, 0) << run.err;
+    const Outcome table = spiked("show '" + folder + "/s.spiked' --json --against '" + std::string(SPIKED_SOURCE_DIR) +
+                                 "/validation/studies/paper-tables-dumps.csv'");
+    ASSERT_EQ(table.code, 0) << table.err;
+    const Json document = table.json();
+    // Four tables of six methods at three bit widths: bits, error, bias, spread, plain bias of four; ranks of three.
+    ASSERT_EQ(document.find("rows")->items()->size(), 4U * (3 * (6 * 4 + 4) + 3));
+    std::size_t agree = 0;
+    for (const Json& row : *document.find("rows")->items()) {
+        const std::string& method = *row.find("method")->string();
+        const std::string& metric = *row.find("metric")->string();
+        const std::string where = *row.find("table")->string() + ", " + method + ", " + metric;
+        const bool agrees = *row.find("agree")->string() == "yes";
+        const std::string& why = *row.find("why")->string();
+        EXPECT_NE(why, "no reason is given") << where;
+        EXPECT_EQ(why.empty(), agrees) << where;
+        // On rows of 128 coordinates sqrt(D_b), to the printed digits and what eight blocks can tell.
+        if (method.starts_with("tq-mse") && metric == "relative_l2") {
+            EXPECT_NEAR(number(row, "difference"), 0.0, 0.0015 + 6.0 * number(row, "mcse")) << where;
+        }
+        if (method.starts_with("kivi") && metric == "bits_per_entry") {
+            EXPECT_TRUE(agrees) << where;
+        }
+        agree += agrees ? 1 : 0;
+    }
+    EXPECT_GT(agree, 0U);
+    EXPECT_LT(agree, document.find("rows")->items()->size()) << "two models are not one";
 }
 
 /// The committed studies of figures, at a few replicates: every figure they ask for is drawn.
@@ -266,10 +315,10 @@ TEST(FigureStudies, DrawEveryFigureTheyAskFor) {
         const char* reduced;
         std::size_t figures;
     };
-    for (const auto& one :
-         {Case{"phase-transition", " --set run.reps.min=8 --set run.reps.batch=4", 4},
-          Case{"rates", " --set run.reps.min=12 --set run.reps.batch=4", 2},
-          Case{"detection", " --set run.reps.min=4 --set run.reps.batch=2", 2}, Case{"dump-pictures", "", 5}}) {
+    for (const auto& one : {Case{"phase-transition", " --set run.reps.min=8 --set run.reps.batch=4", 4},
+                            Case{"rates", " --set run.reps.min=12 --set run.reps.batch=4", 2},
+                            Case{"detection", " --set run.reps.min=4 --set run.reps.batch=2", 2},
+                            Case{"dump-pictures", "", 6}, Case{"paper-tables-dumps", "", 2}}) {
         const std::string store = folder + "/" + one.name + ".spiked";
         const Outcome run =
             spiked("run validation/studies/" + std::string(one.name) + ".toml -o '" + store + "'" + one.reduced,
@@ -280,6 +329,12 @@ TEST(FigureStudies, DrawEveryFigureTheyAskFor) {
         for (std::size_t at = 0; (at = page.find("<svg class=\"plot\"", at)) != std::string::npos; ++at) ++drawn;
         EXPECT_EQ(drawn, one.figures) << one.name;
     }
+    // Biases of keys by every kind of query, and of values by all but the model's own.
+    const std::string figures = folder + "/figures";
+    ASSERT_EQ(spiked("report '" + folder + "/dump-pictures.spiked' --figures '" + figures + "'").code, 0);
+    const std::string biases = contents(figures + "/figure-4-bias-by-query.csv");
+    for (const char* query : {"others", "random", "top", "own", "model's"})
+        EXPECT_NE(biases.find(std::string("\"keys, B = 2\",keys,") + query + ",tq-mse,"), std::string::npos) << biases;
 }
 
 }  // namespace

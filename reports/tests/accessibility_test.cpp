@@ -163,17 +163,115 @@ double least_distance(const std::vector<std::string>& colors) {
     return least;
 }
 
-TEST(Colours, OfSeriesAreToldApartByEveryKindOfColourVision) {
-    std::vector<std::string> colors;
-    for (std::size_t i = 0; i < 7; ++i) colors.push_back(series_style(i).color);
-    EXPECT_GT(least_distance(colors), 10.0);
-    // In the dark theme the dark ones are lightened, in this order.
-    const auto lightened = matches(page_style, "\\{stroke:(#[0-9a-f]+)\\}");
-    ASSERT_EQ(lightened.size(), 4U);
-    for (std::size_t i = 0; i < 4; ++i) colors[i < 3 ? i : 6] = lightened[i];
-    EXPECT_GT(least_distance(colors), 10.0);
-    const auto dark = variables(matches(page_style, ":root\\{([^}]*)\\}")[1]);
-    for (const auto& one : colors) EXPECT_GE(contrast(one, dark.at("paper")), 3.0) << one;
+struct Scheme {
+    std::string paper;
+    std::map<std::string, std::string> replaced;  ///< colours of curves by those that the style sheet puts there
+};
+
+std::string lower(std::string text) {
+    for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return text;
+}
+
+/// `rgb(  0, 114, 178)` as `#0072b2`.
+std::string hex_of(const std::string& rgb) {
+    std::string hex = "#";
+    for (const auto& number : matches(rgb, "([0-9]+)")) hex += fmt::format("{:02x}", std::stoi(number));
+    return hex;
+}
+
+/// Light and dark, as the style sheet has them.
+std::vector<Scheme> schemes() {
+    const auto themes = matches(page_style, ":root\\{([^}]*)\\}");
+    Scheme light{variables(themes.at(0)).at("paper"), {}};
+    Scheme dark{variables(themes.at(1)).at("paper"), {}};
+    const std::string style = page_style;
+    const std::regex rule(R"re(\.plot \[(stroke|color|fill)="(rgb\([^"]*\))"\]\{(stroke|color|fill):(#[0-9a-f]+)\})re");
+    std::map<std::string, int> rules;
+    for (std::sregex_iterator at(style.begin(), style.end(), rule), end; at != end; ++at) {
+        EXPECT_EQ((*at)[1], (*at)[3]);
+        const auto [old, fresh] = dark.replaced.emplace(hex_of((*at)[2]), (*at)[4]);
+        EXPECT_TRUE(fresh || old->second == (*at)[4]) << at->str();
+        ++rules[hex_of((*at)[2])];
+    }
+    for (const auto& [from, count] : rules) EXPECT_EQ(count, 3) << from << ": strokes, texts and fills";
+    EXPECT_GT(style.find(".plot ["), style.find("@media (prefers-color-scheme:dark)"));
+    return {light, dark};
+}
+
+std::string shown_as(const Scheme& scheme, const std::string& one) {
+    const auto found = scheme.replaced.find(lower(one));
+    return found == scheme.replaced.end() ? one : found->second;
+}
+
+TEST(Colours, OfSeriesStandOutAndAreToldApartByEveryKindOfColourVisionInBothSchemes) {
+    for (const auto& scheme : schemes()) {
+        std::vector<std::string> colors;
+        for (std::size_t i = 0; i < 7; ++i) colors.push_back(shown_as(scheme, series_style(i).color));
+        EXPECT_GT(least_distance(colors), 10.0) << scheme.paper;
+        for (const auto& one : colors) EXPECT_GE(contrast(one, scheme.paper), 3.0) << one << " on " << scheme.paper;
+    }
+}
+
+/// What is seen of a colour that lets the paper through.
+std::string mixed(const std::string& above, const std::string& paper, double opacity) {
+    const auto channel = [](const std::string& hex, std::size_t i) {
+        const std::size_t digits = hex.size() == 4 ? 1 : 2;
+        const std::string part = hex.substr(1 + i * digits, digits);
+        return static_cast<double>(std::stoi(digits == 1 ? part + part : part, nullptr, 16));
+    };
+    std::string hex = "#";
+    for (std::size_t i = 0; i < 3; ++i)
+        hex += fmt::format(
+            "{:02x}", static_cast<int>(std::lround(opacity * channel(above, i) + (1.0 - opacity) * channel(paper, i))));
+    return hex;
+}
+
+/// Colours of a page's pictures with how much they cover, but for grids, texts on heatmaps and the soft band around a
+/// line that says the same.
+std::set<std::pair<std::string, double>> plotted(const std::string& page) {
+    std::set<std::pair<std::string, double>> found;
+    const std::set<std::string> decoration = {"#999999", "#ffffff", "#111111"};
+    const std::regex colour("(?:stroke|color|fill) *= *['\"](rgb\\([^'\"]*\\))['\"]");
+    const std::regex cover("fill-opacity *= *['\"]([0-9.]+)");
+    for (std::size_t start = 0; (start = page.find("<svg class=\"plot\"", start)) != std::string::npos;) {
+        const std::string picture = page.substr(start, page.find("</svg>", start) - start);
+        start += picture.size();
+        if (picture.find(" by layer and head") != std::string::npos) continue;  // a heatmap: numbers stand in its boxes
+        for (std::size_t at = 0; (at = picture.find('<', at)) != std::string::npos; ++at) {
+            const std::string element = picture.substr(at, picture.find('>', at) - at);
+            std::smatch one;
+            if (!std::regex_search(element, one, colour)) continue;
+            std::smatch opacity;
+            const double covered = std::regex_search(element, opacity, cover) ? std::stod(opacity[1]) : 1.0;
+            if (!decoration.contains(hex_of(one[1])) && covered > 0.4) found.emplace(hex_of(one[1]), covered);
+        }
+    }
+    return found;
+}
+
+TEST_F(AccessiblePage, EveryCurvePointAndBarStandsOutInBothSchemes) {
+    make_study(folder / "all.spiked");
+    validation::Database(folder / "all.spiked", validation::Database::Mode::write)
+        .execute(
+            "INSERT INTO figure VALUES(1,'frontier','{}'),(2,'distortion','{}'),(3,'estimate-vs-theory','{\"y\":"
+            "\"outlier\"}')");
+    auto all = pages();
+    all.push_back(html_report({folder / "all.spiked"}));
+    std::set<std::pair<std::string, double>> colors;
+    for (const auto& page : all) colors.merge(plotted(page));
+    EXPECT_GE(colors.size(), 4U);
+    for (const auto& scheme : schemes())
+        for (const auto& [one, opacity] : colors)
+            EXPECT_GE(contrast(mixed(shown_as(scheme, one), scheme.paper, opacity), scheme.paper), 3.0)
+                << one << " at " << opacity << " on " << scheme.paper;
+}
+
+TEST(ColoursControl, WhatMissesIsSeen) {
+    EXPECT_LT(contrast("#e69f00", "#fff"), 3.0);
+    EXPECT_LT(contrast(mixed("#1573d1", "#fff", 0.5), "#fff"), 3.0);
+    EXPECT_EQ(plotted("<svg class=\"plot\"><path fill-opacity=\"0.5\" fill=\"rgb( 86, 180, 233)\"/></svg>"),
+              (std::set<std::pair<std::string, double>>{{"#56b4e9", 0.5}}));
 }
 
 TEST(ColoursControl, AFamousPaletteIsNotForEveryone) {

@@ -16,6 +16,10 @@ namespace spiked::reports {
 namespace {
 
 using validation::Database;
+using validation::paired_difference;
+using validation::paired_ratio;
+using validation::PairedEstimate;
+using validation::Parts;
 
 bool has(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
 

@@ -9,6 +9,7 @@
 #include "reports/html.hpp"
 #include "reports/html_report.hpp"
 #include "reports/png.hpp"
+#include "reports/printed_values.hpp"
 #include "reports/store_text.hpp"
 #include "reports/tests/fixture_store.hpp"
 #include "theory/base/error.hpp"
@@ -29,6 +30,12 @@ bool has(const std::string& text, const std::string& what) { return text.find(wh
 void edit(const std::string& path, const std::string& sql) { Database(path, Database::Mode::write).execute(sql); }
 
 std::string page_of(const std::string& path, const ReportOptions& options = {}) { return html_report({path}, options); }
+
+/// The section with that id.
+std::string section_of(const std::string& page, const std::string& id) {
+    const std::size_t start = page.find("<section id=\"" + id + "\"");
+    return start == std::string::npos ? "" : page.substr(start, page.find("</section>", start) - start);
+}
 
 /// What tidy has to say; empty when the page is fine.
 std::string tidy(const std::string& page) {
@@ -107,19 +114,68 @@ TEST_F(Report, SeveralStoresStandUnderOneVerdict) {
 
 TEST_F(Report, PrintedValuesStandBesideOursWithAReason) {
     const std::string path = study();
-    std::ofstream(folder / "printed.csv") << "table,cell,method,metric,printed,note\n"
-                                             "1 Losses,1,tq-mse@2,relative_l2,0.34,\n"
-                                             "1 Losses,1,tq-mse@3,relative_l2,0.300,counted <b>otherwise</b>\n"
-                                             "2 Ranks,1,eoptshrink,rank,5.0,\n"
-                                             "2 Ranks,1,none,rank,5.0,\n";
+    std::ofstream(folder / "printed.csv")
+        << "table,cell,method,metric,printed,note\n"
+           "1 Losses,n=128 signal.strength=0.5 noise.row_cov.rho=0,tq-mse@2,relative_l2,"
+           "0.34,a note that explains nothing\n"
+           "1 Losses,n=64 signal.strength=2 noise.row_cov.rho=0.4,tq-mse@3,"
+           "relative_l2,0.300,counted <b>otherwise</b>\n"
+           "2 Ranks,n=64 signal.strength=2 noise.row_cov.rho=0.4,eoptshrink,rank,"
+           "5.0,\n"
+           "2 Ranks,n=64 signal.strength=2 noise.row_cov.rho=0.4,none,rank,5.0,\n";
     const std::string page = page_of(path, {.against = folder / "printed.csv"});
     EXPECT_TRUE(has(page, "4 printed values, 3 of them measured here: 1 agree, 1 differ with a reason, 1 without"));
     EXPECT_TRUE(has(page, "counted &lt;b&gt;otherwise&lt;/b&gt;"));
+    EXPECT_FALSE(has(page, "explains nothing")) << "where a value agrees there is nothing to explain";
     EXPECT_TRUE(has(page, "no reason is given"));
     EXPECT_TRUE(has(page, "not measured"));
     EXPECT_TRUE(has(page, "href=\"#printed\""));
     EXPECT_EQ(tidy(page), "");
-    EXPECT_THROW((void)html_report({path, path}, {.against = folder / "printed.csv"}), Error);
+    EXPECT_THROW((void)html_report({path, dump()}, {.against = folder / "printed.csv"}), Error);
+}
+
+TEST_F(Report, PrintedValuesAreOfTheCellThatTheyName) {
+    const std::string path = study();
+    Database store(path, Database::Mode::read);
+    const std::string file = folder / "printed.csv";
+    const auto against = [&](Database& of, const std::string& text) {
+        std::ofstream(file) << text;
+        return against_printed(of, file, "json");
+    };
+    const std::string columns = "table,cell,method,metric,printed,note\n";
+    // Row 18 of the study: strength 1 in the second shape and coloured noise, in any order of the factors.
+    const Json found = Json::parse(
+        against(store, columns + "1,noise.row_cov.rho=0.4 signal.strength=1.0 n=64,eoptshrink,relative_error,0.50,x\n"),
+        "json");
+    EXPECT_EQ(*found.find("rows")->items()->front().find("agree")->string(), "yes");
+    EXPECT_EQ(*found.find("rows")->items()->front().find("why")->string(), "");
+    const auto refused = [&](Database& of, const std::string& text) -> std::string {
+        try {
+            return "not refused: " + against(of, text);
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ExitCode::unusable_input);
+            return error.what();
+        }
+    };
+    EXPECT_TRUE(has(refused(store, columns + "1,side=key,eoptshrink,rank,5,\n"),
+                    "printed.csv:2: 0 cells of " + path + " are side=key (one is expected)"));
+    EXPECT_TRUE(has(refused(store, columns + "1,n=64,eoptshrink,rank,5,\n"), ": 14 cells of "));
+    EXPECT_TRUE(has(refused(store, columns + "1,1,eoptshrink,rank,5,\n"), "\"1\" names no cell"));
+    EXPECT_TRUE(
+        has(refused(store, "study,demo\n" + columns), "is a store of study bbp-square, these values are beside"));
+    Database keys(dump(), Database::Mode::read);
+    EXPECT_TRUE(has(refused(keys, columns + "1,side=key layer=1,tq-mse@2,rank,5,\n"), "is no side"));
+    // Of a side of a dump: the mean over all its blocks, with its clustered error.
+    const Json side = Json::parse(against(keys, columns + "1,side=key,tq-mse@2,relative_l2,0.5,\n"), "json");
+    validation::Statement mean(keys,
+                               "SELECT mean, mcse FROM v_cluster WHERE side = 'key' AND method = 'tq-mse' AND "
+                               "bits = 2 AND metric = 'relative_l2'");
+    ASSERT_TRUE(mean.step());
+    EXPECT_EQ(*side.find("rows")->items()->front().find("mean")->real(), mean.real(0));
+    EXPECT_EQ(*side.find("rows")->items()->front().find("mcse")->real(), mean.real(1));
+    // What nothing stands beside is named.
+    (void)against(keys, columns + "1,side=key,tq-mse@9,relative_l2,0.5,\n1,side=key,tq-mse@2,relative_l2,0.5,\n");
+    EXPECT_EQ(printed_without_partner(keys, file), std::vector<std::string>{file + ":2: relative_l2 of tq-mse@9"});
 }
 
 TEST_F(Report, EscapesWhatTheStoreSays) {
@@ -286,6 +342,247 @@ TEST_F(Report, StaysSmallAndShowsTheWorstOfAThousandCells) {
     for (std::sregex_iterator at(results.begin(), results.end(), cell), end; at != end; ++at) shown.insert((*at)[1]);
     EXPECT_EQ(shown.size(), 50U);
     EXPECT_EQ(tidy(page), "");
+}
+
+/// `cells` cells, each with codecs, their means and checks; long labels, as sweeps over many factors have.
+void make_wide_store(const std::string& path, int cells, int codecs, const std::string& kind = "spiked") {
+    FixtureStore store(path, kind);
+    std::vector<std::int64_t> ids;
+    for (int m = 0; m < codecs; ++m)
+        ids.push_back(store.method(fmt::format("eoptshrink:rank={}+tq-mse B=2", m), "codec",
+                                   fmt::format("eoptshrink:rank={}+tq-mse", m), 2));
+    for (int i = 0; i < cells; ++i) {
+        const auto cell =
+            store.cell(fmt::format("signal.strength={} noise.row_cov.rho=0.{:03} context.rank=9", i % 17, i), 64, 64);
+        store.factor(cell, "signal.strength", i % 17);
+        for (const auto id : ids) {
+            for (const char* metric : {"relative_l2", "distortion", "ip_bias", "rank"})
+                store.moment(cell, id, metric, 0, 0.5 + 1e-6 * i, 0.01);
+            store.verdict(cell, id, "distortion", 0, 0.5 + 1e-6 * i, 0.01, 0.5, 0.1, i == 77 ? "fail" : "pass");
+        }
+    }
+    store.finish();
+}
+
+std::size_t cells_in(const std::string& markup) {
+    std::set<std::string> found;
+    const std::regex cell("<td>(signal.strength=[^<]*)</td>");
+    for (std::sregex_iterator at(markup.begin(), markup.end(), cell), end; at != end; ++at) found.insert((*at)[1]);
+    return found.size();
+}
+
+TEST_F(Report, ManyMethodsStaySmallBelowTwoHundredCells) {
+    make_wide_store(folder / "wide.spiked", 200, 64);
+    const std::string page = page_of(folder / "wide.spiked");
+    EXPECT_LT(page.size(), 5'000'000U);
+    const std::string results = section_of(page, "results");
+    const std::size_t shown = cells_in(results);
+    EXPECT_GE(shown, 10U);
+    EXPECT_LT(shown, 200U);
+    EXPECT_TRUE(has(results, fmt::format("200 cells of 64 methods are too many for a page: tables by cell show the "
+                                         "worst {} ",
+                                         shown)));
+    EXPECT_TRUE(has(results, "<td>signal.strength=9 noise.row_cov.rho=0.077 context.rank=9</td>"));
+    EXPECT_TRUE(has(page, "spiked export STORE --table summary` has every row"));
+    EXPECT_TRUE(has(page, "rows are left out to keep the page small; spiked export STORE --table checks has them all"));
+    EXPECT_TRUE(has(page, "href=\"#check-"));
+    EXPECT_EQ(tidy(page), "");
+}
+
+TEST_F(Report, MoreMethodsThanAPageHoldsAreCutAndCounted) {
+    make_wide_store(folder / "wide.spiked", 1, 6000);
+    const std::string page = page_of(folder / "wide.spiked");
+    EXPECT_LT(page.size(), 5'000'000U);
+    const std::regex cut(
+        "([0-9]+) of 6000 rows are left out to keep the page small; spiked export STORE --table "
+        "summary has them all");
+    std::smatch found;
+    ASSERT_TRUE(std::regex_search(page, found, cut));
+    EXPECT_EQ(occurrences(section_of(page, "results"), "<tr>") - 1U, 6000U - std::stoul(found[1]));
+    EXPECT_EQ(tidy(page), "");
+}
+
+TEST_F(Report, ManyStoresShareThePage) {
+    std::vector<std::string> stores;
+    for (int i = 0; i < 40; ++i) {
+        stores.push_back(folder / fmt::format("{}.spiked", i));
+        if (i == 0)
+            make_study(stores.back());
+        else
+            std::filesystem::copy_file(stores.front(), stores.back());
+    }
+    const std::size_t alone = page_of(stores.front()).size();
+    EXPECT_GT(40 * alone, 5'000'000U);
+    const std::string page = html_report(stores);
+    EXPECT_LT(page.size(), 5'000'000U);
+    EXPECT_TRUE(has(page, "<h1>40 studies</h1>"));
+    EXPECT_TRUE(has(page, "to keep the page small"));
+    EXPECT_EQ(occurrences(page, "First to look at"), 41U);
+    EXPECT_EQ(tidy(page), "");
+}
+
+TEST_F(Report, RefusesAStoreThatIsGivenTwice) {
+    const std::string path = study();
+    for (const std::string& again : {path, folder / "./study.spiked"}) try {
+            (void)html_report({path, again});
+            ADD_FAILURE() << again;
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ExitCode::usage);
+            EXPECT_TRUE(has(error.what(), "is given twice")) << error.what();
+        }
+}
+
+/// Blocks of keys and values from the generator: plain and low-rank codecs at two bit widths, and one that is apart.
+void make_kv_like_store(const std::string& path) {
+    FixtureStore store(path, "kv_like");
+    struct Codec {
+        std::int64_t id;
+        double bits, error;
+    };
+    std::vector<Codec> codecs;
+    for (const auto& [base, extra, factor] :
+         {std::tuple{"tq-mse", 0.125, 1.37}, std::tuple{"eoptshrink+tq-mse", 0.4, 1.1},
+          std::tuple{"tq-prod", 1.25, 1.2}})
+        for (const int bits : {2, 3})
+            codecs.push_back({store.method(fmt::format("{} B={}", base, bits), "codec", base, bits), bits + extra,
+                              factor * std::pow(2.0, -bits)});
+    for (const auto& [side, rank, n] : {std::tuple{"key", 9, 128}, std::tuple{"value", 7, 128},
+                                        std::tuple{"value", 6, 128}, std::tuple{"key", 9, 512}}) {
+        const auto cell =
+            store.cell(fmt::format("n={} side={} context.rank={} context.key=1.3", n, side, rank), n, 128);
+        store.factor(cell, "side", side);
+        store.factor(cell, "context.rank", rank);
+        store.factor(cell, "context.key", 1.3);
+        store.factor(cell, "n", n);
+        for (const auto& codec : codecs) {
+            store.moment(cell, codec.id, "relative_l2", 0, codec.error * (rank == 9 ? 1.0 : 1.5), 1e-3);
+            store.moment(cell, codec.id, "ip_bias_plain", 0, -0.1 * codec.error * codec.error, 1e-5);
+            store.moment(cell, codec.id, "bits_per_entry", 0, codec.bits, 0);
+            store.moment(cell, codec.id, "bits.indices", 0, std::floor(codec.bits), 0);
+            store.moment(cell, codec.id, "bits.norms", 0, codec.bits - std::floor(codec.bits) + (n == 512 ? 0.25 : 0.0),
+                         0);
+        }
+    }
+    store.finish();
+}
+
+TEST_F(Report, BitsOfGeneratedBlocksStandByCellAndAreComparedWhereTheyMeet) {
+    make_kv_like_store(folder / "kv.spiked");
+    const std::string page = page_of(folder / "kv.spiked");
+    const std::string ledger = section_of(page, "ledger");
+    for (const char* cell : {"keys, n = 128", "keys, n = 512", "values, context.rank = 7", "values, context.rank = 6"})
+        EXPECT_TRUE(has(ledger, cell)) << cell;
+    std::set<std::string> rows;
+    const std::regex row("<tr><td>([^<]*)</td><td>([^<]*)</td>");
+    std::size_t count = 0;
+    const std::string items = ledger.substr(0, ledger.find("At equal bits"));
+    for (std::sregex_iterator at(items.begin(), items.end(), row), end; at != end; ++at, ++count)
+        EXPECT_TRUE(rows.insert((*at)[1].str() + (*at)[2].str()).second) << at->str();
+    EXPECT_EQ(count, 4U * 6);
+    EXPECT_TRUE(has(ledger, "relative L2 error in percent at equal stored bits"));
+    EXPECT_TRUE(has(ledger, ">2.5 bits</th>"));
+    EXPECT_TRUE(has(ledger,
+                    "Not compared, measured around no number of bits that the others are: tq-prod (3.25 to "
+                    "4.25 bits)."));
+    EXPECT_EQ(tidy(page), "");
+}
+
+TEST_F(Report, EveryKindOfBlocksHasItsOwnFrontier) {
+    make_kv_like_store(folder / "kv.spiked");
+    Database store(folder / "kv.spiked", Database::Mode::read);
+    const auto figure = frontier(store, Json::object()).front();
+    std::set<std::string> panels;
+    for (const auto& row : figure.rows) panels.insert(row.front());
+    EXPECT_EQ(panels, (std::set<std::string>{"keys, n = 128", "keys, n = 512", "values, context.rank = 6",
+                                             "values, context.rank = 7"}));
+    EXPECT_EQ(figure.rows.size(), 4U * 6);
+    EXPECT_TRUE(has(figure.script, "convex hull"));
+    EXPECT_TRUE(has(figure.script, "'values, context.rank = 7'"));
+    EXPECT_FALSE(has(figure.description, "over all"));
+    // tq-mse 2, eoptshrink 2 and 3 and tq-prod 3; of keys. The others lie above.
+    EXPECT_TRUE(has(figure.script, "2.125 0.3425 NaN NaN\n2.4 0.275 NaN NaN\n3.4 0.1375 NaN NaN\nEND"))
+        << figure.script;
+    const auto bias = bias_by_query(store, Json::object({{"bits", "2"}})).front();
+    EXPECT_TRUE(has(bias.script, "'keys, n = 512, B = 2'"));
+    EXPECT_FALSE(has(bias.script, "'cell "));
+    // More cells than panels are pooled, and that is said.
+    const std::string path = study();
+    Database many(path, Database::Mode::read);
+    const auto pooled = frontier(many, Json::object()).front();
+    EXPECT_EQ(pooled.rows.size(), 2U);
+    EXPECT_TRUE(has(pooled.description, "Means over all 28 cells, weighted by their replicates"));
+}
+
+TEST_F(Report, AWideTableSaysThatItScrollsAndCanByKeyboard) {
+    const std::string page = page_of(study());
+    EXPECT_EQ(occurrences(page, "<div class=\"scroll\""), occurrences(page, "<div class=\"scroll\" tabindex=\"0\">"));
+    HtmlTable narrow("", std::vector<std::string>(10, "#x"));
+    HtmlTable wide("", std::vector<std::string>(11, "#x"));
+    EXPECT_FALSE(has(narrow.html(), "scrolls sideways"));
+    EXPECT_TRUE(has(wide.html(), "11 columns: where they do not fit, the table scrolls sideways"));
+}
+
+TEST_F(Report, ColumnsThatFindNoRoomAreNamed) {
+    make_dump_store(folder / "methods.spiked", 1, 1);
+    edit(
+        folder / "methods.spiked",
+        "WITH RECURSIVE i(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM i WHERE x < 24) INSERT INTO method SELECT NULL, "
+        "'codec ' || x, 'codec', 'codec ' || x, 2, '{}' FROM i; INSERT INTO moment SELECT cell_id, batch, m.method_id, "
+        "metric_id, k, n, n_null, mean, m2, m3, m4, lo, hi FROM moment JOIN method m WHERE m.name LIKE 'codec %' AND "
+        "moment.method_id = 2 AND metric_id = (SELECT metric_id FROM metric WHERE name = 'relative_l2')");
+    const std::string heads = section_of(page_of(folder / "methods.spiked"), "results");
+    // Cell, n and d, and 21 of 30 methods.
+    EXPECT_TRUE(has(heads,
+                    "9 columns are left out to keep the table readable: codec 16, codec 17, codec 18, codec 19, "
+                    "codec 20, codec 21, codec 22, codec 23 and 1 more. spiked export STORE --table summary"));
+    EXPECT_TRUE(has(heads, ">codec 15</th>"));
+
+    const std::string path = study();
+    edit(path,
+         "WITH RECURSIVE i(x) AS (SELECT 2 UNION ALL SELECT x + 1 FROM i WHERE x < 30) INSERT INTO moment SELECT "
+         "cell_id, batch, method_id, metric_id, i.x, n, n_null, mean, m2, m3, m4, lo, hi FROM moment JOIN i WHERE "
+         "metric_id = (SELECT metric_id FROM metric WHERE name = 'outlier')");
+    // Cell, n, two overlaps and 20 outliers of 30.
+    const std::string sample = section_of(page_of(path), "results");
+    EXPECT_TRUE(has(sample, "10 columns are left out to keep the table readable: outlier 21, outlier 22, "));
+    EXPECT_TRUE(has(sample, ">outlier 20</th>"));
+}
+
+TEST_F(Report, WhatIsNotDefinedIsNoFailure) {
+    const std::string path = study();
+    EXPECT_FALSE(has(page_of(path), "did not fail"));
+    // A rank of zero has no strength: of cell 1 never, of cell 2 in 10 of 100.
+    edit(path,
+         "INSERT INTO metric VALUES(NULL, 'strength', 'none', 'none', 'x'); INSERT INTO moment SELECT cell_id, batch, "
+         "method_id, (SELECT MAX(metric_id) FROM metric), 1, CASE cell_id WHEN 1 THEN 0 WHEN 2 THEN 5 ELSE n END, CASE "
+         "cell_id WHEN 1 THEN 50 WHEN 2 THEN 45 ELSE 0 END, CASE cell_id WHEN 1 THEN NULL ELSE 1.75 END, 0, 0, 0, 0, 1 "
+         "FROM moment WHERE metric_id = (SELECT metric_id FROM metric WHERE name = 'rank')");
+    std::string results = section_of(page_of(path), "results");
+    EXPECT_TRUE(has(results, ">-<small class=\"part\">0 of 100</small></td>"));
+    EXPECT_TRUE(has(results, "<small class=\"part\">10 of 100</small></td>"));
+    EXPECT_EQ(occurrences(results, "class=\"part\""), 2U);
+    EXPECT_FALSE(has(results, "missing"));
+    EXPECT_FALSE(has(results, " failed</small>"));
+    EXPECT_TRUE(has(results, "did not fail"));
+    // Three of the replicates of a cell failed: that many fewer were measured, of every quantity.
+    edit(path,
+         "UPDATE batch SET failed = 3 WHERE cell_id = 3; UPDATE moment SET n = 47, n_null = 3 WHERE cell_id = 3 "
+         "AND batch = 1");
+    results = section_of(page_of(path), "results");
+    EXPECT_TRUE(has(results, ">97<small>3 failed</small></td>"));
+    EXPECT_EQ(occurrences(results, "class=\"part\""), 2U);
+}
+
+TEST_F(Report, EventsAreCountedNotTheirLimit) {
+    const std::string path = study();
+    edit(path,
+         "WITH RECURSIVE i(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM i WHERE x < 250) INSERT INTO event(t_utc, "
+         "level, code, message) SELECT '2025-01-02T03:04:05Z', 'warning', 'x', 'event ' || x FROM i");
+    const std::string page = page_of(path);
+    EXPECT_TRUE(has(page, "<summary>250 events</summary>"));
+    EXPECT_TRUE(has(page, "The first 100 of 250 events"));
+    EXPECT_TRUE(has(page, "<td>event 100</td>"));
+    EXPECT_FALSE(has(page, "<td>event 101</td>"));
 }
 
 TEST_F(Report, ALargeDumpStaysSmall) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "sim/stream/normal.hpp"
 #include "validation/tests/fake_study.hpp"
@@ -67,12 +68,13 @@ TEST(Compare, AStoreWithItselfDiffersNowhere) {
                 EXPECT_EQ(row.difference, 0.0) << row.metric;
                 EXPECT_EQ(row.p, 1.0);
                 EXPECT_FALSE(row.beyond);
-                if (raw != 0) {
-                    EXPECT_EQ(row.standard_error, 0.0);
-                    EXPECT_LE(row.pairs, std::min<std::size_t>(raw, 47));
+                EXPECT_EQ(row.standard_error, 0.0);
+                if (raw > 47) {
+                    EXPECT_LE(row.pairs, 47U);
                     EXPECT_GE(row.pairs, 2U);
                 } else {
                     EXPECT_EQ(row.pairs, 0U);
+                    EXPECT_EQ(row.batches, 10U);
                 }
             }
             EXPECT_TRUE(found.only_a.empty());
@@ -201,6 +203,82 @@ TEST(Compare, MatchesCellsByHashThenByLabel) {
     message_of([&] { (void)compare_stores(a, "/nowhere/x.spiked"); }, ExitCode::unusable_input);
 }
 
+// Nothing but batches is kept: three batches of 7, 7 and 6 replicates.
+TEST(Compare, PairsBatchesWhereNoDrawsAreKept) {
+    std::vector<double> x(20);
+    std::vector<double> y(20);
+    for (std::size_t r = 0; r < x.size(); ++r) {
+        x[r] = 5.0 * std::sin(static_cast<double>(r));
+        y[r] = x[r] + 0.25 + 0.01 * std::cos(3.0 * static_cast<double>(r));
+    }
+    const std::string a = store_of({.values = {x}, .raw = 0}, "a");
+    const ComparedMean row = compare_stores(a, store_of({.values = {y}, .raw = 0}, "b")).rows.at(0);
+    EXPECT_EQ(row.batches, 3U);
+    EXPECT_EQ(row.pairs, 0U);
+    // The ratio estimator of a mean over parts of unequal size, written out: e_g = (s_g - n_g m) / 20.
+    double sums[3] = {};
+    double total = 0.0;
+    for (std::size_t r = 0; r < x.size(); ++r) {
+        sums[r / 7] += y[r] - x[r];
+        total += y[r] - x[r];
+    }
+    double squares = 0.0;
+    for (std::size_t g = 0; g < 3; ++g) {
+        const double e = (sums[g] - (g < 2 ? 7.0 : 6.0) * total / 20.0) / 20.0;
+        squares += e * e;
+    }
+    EXPECT_NEAR(row.difference, total / 20.0, 1e-14);
+    EXPECT_NEAR(row.standard_error, std::sqrt(1.5 * squares), 1e-14);
+    // t = difference / error at two degrees, as above. Of the two means nothing would have been seen.
+    const double t = row.difference / row.standard_error;
+    EXPECT_NEAR(row.p, 1.0 - t / std::sqrt(2.0 + t * t), 1e-12);
+    EXPECT_LT(row.p, 1e-3);
+    const ComparedMean apart = compare_stores(a, store_of({.values = {y}, .seed = "0x1", .raw = 0}, "c")).rows.at(0);
+    EXPECT_EQ(apart.batches, 0U);
+    EXPECT_GT(apart.p, 0.5);
+    // More replicates in one of them: the batches that both have whole.
+    std::vector<double> longer = y;
+    longer.resize(34, 1.0);
+    const ComparedMean first =
+        compare_stores(store_of({.values = {std::vector<double>(x.begin(), x.begin() + 14)}}, "d"),
+                       store_of({.values = {longer}, .raw = 0}, "e"))
+            .rows.at(0);
+    EXPECT_EQ(first.batches + first.pairs, 0U) << "two batches are too few";
+}
+
+TEST(Compare, AnExchangedMethodOrMoreReplicatesAreNoOtherNumbers) {
+    FakeStudy study;
+    const std::string a = scratch_path("a");
+    run_into(study.experiment(), a);
+    const auto edited = [&](const std::string& name, const std::string& sql) {
+        const std::string path = scratch_path(name);
+        std::filesystem::copy_file(a, path);
+        Database(path, Database::Mode::write).execute(sql);
+        return compare_stores(a, path);
+    };
+    const StoreComparison exchanged =
+        edited("b",
+               "UPDATE metric SET name = 'another' WHERE metric_id = (SELECT MAX(metric_id) FROM moment); UPDATE "
+               "batch SET digest = 'other'");
+    EXPECT_EQ(exchanged.batches_in_both, 50U);
+    EXPECT_EQ(exchanged.batches_changed, 0U);
+    EXPECT_FALSE(exchanged.only_b.empty());
+    FakeStudy more = study;
+    more.most = 67;
+    const std::string longer = scratch_path("c");
+    run_into(more.experiment(), longer);
+    const StoreComparison grown = compare_stores(a, longer);
+    EXPECT_EQ(grown.batches_in_both, 45U) << "the last batch of a is of two replicates";
+    EXPECT_EQ(grown.batches_changed, 0U);
+    // Control: a number that did change.
+    const StoreComparison changed =
+        edited("d",
+               "UPDATE moment SET mean = mean + 1 WHERE cell_id = 2 AND batch = 3; UPDATE batch SET digest = "
+               "'other' WHERE cell_id = 2 AND batch = 3");
+    EXPECT_EQ(changed.batches_changed, 1U);
+    EXPECT_EQ(changed.first_changed.substr(0, 8), "batch 3 ");
+}
+
 // Where two stores draw from one law, p is uniform: with pairs and without.
 TEST(CompareLaw, DifferencesOfNothingAreCalledRealAtTheDeclaredRate) {
     constexpr std::size_t rows = 4000;
@@ -224,6 +302,25 @@ TEST(CompareLaw, DifferencesOfNothingAreCalledRealAtTheDeclaredRate) {
         EXPECT_NEAR(small, 200, 5 * 14) << seed;
         EXPECT_EQ(found.beyond, 0U);
     }
+}
+
+TEST(CompareLaw, AndBatchByBatch) {
+    constexpr std::size_t rows = 4000;
+    const auto draw = [](std::uint64_t seed) {
+        std::vector<std::vector<double>> values(rows, std::vector<double>(56));
+        for (std::size_t k = 0; k < rows; ++k)
+            stream::fill_normal(stream::Stream({}, "compare", stream::Role::noise, seed * rows + k), values[k]);
+        return values;
+    };
+    const StoreComparison found =
+        compare_stores(store_of({.values = draw(3), .raw = 0}, "a"), store_of({.values = draw(4), .raw = 0}, "b"));
+    int small = 0;
+    for (const auto& row : found.rows) {
+        EXPECT_EQ(row.batches, 8U);
+        if (row.p < 0.05) ++small;
+    }
+    EXPECT_NEAR(small, 200, 5 * 14);  // batches of one size: Student's law is exact
+    EXPECT_EQ(found.beyond, 0U);
 }
 
 }  // namespace

@@ -431,23 +431,23 @@ TEST(EqualBitsReference, ValuesAndErrorsAreThoseOfTheWeighedClusters) {
         const int i = bits > x[1] ? 1 : 0;
         return y[i] + (y[i + 1] - y[i]) * (bits - x[i]) / (x[i + 1] - x[i]);
     };
-    const auto found = equal_bits(store.database());
+    const auto found = equal_bits(store.database()).rows;
     // From 2.4 or so to 4.25 on either side: 2.5, 3, 3.5 and 4 of three methods.
     ASSERT_EQ(found.size(), 2U * 4 * 3);
     for (const auto& at : found) {
         const auto error_of = [&](const std::function<double(const std::string&, double)>& value) {
             double squares = 0.0;
-            const auto& clusters = of.at({at.side, at.method, 2U});
+            const auto& clusters = of.at({at.group, at.method, 2U});
             for (const auto& [name, cluster] : clusters)
                 squares += std::pow((value(name, 1e-5) - value(name, -1e-5)) / 2e-5, 2);
             const double groups = static_cast<double>(clusters.size());
             return std::exp(value("", 0.0)) * std::sqrt(groups / (groups - 1.0) * squares);
         };
         const auto own = [&](const std::string& heavier, double by) {
-            return interpolated(at.side, at.method, at.bits_per_entry, heavier, by);
+            return interpolated(at.group, at.method, at.bits_per_entry, heavier, by);
         };
         const auto ratio = [&](const std::string& heavier, double by) {
-            return own(heavier, by) - interpolated(at.side, methods.front(), at.bits_per_entry, heavier, by);
+            return own(heavier, by) - interpolated(at.group, methods.front(), at.bits_per_entry, heavier, by);
         };
         EXPECT_NEAR(at.error.mean, std::exp(own("", 0.0)), 1e-13);
         EXPECT_NEAR(at.error.mcse, error_of(own), 1e-7 * at.error.mean);
@@ -472,13 +472,21 @@ TEST(EqualBits, MethodsWithoutACommonRangeAreNotCompared) {
         run_experiment(experiment, store, {.threads = 2});
         return equal_bits(store.database());
     };
-    EXPECT_TRUE(compared({"tq-mse", "eden"}, {2}).empty());
-    EXPECT_TRUE(compared({"tq-mse"}, {2, 3}).empty());
+    EXPECT_TRUE(compared({"tq-mse", "eden"}, {2}).rows.empty());
+    EXPECT_TRUE(compared({"tq-mse"}, {2, 3}).rows.empty());
     // Signs cost one bit more: 2.125 to 3.125 beside 3.25 to 4.25.
-    EXPECT_TRUE(compared({"tq-mse", "tq-prod"}, {2, 3}).empty());
-    const auto found = compared({"tq-mse", "svd:1+tq-mse"}, {2, 4});
+    EXPECT_TRUE(compared({"tq-mse", "tq-prod"}, {2, 3}).rows.empty());
+    const auto found = compared({"tq-mse", "svd:1+tq-mse"}, {2, 4}).rows;
     ASSERT_EQ(found.size(), 2U * 4 * 2);
     EXPECT_EQ(found.front().bits_per_entry, 2.5);
+    // One method apart does not take the table from the others, and is named.
+    const auto without = compared({"tq-prod", "tq-mse", "eden"}, {2, 3});
+    ASSERT_EQ(without.rows.size(), 2U * 2 * 2);
+    for (const auto& at : without.rows) EXPECT_NE(at.method, "tq-prod");
+    ASSERT_EQ(without.outside.size(), 2U);
+    EXPECT_EQ(without.outside_text("key"),
+              "Not compared, measured around no number of bits that the others are: tq-prod (3.25 to 4.25 bits).");
+    EXPECT_EQ(without.outside_text("cell"), "");
 }
 
 TEST(EqualBits, AMethodThatLosesNothingHasNoLogarithmToCompare) {
@@ -495,7 +503,7 @@ TEST(EqualBits, AMethodThatLosesNothingHasNoLogarithmToCompare) {
     Store store(":memory:", experiment, "test", 1, Json::object());
     run_experiment(experiment, store, {.threads = 1});
     EXPECT_EQ(kv_table(store.database()).rows[2].of("relative_l2").mean, 0.0);
-    const auto found = equal_bits(store.database());
+    const auto found = equal_bits(store.database()).rows;
     EXPECT_FALSE(found.empty());
     for (const auto& at : found) EXPECT_NE(at.method, "kivi");
     std::filesystem::remove(dump);

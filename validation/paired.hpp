@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <map>
 
-namespace spiked::reports {
+namespace spiked::validation {
 
 /// What independent parts of a sample (replicates, batches, or clusters of blocks) add to a mean: count and sum, by the
 /// number of the part.
@@ -33,4 +33,4 @@ struct PairedEstimate {
 [[nodiscard]] PairedEstimate paired_difference(const Parts& a, const Parts& b);
 [[nodiscard]] PairedEstimate paired_ratio(const Parts& a, const Parts& b);
 
-}  // namespace spiked::reports
+}  // namespace spiked::validation

@@ -1,11 +1,11 @@
-#include "reports/paired.hpp"
+#include "validation/paired.hpp"
 
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
 #include <set>
 
-namespace spiked::reports {
+namespace spiked::validation {
 namespace {
 
 struct Total {
@@ -70,4 +70,4 @@ PairedEstimate paired_ratio(const Parts& a, const Parts& b) {
     return estimate(ratio, a, 1.0 / b.mean(), b, -ratio / b.mean());
 }
 
-}  // namespace spiked::reports
+}  // namespace spiked::validation
