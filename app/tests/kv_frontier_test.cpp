@@ -149,7 +149,7 @@ TEST(KvFrontierCommand, ShowsWhatCodingDoesToAttention) {
     EXPECT_EQ(first_methods(document).size(), 2U);
     EXPECT_GT(number(document.find("at")->items()->front(), "attention_output"), 0.0);
     const std::string svg = contents(picture);
-    EXPECT_NE(svg.find("attention_output"), std::string::npos);
+    EXPECT_NE(svg.find(">relative error of attention output<"), std::string::npos);
     EXPECT_NE(svg.find("convex hull"), std::string::npos);
     EXPECT_EQ(svg.find("normal entries at least"), std::string::npos);
 
