@@ -12,17 +12,30 @@
 namespace spiked::app {
 namespace {
 
-/// `quick` and `full` of `quick|full`; nothing where a value is free.
-std::vector<std::string> choices(const Option& option) {
-    if (option.value.find('|') == std::string::npos) return {};
+constexpr std::string_view more = "[,...]";
+
+/// Whether a value is a list of words with commas between them.
+bool is_list(const std::string& value) { return value.ends_with(more); }
+
+/// `quick` and `full` of `quick|full` and `quick|full[,...]`; nothing where a value is free.
+std::vector<std::string> choices(std::string value) {
+    if (is_list(value)) value.resize(value.size() - more.size());
+    if (value.find('|') == std::string::npos) return {};
     std::vector<std::string> words;
-    for (auto& word : split(option.value, '|')) {
+    for (auto& word : split(value, '|')) {
         // FILE.md|FILE.html and [a|b] are no words to type.
         if (word.empty() || word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos)
             return {};
         words.push_back(std::move(word));
     }
     return words;
+}
+
+/// `.toml` of `STUDY.toml` and `.spiked` of `STORE.spiked...`; empty where any file will do.
+std::string extension(const std::string& positionals) {
+    for (const char* ending : {".toml", ".spiked"})
+        if (positionals.find(ending) != std::string::npos) return ending;
+    return "";
 }
 
 std::vector<std::string> option_names(const Option& option) { return split(option.name, ','); }
@@ -54,6 +67,7 @@ std::string bash_script() {
     }
     std::string values;
     std::string options;
+    std::string positionals;
     for (const auto& command : commands()) {
         std::vector<std::string> all;
         for (const auto& option : all_options(command)) {
@@ -62,17 +76,23 @@ std::string bash_script() {
                 all.push_back(name);
                 patterns += fmt::format("{}'{} {}'", patterns.empty() ? "" : "|", command.name, name);
             }
-            if (const auto words = choices(option); !words.empty())
-                values += fmt::format("    {}) words=\"{}\" ;;\n", patterns, fmt::join(words, " "));
+            if (const auto words = choices(option.value); !words.empty())
+                values += fmt::format("    {}) words=\"{}\"{} ;;\n", patterns, fmt::join(words, " "),
+                                      is_list(option.value) ? " list=1" : "");
             else if (!option.value.empty())
                 values += fmt::format("    {}) return ;;\n", patterns);
         }
         options += fmt::format("    '{}') words=\"{}\" ;;\n", command.name, fmt::join(all, " "));
+        if (const auto words = choices(command.positionals); !words.empty())
+            positionals += fmt::format("    '{}') words=\"{}\" ;;\n", command.name, fmt::join(words, " "));
+        else if (const auto ending = extension(command.positionals); !ending.empty())
+            positionals += fmt::format("    '{}') ending={} ;;\n", command.name, ending);
     }
     return fmt::format(
         R"(# bash completion of spiked; source it, or keep it as /etc/bash_completion.d/spiked
 _spiked() {{
-  local cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}" command="${{COMP_WORDS[1]}}" words=""
+  local cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}" command="${{COMP_WORDS[1]}}"
+  local words="" ending="" list="" before=""
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
     COMPREPLY=($(compgen -W "{}" -- "$cur"))
@@ -93,12 +113,21 @@ _spiked() {{
   if [[ -z "$words" && "$cur" == -* ]]; then
     case "$command" in
 {}    esac
+  elif [[ -z "$words" ]]; then
+    case "$command" in
+{}    esac
   fi
-  [[ -n "$words" ]] && COMPREPLY=($(compgen -W "$words" -- "$cur"))
+  if [[ -n "$ending" ]]; then
+    compopt -o filenames 2>/dev/null
+    COMPREPLY=($(compgen -f -X "!*$ending" -- "$cur") $(compgen -d -- "$cur"))
+  fi
+  # Of a list the word behind the last comma.
+  [[ -n "$list" && "$cur" == *,* ]] && before="${{cur%,*}},"
+  [[ -n "$words" ]] && COMPREPLY=($(compgen -P "$before" -W "$words" -- "${{cur#"$before"}}"))
 }}
 complete -o bashdefault -o default -F _spiked spiked
 )",
-        fmt::join(first_words(), " "), seconds, groups, values, options);
+        fmt::join(first_words(), " "), seconds, groups, values, options, positionals);
 }
 
 /// zsh takes the function of bash.
@@ -136,11 +165,15 @@ std::string fish_script() {
         } else {
             where += fmt::format("; and not __fish_seen_subcommand_from {}", fmt::join(groups, " "));
         }
+        if (const auto words = choices(command.positionals); !words.empty())
+            lines += fmt::format("complete -c spiked -n '{}' -f -a '{}'\n", where, fmt::join(words, " "));
+        else if (const auto ending = extension(command.positionals); !ending.empty())
+            lines += fmt::format("complete -c spiked -n '{}' -k -a '(__fish_complete_suffix {})'\n", where, ending);
         for (const auto& option : all_options(command)) {
             lines += fmt::format("complete -c spiked -n '{}'", where);
             for (const auto& name : option_names(option))
                 lines += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-            if (const auto words = choices(option); !words.empty())
+            if (const auto words = choices(option.value); !words.empty())
                 lines += fmt::format(" -x -a '{}'", fmt::join(words, " "));
             else if (!option.value.empty())
                 lines += " -r";
@@ -170,7 +203,8 @@ std::string troff_options(const std::vector<Option>& options) {
 std::string man_page() {
     const std::string version = version_line();
     std::string text = fmt::format(
-        ".TH SPIKED 1 \"\" \"{}\"\n.SH NAME\nspiked \\- spiked random matrices, estimators and quantizers, and which "
+        ".TH SPIKED 1 \"\" \"{}\"\n.ad l\n.SH NAME\nspiked \\- spiked random matrices, estimators and quantizers, and "
+        "which "
         "statements about them hold\n.SH SYNOPSIS\n.B spiked\n.I COMMAND\n[options]\n.SH COMMANDS\n",
         troff(version.substr(0, version.find(" ("))));
     for (const auto& command : commands()) {

@@ -16,7 +16,7 @@
 namespace spiked::reports {
 
 constexpr std::size_t most_panels = 12;
-constexpr std::size_t most_points = 2000;  // keeps a page small; the table view and the export have them all
+constexpr std::size_t most_points = 1000;  // keeps a page small; the table view and the export have them all
 
 /// A list of texts in the JSON of [[figure]], a single text, or the fallback.
 [[nodiscard]] std::vector<std::string> texts_of(const Json& spec, std::string_view key,

@@ -123,13 +123,17 @@ void draw(Figure& figure) {
             (figure.problem.empty() ? std::string() : ". " + figure.problem);
 }
 
-void write_picture(const Figure& figure, const std::string& path) {
+void write_picture(const Figure& figure, const std::string& path, Beside beside) {
     const PictureFormat format = picture_format(path);
     if (figure.script.empty()) throw input_error("{}: not written ({})", path, figure.problem);
     const auto picture = run_gnuplot(picture_script(figure.script, format));
     if (!picture)
         throw write_error("{}: cannot be drawn (gnuplot is not installed): install it (Debian: gnuplot-nox)", path);
     sim::write_file(path, *picture);
+    if (beside == Beside::nothing) return;
+    // The whole name in front: data.svg beside data.csv is drawn from it.
+    sim::write_file(path + ".gp", figure.script);
+    if (!figure.csv.empty()) sim::write_file(path + ".csv", figure.csv);
 }
 
 std::string text_of(const Json& spec, std::string_view key, const std::string& fallback) {

@@ -66,9 +66,11 @@ struct FigureKind {
 
 /// Runs gnuplot on figure.script; without gnuplot the figure says so.
 void draw(Figure& figure);
-/// The picture as a file of the format that its extension says (.svg, .png or .pdf), whole or not at all. Throws
-/// usage_error for another extension, input_error for a figure without a picture, write_error without gnuplot too.
-void write_picture(const Figure& figure, const std::string& path);
+enum class Beside { script_and_data, nothing };
+/// The picture as a file of the format that its extension says (.svg, .png or .pdf), whole or not at all, its script
+/// and data beside it under the same name with .gp and .csv behind. Throws usage_error for another extension,
+/// input_error for a figure without a picture, write_error without gnuplot too.
+void write_picture(const Figure& figure, const std::string& path, Beside beside = Beside::script_and_data);
 /// A text member of the JSON, or the fallback.
 [[nodiscard]] std::string text_of(const Json& spec, std::string_view key, const std::string& fallback = "");
 /// `a,b\n` with quotes where needed; numbers with every digit.

@@ -413,7 +413,7 @@ private:
         write(stem + ".gp", figure.script);
         write(stem + ".csv", figure.csv);
         for (const auto& format : options_.figure_formats)
-            if (!figure.svg.empty()) write_picture(figure, stem + "." + format);
+            if (!figure.svg.empty()) write_picture(figure, stem + "." + format, Beside::nothing);
         for (const auto& image : figure.images)
             write(stem + "-" + image.label + ".png", {image.png.begin(), image.png.end()});
     }
@@ -552,8 +552,11 @@ private:
         const std::string commit = text_of(build, "commit");
         const std::string who =
             "Spiked" + (version.empty() ? "" : " " + version) + (commit.empty() ? "" : " (" + commit + ")");
-        return preformatted(fmt::format("{}: study \"{}\", science {}, seed {}, {}.", who, study_.name,
-                                        study_.science_hash, study_.seed, study_.created));
+        return preformatted(fmt::format(
+            "The Spiked authors. {}: study \"{}\", science {}, seed {}, {}. BSD 3-Clause License.\n\nThe method, its "
+            "theory and the tables that it is judged by:\nPei-Chun Su. eOptShrinkQ: Near-Lossless KV Cache Compression "
+            "Through Optimal Spectral Denoising and Quantization.",
+            who, study_.name, study_.science_hash, study_.seed, study_.created));
     }
 
     Database& store_;

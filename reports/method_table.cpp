@@ -54,6 +54,17 @@ Columns read_columns(Database& store, const std::vector<std::string>& metrics) {
     for (const auto& metric : metrics)
         if (!found.contains(metric))
             throw usage_error("metric \"{}\" is not in {}{}", metric, store.path(), suggestion(metric, names));
+    // As they were asked for; spikes of a metric in their order.
+    std::vector<std::pair<MethodColumn, Quantity>> order;
+    for (const auto& [quantity, at] : columns.position) order.emplace_back(columns.list[at], quantity);
+    std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
+        return std::find(metrics.begin(), metrics.end(), a.first.metric) <
+               std::find(metrics.begin(), metrics.end(), b.first.metric);
+    });
+    for (std::size_t c = 0; c < order.size(); ++c) {
+        columns.list[c] = order[c].first;
+        columns.position[order[c].second] = c;
+    }
     return columns;
 }
 

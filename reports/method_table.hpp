@@ -46,7 +46,7 @@ struct MethodTable {
 
 struct MethodQuery {
     std::optional<std::set<std::int64_t>> cells;  ///< of a study without dumps; all when not given
-    std::vector<std::string> metrics;             ///< all but the ledger's when empty
+    std::vector<std::string> metrics;             ///< in this order; all but the ledger's when empty
 };
 
 /// The table of a store, from its batches (and kept draws, where they are all there). In a dump study a group is a

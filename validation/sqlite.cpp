@@ -12,6 +12,9 @@ namespace spiked::validation {
 void Database::Closer::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
 void Statement::Finalizer::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
+/// A batch is committed in milliseconds, on a slow disk in seconds; a page reads a large store as long as it is drawn.
+constexpr int patience_ms = 30'000;
+
 Database::Database(const std::string& path, Mode mode) : path_(path) {
     const int flags = mode == Mode::read    ? SQLITE_OPEN_READONLY
                       : mode == Mode::write ? SQLITE_OPEN_READWRITE
@@ -25,7 +28,7 @@ Database::Database(const std::string& path, Mode mode) : path_(path) {
                               sqlite3_errmsg(handle));
         throw input_error("{}: the store cannot be opened ({}): check the path", path, sqlite3_errmsg(handle));
     }
-    sqlite3_busy_timeout(handle, 2000);
+    sqlite3_busy_timeout(handle, patience_ms);
     if (mode == Mode::read) undo_half_done();
     execute("PRAGMA foreign_keys = ON");
 }
@@ -38,6 +41,7 @@ void Database::undo_half_done() {
     sqlite3* writer = nullptr;
     int status = sqlite3_open_v2(path_.c_str(), &writer, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, nullptr);
     const std::unique_ptr<sqlite3, Closer> owner(writer);
+    if (status == SQLITE_OK) sqlite3_busy_timeout(writer, patience_ms);
     if (status == SQLITE_OK) status = look(writer);
     if (status != SQLITE_OK)
         throw input_error(

@@ -1,6 +1,8 @@
 // What shells complete, asked as a shell asks; the manual page beside the command table.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "app/tests/process.hpp"
 
 namespace spiked::app {
@@ -43,9 +45,16 @@ TEST(Completion, BashAnswersWhatTheTableSays) {
     EXPECT_EQ(answer("validate --tier \"\""), "quick full\n");
     EXPECT_EQ(answer("validate dump.safetensors --clai"), "--claim\n");
     EXPECT_EQ(answer("kv run --json --norm f"), "fp16 fp32 fp64\n");
-    EXPECT_EQ(answer("run --tier \"\""), "\n") << "an option of another command";
+    EXPECT_EQ(answer("run --tier \"\"").find("quick"), std::string::npos) << "an option of another command";
     EXPECT_EQ(answer("kv run --layers \"\""), "\n") << "free text: left to file names";
     EXPECT_EQ(answer("validate dump"), "\n") << "a file";
+    EXPECT_EQ(answer("completion \"\""), "bash zsh fish man\n") << "words that a command takes";
+    EXPECT_EQ(answer("report --figure-format svg,p"), "svg,pdf svg,png\n") << "the last word of a list";
+    const std::string folder = scratch("completion-files");
+    std::filesystem::create_directories(folder + "/deeper");
+    for (const char* name : {"a.toml", "b.toml", "c.spiked", "d.txt"}) std::ofstream(folder + "/" + name) << "x";
+    EXPECT_EQ(answer("run " + folder + "/"), folder + "/a.toml " + folder + "/b.toml " + folder + "/deeper\n");
+    EXPECT_EQ(answer("show " + folder + "/c"), folder + "/c.spiked\n");
     const std::string all = answer("\"\"");
     for (const auto& name : command_names())
         EXPECT_NE(all.find(name.substr(0, name.find(' '))), std::string::npos) << name;
@@ -59,6 +68,13 @@ TEST(Completion, ZshAndFishReadTheirScripts) {
     output_of("fish -n " + path);
     EXPECT_NE(output_of("fish -c \"source " + path + "; complete -C 'spiked validate --tier '\"").find("quick"),
               std::string::npos);
+}
+
+TEST(Completion, TheManualPageFitsItsLines) {
+    if (!there("groff")) GTEST_SKIP() << "groff is not installed";
+    const std::string path = scratch("spiked.1");
+    std::ofstream(path) << spiked("completion man").out;
+    EXPECT_EQ(output_of("sh -c \"groff -man -ww -Tutf8 " + path + " 2>&1 >/dev/null\""), "");
 }
 
 TEST(Completion, TheManualPageHasEveryCommandAndOption) {
@@ -84,7 +100,8 @@ TEST(Completion, TheManualPageHasEveryCommandAndOption) {
     for (std::string line; std::getline(lines, line);)
         if (line.starts_with(".")) {
             EXPECT_TRUE(line.starts_with(".TH ") || line.starts_with(".S") || line.starts_with(".B ") ||
-                        line.starts_with(".I") || line == ".TP" || line == ".PP" || line == ".nf" || line == ".fi")
+                        line.starts_with(".I") || line == ".TP" || line == ".PP" || line == ".nf" || line == ".fi" ||
+                        line == ".ad l")
                 << line;
         }
     if (there("groff")) {

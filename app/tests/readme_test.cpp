@@ -96,13 +96,13 @@ int run_recipes(const std::string& page, const std::string& folder) {
 
 TEST(Readme, RecipesRun) {
     const std::string folder = reader_folder("reader");
-    EXPECT_GE(run_recipes("README.md", folder), 6);
+    EXPECT_EQ(run_recipes("README.md", folder), 23);
     EXPECT_TRUE(std::filesystem::exists(folder + "/clean.npy"));
 }
 
 TEST(Readme, TheTutorialOnDumpsRuns) {
     const std::string folder = reader_folder("tutorial");
-    EXPECT_GE(run_recipes("sim/YOUR_DUMP.md", folder), 7);
+    EXPECT_EQ(run_recipes("sim/YOUR_DUMP.md", folder), 7);
     EXPECT_TRUE(std::filesystem::exists(folder + "/back.safetensors"));
     EXPECT_TRUE(std::filesystem::exists(folder + "/results/dump.html"));
 }

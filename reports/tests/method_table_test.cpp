@@ -112,6 +112,32 @@ MethodTable table_of(const std::string& path) {
     return method_table(store);
 }
 
+TEST(MethodTable, HasTheMetricsInTheOrderAskedForAndEveryLatexTableSaysWhatItNeeds) {
+    const Scratch folder;
+    make_study(folder / "study.spiked");
+    Database store(folder / "study.spiked", Database::Mode::read);
+    for (const std::vector<std::string>& asked :
+         {std::vector<std::string>{"relative_l2", "bits_per_entry", "distortion"},
+          std::vector<std::string>{"distortion", "bits_per_entry", "relative_l2"}}) {
+        const auto table = method_table(store, {.metrics = asked});
+        ASSERT_EQ(table.columns.size(), 3U);
+        for (std::size_t c = 0; c < 3; ++c) EXPECT_EQ(table.columns[c].metric, asked[c]);
+        for (const auto& row : table.rows)
+            if (row.kind == "codec" && row.bits == "2") {
+                for (std::size_t c = 0; c < 3; ++c)
+                    EXPECT_NEAR(row.means[c].mean,
+                                asked[c] == "distortion"       ? 0.1172 * 1.001
+                                : asked[c] == "bits_per_entry" ? 2.125
+                                                               : std::sqrt(0.1172),
+                                1e-9);
+            }
+        const std::string latex = export_table(store, "methods", "latex", asked);
+        EXPECT_LT(latex.find(latex_text(asked[0])), latex.find(latex_text(asked[2])));
+    }
+    for (const char* table : {"methods", "summary", "checks"})
+        EXPECT_TRUE(has(export_table(store, table, "latex", {}), "% Needs booktabs")) << table;
+}
+
 TEST(MethodTable, MarksALeadThatPairingShows) {
     const Scratch folder;
     for (const bool keep_draws : {true, false}) {

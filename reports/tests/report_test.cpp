@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <regex>
 #include <set>
+#include <thread>
 
 #include "reports/figures.hpp"
 #include "reports/gnuplot.hpp"
@@ -77,6 +78,36 @@ TEST_F(Report, StandsInTheOrderThatReadersNeed) {
     EXPECT_TRUE(has(page, "False-alarm rate declared for all checks together: 1e-06"));
     EXPECT_TRUE(has(page, "spiked run study.toml"));
     EXPECT_TRUE(has(page, "Spiked 0.1.0 (abc123)"));
+}
+
+TEST_F(Report, SaysHowToCiteTheProgramAndThePaper) {
+    const std::string cite = section_of(page_of(study()), "cite");
+    for (const char* part : {"The Spiked authors", "Spiked 0.1.0 (abc123)", "BSD 3-Clause License",
+                             "Pei-Chun Su. eOptShrinkQ: Near-Lossless KV Cache Compression"})
+        EXPECT_TRUE(has(cite, part)) << part;
+}
+
+TEST_F(Report, APictureAloneHasItsScriptAndDataBesideIt) {
+    Database store(study(), Database::Mode::read);
+    std::ofstream(folder / "picture.csv") << "what the picture was drawn from";
+    write_picture(figures_of(store).front(), folder / "picture.svg");
+    EXPECT_TRUE(has(file_text(folder / "picture.svg.gp"), "set terminal svg"));
+    EXPECT_TRUE(has(file_text(folder / "picture.svg.csv"), "cell,signal.strength,metric"));
+    EXPECT_EQ(file_text(folder / "picture.csv"), "what the picture was drawn from");
+}
+
+TEST_F(Report, WaitsForABatchThatIsBeingWritten) {
+    const std::string path = study();
+    Database writer(path, Database::Mode::write);
+    writer.execute("BEGIN EXCLUSIVE; UPDATE study SET title = 'written meanwhile'");
+    std::thread slow([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2600));
+        writer.execute("COMMIT");
+    });
+    std::string page;
+    EXPECT_NO_THROW(page = page_of(path));
+    slow.join();
+    EXPECT_TRUE(has(page, "written meanwhile"));
 }
 
 TEST_F(Report, IsTheSameBytesWhenRenderedAgain) {

@@ -233,7 +233,7 @@ TEST(Picture, FormatFollowsTheExtension) {
     EXPECT_TRUE(pdf.starts_with("%PDF-"));
     EXPECT_EQ(pdf.find("Date"), std::string::npos);
     EXPECT_NE(pdf.find("%%EOF"), std::string::npos);
-    EXPECT_EQ(files_in(folder / ""), 3U);
+    EXPECT_EQ(files_in(folder / ""), 9U) << "each with its script and data";
     for (const char* name : {"a.svg", "a.png"}) {
         const std::string before = file_text(folder / name);
         write_picture(figure, folder / name);
