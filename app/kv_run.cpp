@@ -129,9 +129,9 @@ int measured_model(const Arguments& arguments, const std::string& metric,
     experiment.seed_source = arguments.has("--seed") ? "cli" : "config";
     if (arguments.has("--tokens"))
         for (const Option& option : needle_options())
-            if (arguments.has(option.name) || metric == "retrieval")
+            if (arguments.has(option.name) || metric != "added_nats")
                 throw usage_error("{} asks for needles and --tokens for added nats: leave one of them out",
-                                  metric == "retrieval" ? "--metric retrieval" : option.name);
+                                  metric != "added_nats" ? "--metric " + metric : option.name);
     if (metric == "added_nats") {
         if (!arguments.has("--tokens"))
             throw usage_error("--metric added_nats needs --tokens: name a file of token ids, a document a row");
@@ -154,15 +154,24 @@ std::string frontier_metric(const Arguments& arguments) {
                                       : "neither dumps nor --model: name dumps, or the folder of a model");
     if (model && !arguments.has("--metric")) return arguments.has("--tokens") ? "added_nats" : "retrieval";
     const std::string metric = metrics[estimators::position_of(arguments.text("--metric"), "metric", metrics)];
-    if (model != (metric == "added_nats" || metric == "retrieval"))
+    if (model != (metric == "added_nats" || metric == "retrieval" || metric == "wrong_answers"))
         throw usage_error("--metric {} is of {}: choose another, or leave --metric out", metric,
                           model ? "dumps" : "a model (--model)");
     return metric;
 }
 
+void refuse_options_of_models(const Arguments& arguments) {
+    std::vector<std::string> names = {"--tokens", "--budget"};
+    for (const Option& option : needle_options()) names.push_back(option.name);
+    for (const auto& name : names)
+        if (arguments.has(name))
+            throw usage_error("{} is of a model (--model) and dumps are given: leave it out", name);
+}
+
 int frontier(const Arguments& arguments) {
     const auto& metrics = reports::frontier_metrics();
     const std::string metric = frontier_metric(arguments);
+    if (!arguments.has("--model")) refuse_options_of_models(arguments);
     if (metric != metrics.front() && arguments.text("--attention") == "none")
         throw usage_error("--metric {} is not measured with --attention none: leave one of them out", metric);
     if (metric == "attention_logits" && arguments.text("--side") == "value")
@@ -245,9 +254,8 @@ Command kv_frontier_command() {
          "eoptshrink+tq-mse,eoptshrink+tcq,svd:rd+tcq,xkv",
          true},
         {"--metric", fmt::format("{}", fmt::join(reports::frontier_metrics(), "|")),
-         "the error of the hull, of --at and of --plot; the table shows all that are measured. Of a model added_nats "
-         "or "
-         "retrieval",
+         "the error of the hull, of --at and of --plot; the table shows all that are measured. Of a model added_nats, "
+         "retrieval or wrong_answers",
          "relative_l2", false},
         {"--plot", "FILE", "the error against stored bits with the convex hull: .svg, .png or .pdf", "", false},
         {"--at", "BITS", "also every method at this many stored bits an entry, the best first", "", false}};

@@ -125,13 +125,19 @@ const std::vector<FrontierColumn>& frontier_columns() {
         {"attention_logits", "logits", "attention logits", false},
         {"attention_output", "attention %", "attention output", true},
         {"added_nats", "added nats", "added nats a token", false},
-        {"retrieval", "lost log p", "log-probability of answers lost", false}};
+        {"retrieval", "lost log p", "log-probability of answers lost", false},
+        {"wrong_answers", "wrong %", "share of answers that are wrong", true}};
     return columns;
 }
 
 std::string shown(const FrontierColumn& column, const ClusteredValue& value) {
     if (std::isnan(value.mean)) return "";
     return column.share ? percent(value) : plain(value);
+}
+
+/// The method and, of an eviction, its budget.
+std::string name_at(const validation::KvRow& row) {
+    return row.budget ? fmt::format("{} at {:g}", row.method, *row.budget) : row.method;
 }
 
 }  // namespace
@@ -182,7 +188,8 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         for (const std::size_t i : order) {
             const auto& row = table.rows[i];
             const auto bits = row.of("bits_per_entry");
-            std::vector<std::string> cells = {hull[i] ? "*" : "", row.method, fmt::format("{}", row.bits), plain(bits)};
+            std::vector<std::string> cells = {hull[i] ? "*" : "", name_at(row), fmt::format("{}", row.bits),
+                                              plain(bits)};
             for (const auto* column : columns) {
                 cells.push_back(shown(*column, row.of(column->metric)));
                 if (column == &all.front()) cells.push_back(fmt::format("{:.2f}", 100.0 * normal_bound(bits.mean)));
@@ -245,6 +252,7 @@ Json frontier_json(const validation::KvTable& table, const std::string& metric,
         Json line = Json::object({{"side", row.side},
                                   {"method", row.method},
                                   {"bits", validation::bits_json(row.bits)},
+                                  {"budget", row.budget ? Json(*row.budget) : Json()},
                                   {"bits_per_entry", bits.mean},
                                   {"mcse_bits_per_entry", bits.mcse}});
         for (const auto& name : frontier_metrics())

@@ -75,8 +75,8 @@ struct Method {
 std::map<std::int64_t, Method> read_methods(Database& store) {
     std::map<std::int64_t, Method> methods;
     Statement query(store,
-                    "SELECT method_id, CASE WHEN kind = 'codec' THEN base ELSE name END, kind, coalesce(bits, '') FROM "
-                    "method WHERE kind <> 'sample'");
+                    "SELECT method_id, CASE WHEN kind = 'codec' THEN base || coalesce(' at ' || json_extract(params, "
+                    "'$.budget'), '') ELSE name END, kind, coalesce(bits, '') FROM method WHERE kind <> 'sample'");
     while (query.step()) methods[query.integer(0)] = {query.text(1), query.text(2), query.text(3)};
     return methods;
 }

@@ -25,8 +25,10 @@ Json ledger_json(const validation::CacheBits& bits) {
 /// What bits hold besides rows and positions, where they do.
 template <class Rows>
 std::string held_text(const Rows& rows) {
-    return std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.ledger.scores + row.ledger.exact > 0.0; })
-               ? " Bits of evictions hold what they need to choose again: scores (h2o), exact rows behind a method that "
+    return std::any_of(rows.begin(), rows.end(),
+                       [](const auto& row) { return row.ledger.scores + row.ledger.exact > 0.0; })
+               ? " Bits of evictions hold what they need to choose again: scores (h2o), exact rows behind a method "
+                 "that "
                  "codes blocks."
                : "";
 }
@@ -90,19 +92,19 @@ std::string retrieval_text(const validation::Retrieval& found, bool heads) {
                              std::to_string(at.head), shown(at.mass), shown(at.peaks)});
         text += "\n" + by_head.text();
     }
-    return text + fmt::format(
-                      "\n{}. Keys and values of {} are compressed in {}{}.{}\nAttention: of the head that finds the "
-                      "needles best in full precision. Means over questions, in "
-                      "brackets standard errors over prompts, paired for what is lost; each has rotations of its own.\n",
-                      found.dumps.empty()
-                          ? fmt::format("{} questions each in {} prompts of {} needles in {} tokens",
-                                        found.questions / found.prompts, found.prompts, found.needles, found.context)
-                          : fmt::format("{} questions of {}, log p among their answers", found.questions,
-                                        found.prompts == 1 ? "a dump" : fmt::format("{} dumps", found.prompts)),
-                      found.exact_questions ? "the context" : "all tokens",
-                      found.last_layer_only ? "the last layer" : "all layers",
-                      found.at_once ? ", after it has been read" : "",
-                      found.observe_questions ? " Evictions have seen the attention of the questions." : "");
+    return text +
+           fmt::format(
+               "\n{}. Keys and values of {} are compressed in {}{}.{}\nAttention: of the head that finds the "
+               "needles best in full precision. Means over questions, in "
+               "brackets standard errors over prompts, paired for what is lost; each has rotations of its own.\n",
+               found.dumps.empty()
+                   ? fmt::format("{} questions each in {} prompts of {} needles in {} tokens",
+                                 found.questions / found.prompts, found.prompts, found.needles, found.context)
+                   : fmt::format("{} questions of {}, log p among their answers", found.questions,
+                                 found.prompts == 1 ? "a dump" : fmt::format("{} dumps", found.prompts)),
+               found.exact_questions ? "the context" : "all tokens",
+               found.last_layer_only ? "the last layer" : "all layers", found.at_once ? ", after it has been read" : "",
+               found.observe_questions ? " Evictions have seen the attention of the questions." : "");
 }
 
 Json retrieval_json(const validation::Retrieval& found) {

@@ -24,11 +24,11 @@ Figure figure_of(const std::vector<NeedlePanel>& all, std::size_t layer, std::si
     const std::size_t questions = all.front().where.n_rows;
     Figure figure;
     figure.kind = "needle-attention";
-    figure.title = fmt::format("attention of {} questions on their needles, layer {}, head {}", questions,
-                               layer, head);
+    figure.title = fmt::format("attention of {} questions on their needles, layer {}, head {}", questions, layer, head);
     figure.description =
-        "Rows are questions, columns the needles they ask for, darker is more attention: a question that finds its own "
-        "needle is dark on the diagonal. The last column is attention elsewhere.";
+        "Rows are questions, columns the needles they ask for, darker is more attention (white none, the darkest blue "
+        "all of it): a question that finds its own needle is dark on the diagonal. The last column is attention "
+        "elsewhere.";
     if (shown < all.size()) figure.problem = fmt::format("the first {} of {} methods are shown", shown, all.size());
     figure.columns = {"method", "#question", "#needle", "#attention"};
     figure.csv = csv_line({"method", "question", "needle", "attention"});
@@ -38,7 +38,8 @@ Figure figure_of(const std::vector<NeedlePanel>& all, std::size_t layer, std::si
     const auto last = static_cast<double>(questions);
     const std::string settings = fmt::format(
         "set xrange [-0.5:{0}.5]\nset yrange [{1}.5:-0.5]\nset cbrange [0:1]\nset palette defined (0 '#ffffff', 0.25 "
-        "'#9ecae1', 1 '#08306b')\nset xlabel 'needle, last: elsewhere'\nset ylabel 'question'\nunset grid\nset tics "
+        "'#9ecae1', 1 '#08306b')\nset xlabel 'needle, last: elsewhere' offset 0,0.6\nset ylabel 'question'\nunset "
+        "grid\nset tics "
         "out\nset xtics {2}\nset ytics {2}\nunset colorbox\n",
         questions, questions - 1, questions > 12 ? 8 : 2);
     for (std::size_t i = 0; i < shown; ++i) {
@@ -72,10 +73,10 @@ std::string panel_name(const std::string& method, double bits) { return fmt::for
 Figure needle_figure(const validation::Retrieval& found) {
     std::vector<NeedlePanel> all;
     for (const auto& row : found.rows)
-        all.push_back({row.method == "none" ? "full precision"
-                                            : panel_name(row.budget ? fmt::format("{} at {:g}", row.method, *row.budget)
-                                                                    : row.method,
-                                                         row.ledger.total()),
+        all.push_back({row.method == "none"
+                           ? "full precision"
+                           : panel_name(row.budget ? fmt::format("{} at {:g}", row.method, *row.budget) : row.method,
+                                        row.ledger.total()),
                        row.where});
     return figure_of(all, found.best_layer, found.best_head);
 }
@@ -101,8 +102,7 @@ std::vector<Figure> needle_attention(validation::Database& store, const Json&) {
     if (all.empty() || !place || place->n_elem != 2)
         return {without_data("attention of questions on their needles",
                              "the store holds no needle_attention yet: its first prompt has not been asked")};
-    Figure figure =
-        figure_of(all, static_cast<std::size_t>(place->at(0)), static_cast<std::size_t>(place->at(1)));
+    Figure figure = figure_of(all, static_cast<std::size_t>(place->at(0)), static_cast<std::size_t>(place->at(1)));
     draw(figure);
     return {figure};
 }

@@ -134,11 +134,15 @@ std::string paper_tables(Database& store, std::size_t most_bytes) {
                                                  {"attention_top1", "#top-1 %", true},
                                                  {"attention_top8", "#top-8 %", true},
                                                  {"attention_output", "#attention %", true},
-                                                 {"attention_output_both", "#both %", true}};
+                                                 {"attention_output_both", "#both %", true},
+                                                 {"added_nats", "#added nats"},
+                                                 {"retrieval", "#log-probability lost"},
+                                                 {"wrong_answers", "#wrong answers %", true}};
     const MethodTable table = method_table(store);
     std::string markup;
     std::size_t clusters = 0;
     bool attention = false;
+    bool blockwise = false;
     for (std::size_t first = 0; first < table.rows.size();) {
         std::size_t end = first;
         while (end < table.rows.size() && table.rows[end].group == table.rows[first].group) ++end;
@@ -153,6 +157,7 @@ std::string paper_tables(Database& store, std::size_t most_bytes) {
                     columns.emplace_back(c, &column);
                     heads.emplace_back(column.head);
                     attention = attention || std::string_view(column.metric) == "attention_output";
+                    blockwise = blockwise || std::string_view(column.metric) == "relative_l2";
                 }
         std::int64_t blocks = 0;
         for (auto row = begin_row; row != end_row; ++row)
@@ -160,7 +165,9 @@ std::string paper_tables(Database& store, std::size_t most_bytes) {
                 blocks = std::max(blocks, row->means[c].n + row->means[c].failed);
                 clusters = std::max(clusters, row->means[c].parts.sums.size());
             }
-        HtmlTable side(fmt::format("{}, {} blocks", begin_row->group, blocks), heads);
+        const bool of_model = begin_row->group == "caches";
+        HtmlTable side(fmt::format("{}, {} {}", begin_row->group, blocks, of_model ? "documents or prompts" : "blocks"),
+                       heads);
         side.limit(most_bytes, all_means);
         for (auto row = begin_row; row != end_row; ++row) {
             std::vector<Html> cells = {row->method, row->bits};
@@ -172,6 +179,12 @@ std::string paper_tables(Database& store, std::size_t most_bytes) {
         first = end;
     }
     if (markup.empty()) return "";
+    if (!blockwise)
+        return markup +
+               paragraph(fmt::format(
+                   "Means over documents or prompts, with standard errors over them ({}); what is lost is paired "
+                   "with full precision case by case. {} bits: stored bits an entry.",
+                   clusters, what_is_bold));
     return markup +
            paragraph(fmt::format(
                "Means over blocks; standard errors clustered ({} clusters). {} bits: stored bits an entry, counted "

@@ -23,7 +23,7 @@ std::string short_factor(const std::string& factor) {
     return factor;
 }
 
-bool is_dump_study(Database& store) { return store.integer("SELECT kind = 'kv_dump' FROM study") != 0; }
+bool is_dump_study(Database& store) { return store.integer("SELECT kind IN ('kv_dump', 'kv_model') FROM study") != 0; }
 
 std::vector<CheckRow> read_checks(Database& store) {
     Statement query(store,

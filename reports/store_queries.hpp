@@ -8,7 +8,7 @@
 
 namespace spiked::reports {
 
-/// Whether a study's cells are heads of dumps.
+/// Whether a study's cells are heads of dumps, or documents and prompts of a model: tables by side, clustered.
 [[nodiscard]] bool is_dump_study(validation::Database& store);
 
 /// One row of table `verdict` with the names it refers to.

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "reports/figure_parts.hpp"
+#include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"
 #include "theory/rate_distortion.hpp"
 #include "validation/equal_bits.hpp"
@@ -259,8 +260,6 @@ Backdrop hull_of(const std::vector<CodecPoint>& codecs) {
 constexpr const char* pooled_mean =
     "SUM(s.n * s.mean) / SUM(s.n), sqrt(SUM(s.n * s.mcse * s.n * s.mcse)) / SUM(s.n), SUM(s.n)";
 
-bool is_dump(Database& store) { return store.integer("SELECT kind IN ('kv_dump', 'kv_model') FROM study") != 0; }
-
 }  // namespace
 
 std::vector<Figure> distortion_by_bits(Database& store, const Json& spec) {
@@ -309,7 +308,7 @@ std::vector<Figure> distortion_by_bits(Database& store, const Json& spec) {
 }
 
 std::vector<Figure> frontier(Database& store, const Json& spec) {
-    const bool dump = is_dump(store);
+    const bool dump = is_dump_study(store);
     const std::string metric = text_of(spec, "y", "relative_l2");
     const std::string title = words_of(metric) + " against stored bits";
     const auto cells = read_cells(store);
@@ -332,6 +331,7 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
     Statement query(store, sql);
     query.bind(1, metric);
     std::vector<CodecPoint> codecs;
+    std::vector<std::string> lossless;
     while (query.step()) {
         CodecPoint codec;
         codec.panel = by_cell ? names.at(query.integer(0)) : query.text(0);
@@ -339,9 +339,21 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
         codec.bits = query.real(2);
         codec.point = {query.real(3), query.real(4), query.real(5), nan};
         codec.n = query.integer(6);
-        if (std::isfinite(codec.point.x) && codec.point.y > 0.0) codecs.push_back(std::move(codec));
+        if (codec.point.y <= 0.0)
+            lossless.push_back(fmt::format("{}{} at {:.4f} bits", codec.base,
+                                           codec.panel.empty() ? "" : " of " + codec.panel, codec.point.x));
+        else if (std::isfinite(codec.point.x) && codec.point.y > 0.0)
+            codecs.push_back(std::move(codec));
     }
-    if (codecs.empty()) return {without_data(title, fmt::format("the store holds no {} with bits_per_entry", metric))};
+    const std::string not_drawn =
+        lossless.empty() ? ""
+                         : fmt::format(
+                               "Not drawn on this scale, as their mean is not above 0 (nothing is lost that could be "
+                               "told): {}. ",
+                               fmt::join(lossless, ", "));
+    if (codecs.empty())
+        return {without_data(title, not_drawn.empty() ? fmt::format("the store holds no {} with bits_per_entry", metric)
+                                                      : not_drawn.substr(0, not_drawn.size() - 2))};
     std::vector<Backdrop> backdrops = {hull_of(codecs)};
     if (metric == "relative_l2") backdrops.push_back(shannon_bound(codecs));
     Figure figure = codec_figure(title, codecs, "stored bits an entry", words_of(metric), "", backdrops);
@@ -350,7 +362,8 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
         auto& place = best[codec.panel];
         if (place == nullptr || codec.point.y < place->point.y) place = &codec;
     }
-    figure.description = fmt::format("{} of methods at one bit width each. ", counted(codecs.size(), "mean"));
+    figure.description =
+        fmt::format("{} of methods at one bit width each. ", counted(codecs.size(), "mean")) + not_drawn;
     for (const auto& [panel, codec] : best)
         figure.description += fmt::format("Smallest{}: {} at {:.4f} bits, {}. ", panel.empty() ? "" : " for " + panel,
                                           codec->base, codec->point.x, with_error(codec->point.y, codec->point.error));

@@ -246,9 +246,14 @@ bool repeats_without_unrope(const KvTable& table, const KvRow& row) {
 }
 
 std::vector<bool> convex_hull(const std::vector<BitsAndError>& points) {
+    // Nothing is lost that could be told: no logarithm, and nothing that takes more bits is worth them.
+    constexpr double never = std::numeric_limits<double>::infinity();
+    double lossless = never;
+    for (const auto& point : points)
+        if (point.error <= 0.0) lossless = std::min(lossless, point.bits);
     std::vector<BitsAndError> corners;
     for (const auto& point : points)
-        if (point.error > 0.0) corners.push_back({point.bits, std::log(point.error)});
+        if (point.error > 0.0 && point.bits < lossless) corners.push_back({point.bits, std::log(point.error)});
     std::sort(corners.begin(), corners.end(),
               [](const auto& a, const auto& b) { return a.bits != b.bits ? a.bits < b.bits : a.error < b.error; });
     std::vector<BitsAndError> hull;
@@ -266,9 +271,12 @@ std::vector<bool> convex_hull(const std::vector<BitsAndError>& points) {
     // Two methods at one point are both on it, as values with and without unrope are.
     std::vector<bool> on_hull;
     for (const auto& point : points)
-        on_hull.push_back(point.error > 0.0 && std::any_of(hull.begin(), hull.end(), [&](const auto& on) {
-                              return on.bits == point.bits && on.error == std::log(point.error);
-                          }));
+        on_hull.push_back(point.error > 0.0 ? std::any_of(hull.begin(), hull.end(),
+                                                          [&](const auto& on) {
+                                                              return on.bits == point.bits &&
+                                                                     on.error == std::log(point.error);
+                                                          })
+                                            : point.error <= 0.0 && point.bits == lossless);
     return on_hull;
 }
 

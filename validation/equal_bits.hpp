@@ -51,7 +51,9 @@ struct BitsAndError {
     double bits = 0.0;
     double error = 0.0;
 };
-/// Which points lie on the lower convex hull of the logarithms of errors over bits. Those that are not positive do not.
+/// Which points lie on the lower convex hull of the logarithms of errors over bits. An error at or below 0 (nothing
+/// lost that its noise could tell) ends the hull: of such points the one of fewest bits is on it, and none of more
+/// bits.
 [[nodiscard]] std::vector<bool> convex_hull(const std::vector<BitsAndError>& points);
 /// Which rows of a table lie on that of their side: the metric over bits_per_entry.
 [[nodiscard]] std::vector<bool> convex_hull(const KvTable& table, std::string_view metric);

@@ -57,6 +57,8 @@ const std::vector<Metric>& metrics() {
              "log-probability of the answer with an exact cache less that with a coded one, mean of a prompt's "
              "questions",
              "codec"},
+            {"wrong_answers", "share", "lower",
+             "of a prompt's questions with a coded cache, likeliest value not the answer", "codec"},
             {"paper_bits", "bits an entry", "lower",
              "b + r (n + d) b_s / (n d): norms, singular values and codebooks left out", "codec"},
             {"bits_per_entry", "bits an entry", "lower", "all stored bits over all entries, counted from the bytes",

@@ -527,7 +527,8 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
     study->open = open_dumps(plan);
     for (std::size_t i = 0; i < study->open.dumps.size(); ++i) {
         const auto& dump = *study->open.dumps[i];
-        experiment.inputs.push_back({plan.run ? plan.run->names()[i] : dump.path(), std::filesystem::file_size(dump.path()), study->open.sha256[i],
+        experiment.inputs.push_back({plan.run ? plan.run->names()[i] : dump.path(),
+                                     std::filesystem::file_size(dump.path()), study->open.sha256[i],
                                      format_of(dump.path()), dump.layout().text(), dump.model(), metadata_json(dump)});
     }
     for (const auto& place : study->open.heads) study->heads.push_back({place});
@@ -644,7 +645,8 @@ KvTable kv_table(Database& store) {
 
     Statement means(
         store,
-        "SELECT side, method_id, method, bits, metric, blocks, mean, mcse FROM v_cluster ORDER BY side, method_id");
+        "SELECT side, method_id, method, bits, metric, blocks, mean, mcse, (SELECT json_extract(m.params, '$.budget') "
+        "FROM method m WHERE m.method_id = v.method_id) FROM v_cluster v ORDER BY side, method_id");
     std::pair<std::string, std::int64_t> current;
     while (means.step()) {
         const std::pair key{means.text(0), means.integer(1)};
@@ -654,6 +656,7 @@ KvTable kv_table(Database& store) {
             row.side = means.text(0);
             row.method = means.text(2);
             row.bits = means.real(3);
+            if (!means.is_null(8)) row.budget = means.real(8);
             row.ledger.resize(estimators::item_count);
         }
         KvRow& row = table.rows.back();

@@ -113,7 +113,8 @@ struct KvRow {
     std::string side;
     std::string method;
     double bits = 0;
-    std::vector<double> ledger;  ///< bits per entry by item, in the order of estimators::item_names
+    std::optional<double> budget;  ///< of an eviction
+    std::vector<double> ledger;    ///< bits per entry by item, in the order of estimators::item_names
     std::map<std::string, ClusteredValue, std::less<>> means;  ///< by metric
     std::uint64_t blocks = 0;
 

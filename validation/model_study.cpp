@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "theory/base/error.hpp"
 #include "theory/base/sha256.hpp"
@@ -15,14 +16,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+struct Cost {
+    double nats = 0.0;
+    std::optional<double> wrong_answers = {};  ///< a share; none where nothing is asked
+};
+
 /// A model that is asked case by case.
 struct Task {
     std::string metric, cases;  ///< what is lost, in nats; document or prompt
     sim::LlamaConfig shape;
     std::size_t count = 0;
     std::size_t first_choice = 0;  ///< as in cache_versions
-    /// Nats that case costs.
-    std::function<double(std::size_t number, CompressedCache* cache)> nats;
+    std::function<Cost(std::size_t number, CompressedCache* cache)> cost;
     /// What its questions attend to; empty where there are none.
     std::function<PromptScore(std::size_t number, CompressedCache* cache)> attention = {};
 };
@@ -56,7 +61,9 @@ void add_methods(Experiment& experiment, const std::vector<CacheVersion>& versio
         }
         for (const auto& other : experiment.methods)
             if (other.name == name) throw usage_error("{} is asked for twice: name each method once", name);
-        experiment.methods.push_back({name, "codec", base, version.bits, Json::object()});
+        Json params = Json::object();
+        if (version.budget) params.set("budget", *version.budget);
+        experiment.methods.push_back({name, "codec", base, version.bits, std::move(params)});
     }
 }
 
@@ -125,19 +132,21 @@ void make_experiment(Experiment& experiment, const Source& source, Task task) {
             return cell == 0 ? attention_of(*shared, *versions) : std::vector<NamedArray>();
         };
     }
-    experiment.worker = [versions, task = shared](
-                            std::size_t cell, ReplicateRange) -> Experiment::Worker {
+    experiment.worker = [versions, task = shared](std::size_t cell, ReplicateRange) -> Experiment::Worker {
         return [versions, task, cell](std::uint64_t) {
-            const double exact = task->nats(cell, nullptr);
+            const double exact = task->cost(cell, nullptr).nats;
             std::vector<Observation> found;
             std::size_t method = 0;
             for (const auto& version : *versions) {
                 if (!version.cache) continue;
                 CompressedCache cache = *version.cache;
                 cache.draw_rotations(cell);
-                const double nats = task->nats(cell, &cache);
-                found.push_back({++method, metric_index(task->metric), 0, nats - exact});
-                found.push_back({method, metric_index("bits_per_entry"), 0, cache.stored_bits().total() / cache.entries()});
+                const Cost cost = task->cost(cell, &cache);
+                found.push_back({++method, metric_index(task->metric), 0, cost.nats - exact});
+                if (cost.wrong_answers)
+                    found.push_back({method, metric_index("wrong_answers"), 0, *cost.wrong_answers});
+                found.push_back(
+                    {method, metric_index("bits_per_entry"), 0, cache.stored_bits().total() / cache.entries()});
             }
             return found;
         };
@@ -153,7 +162,7 @@ void make_perplexity_experiment(Experiment& experiment, const PerplexityPlan& pl
                     {plan.model, plan.tokens, plan.methods, plan.quantizer, plan.only, plan.block_tokens, settings},
                     {"added_nats", "document", documents->model.config(), documents->tokens.size(), plan.block_tokens,
                      [documents, block = plan.block_tokens](std::size_t number, CompressedCache* cache) {
-                         return document_nats(*documents, number, block, cache);
+                         return Cost{document_nats(*documents, number, block, cache)};
                      }});
 }
 
@@ -176,7 +185,8 @@ void make_retrieval_experiment(Experiment& experiment, const RetrievalPlan& plan
         {plan.model, plan.filler, plan.methods, plan.quantizer, questions.part(), plan.block_tokens, settings},
         {"retrieval", "prompt", questions.shape, questions.prompts, questions.context,
          [questions](std::size_t number, CompressedCache* cache) {
-             return -questions.ask(number, cache).log_probability;
+             const PromptScore score = questions.ask(number, cache);
+             return Cost{-score.log_probability, 1.0 - score.right};
          },
          questions.ask});
 }

@@ -151,7 +151,8 @@ TEST(PerplexityCommand, EvictsToABudget) {
         EXPECT_NEAR(sum, number(row, "bits_per_entry"), 1e-12);
         found_held.emplace_back(number(ledger, "scores") > 0.0, number(ledger, "exact_rows") > 0.0);
     }
-    EXPECT_EQ(found_held, (std::vector<std::pair<bool, bool>>{{true, false}, {false, false}, {false, true}, {false, false}}));
+    EXPECT_EQ(found_held,
+              (std::vector<std::pair<bool, bool>>{{true, false}, {false, false}, {false, true}, {false, false}}));
     const Outcome said = spiked("kv perplexity" + model().words("documents.npy") + "--block 16 --budget 0.4 --bits 2");
     EXPECT_NE(said.out.find("snapkv at 0.4"), std::string::npos) << said.out << said.err;
     EXPECT_NE(said.out.find("scores (h2o)"), std::string::npos) << said.out;
@@ -178,6 +179,7 @@ TEST(FrontierOfAModel, IsWhatPerplexityMeasures) {
         EXPECT_EQ(*rows[i].find("method")->string(), *plain[i].find("method")->string());
         for (const char* key : {"bits", "bits_per_entry"})
             EXPECT_NEAR(app::number(rows[i], key), app::number(plain[i], key), 1e-12);
+        EXPECT_EQ(rows[i].find("budget")->text(), plain[i].find("budget")->text());
         for (const char* key : {"added_nats", "mcse_added_nats"})
             EXPECT_NEAR(number(rows[i], key), number(plain[i], key), 1e-12);
         EXPECT_TRUE(rows[i].find("relative_l2")->is_null());
@@ -186,11 +188,15 @@ TEST(FrontierOfAModel, IsWhatPerplexityMeasures) {
     EXPECT_GE(on_hull, 1);
     for (const char* part : {">tq-mse<", ">added nats a token<"})
         EXPECT_NE(contents(picture).find(part), std::string::npos) << part;
-    EXPECT_NE(contents(scratch("model.html")).find("added_nats"), std::string::npos);
+    // The page names budgets, and has means over documents with their errors, not a row for each.
+    const std::string page = contents(scratch("model.html"));
+    for (const char* part : {">snapkv at 0.3<", ">snapkv at 0.6<", "caches, 3 documents or prompts", "added nats</th>"})
+        EXPECT_NE(page.find(part), std::string::npos) << part;
     // The store is the source: again without the work, and as a table.
     const Outcome again = spiked("kv frontier" + words + "--budget 0.3,0.6 -o '" + store + "'");
     EXPECT_EQ(again.code, 0) << again.err;
-    for (const char* part : {"cache, 3 documents", "added nats", "clustered by document (3 clusters)"})
+    for (const char* part :
+         {"cache, 3 documents", "added nats", "snapkv at 0.3", "snapkv at 0.6", "clustered by document (3 clusters)"})
         EXPECT_NE(again.out.find(part), std::string::npos) << part << again.out;
     EXPECT_NE(spiked("kv frontier" + words + "--budget 0.3 -o '" + store + "'").code, 0);
 
@@ -203,6 +209,8 @@ TEST(FrontierOfAModel, IsWhatPerplexityMeasures) {
     refused(sample_dump + words, 2, "dumps and --model are given");
     refused(words + "--metric relative_l2 --budget 0.5", 2, "--metric relative_l2 is of dumps");
     refused(sample_dump + " --metric added_nats", 2, "--metric added_nats is of a model");
+    refused(sample_dump + " --budget 0.5", 2, "--budget is of a model");
+    refused(sample_dump + " --prompts 3", 2, "--prompts is of a model");
     refused(words + "--layers 0 --budget 0.5", 2, "--layers is of dumps");
     refused(words + "--needles 4 --budget 0.5", 2, "--needles asks for needles and --tokens for added nats");
     refused(words + "--metric retrieval --budget 0.5", 2, "--metric retrieval asks for needles");
@@ -229,6 +237,13 @@ TEST(FrontierOfAModel, ShowsWhatRetrievalLoses) {
     for (std::size_t i = 0; i < 2; ++i)
         EXPECT_NEAR(number(rows[i], "retrieval"),
                     number(exact[0], "log_probability") - number(exact[i + 1], "log_probability"), 1e-9);
+    for (std::size_t i = 0; i < 2; ++i)
+        EXPECT_NEAR(number(rows[i], "wrong_answers"), 1.0 - number(exact[i + 1], "right"), 1e-9);
+    // What loses nothing that could be told is named, not dropped.
+    const Outcome lossless = spiked("kv frontier --model '" + std::string(models) +
+                                    "/needle' --prompts 2 --method snapkv --budget 1 --report '" + page + ".2.html'");
+    ASSERT_EQ(lossless.code, 0) << lossless.err;
+    EXPECT_NE(contents(page + ".2.html").find("nothing is lost that could be told"), std::string::npos);
     for (const char* part : {"attention of 16 questions on their needles", ">full precision<", ">tq-mse, 1.12 bits<",
                              ">nats lost of the answers' log-probability<"})
         EXPECT_NE(contents(page).find(part), std::string::npos) << part;

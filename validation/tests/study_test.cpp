@@ -526,9 +526,12 @@ TEST(ConvexHull, HasNoPointThatTakesMoreBitsForNoLess) {
     add("key", 2.0, 0.41);   // as many bits for more
     add("key", 3.0, 0.10);   // twice the same
     add("value", 9.0, 0.9);  // the other side has a hull of its own
-    add("value", 9.5, 0.0);  // nothing lost: not on a line of logarithms
+    add("value", 9.5, 0.0);  // nothing lost: the end of it
+    add("value", 10.0, 1e-9);
+    add("value", 9.7, -0.1);  // nor here, for more bits
+    add("value", 2.0, std::nan(""));
     EXPECT_EQ(convex_hull(table, "relative_l2"),
-              (std::vector<bool>{false, true, true, false, true, false, false, true, true, false}));
+              (std::vector<bool>{false, true, true, false, true, false, false, true, true, true, false, false, false}));
 }
 
 TEST(Moments, MergingIsAddingInAnyOrder) {
