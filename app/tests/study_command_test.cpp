@@ -293,11 +293,12 @@ TEST(StoreCommands, ShowExportAndReportAgree) {
     EXPECT_EQ(methods.code, 0) << methods.err;
     EXPECT_NE(methods.out.find("\\bottomrule"), std::string::npos) << methods.out;
     EXPECT_EQ(spiked("show small.spiked --table methods --metric beauty", in(folder)).code, 2);
+    fs::copy_file(folder + "/small.spiked", folder + "/copy.spiked");
     ASSERT_EQ(
-        spiked("report small.spiked small.spiked -o both.html --figures both --figure-format pdf", in(folder)).code, 0);
+        spiked("report small.spiked copy.spiked -o both.html --figures both --figure-format pdf", in(folder)).code, 0);
     EXPECT_NE(contents(folder + "/both.html").find("2 studies"), std::string::npos);
     EXPECT_TRUE(fs::exists(folder + "/both/study-2-figure-1-estimate-vs-theory.pdf"));
-    EXPECT_EQ(spiked("report small.spiked small.spiked", in(folder)).code, 2) << "no page is named";
+    EXPECT_EQ(spiked("report small.spiked copy.spiked", in(folder)).code, 2) << "no page is named";
     EXPECT_EQ(spiked("report small.spiked --figure-format pdf", in(folder)).code, 2) << "no folder is named";
     EXPECT_EQ(spiked("report small.spiked --figures both --figure-format gif", in(folder)).code, 2);
     EXPECT_NE(spiked("show small.spiked", in(folder)).out.find("1 passed, 0 failed"), std::string::npos);
