@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "theory/base/error.hpp"
+#include "theory/base/names.hpp"
+
 namespace spiked::estimators {
 namespace {
 
@@ -98,11 +101,19 @@ const std::vector<Eviction>& evictions() {
 KeptAndCoded parse_kept_and_coded(std::string_view text) {
     KeptAndCoded result{std::string(text), nullptr, std::nullopt};
     const std::size_t plus = text.find('+');
-    const std::string_view first = text.substr(0, plus);
-    for (const auto& entry : evictions())
-        if (entry.name == first) result.eviction = &entry;
+    std::vector<std::string> names;
+    const auto words = split(text, '+');
+    for (const auto& entry : evictions()) {
+        names.push_back(entry.name);
+        if (entry.name == words.front()) result.eviction = &entry;
+        if (std::find(words.begin() + 1, words.end(), entry.name) != words.end())
+            throw usage_error(
+                "\"{}\": {} evicts and is not first (one eviction chooses, then one method codes what is left): write "
+                "{} or {}+tq-mse",
+                text, entry.name, entry.name, entry.name);
+    }
     if (result.eviction == nullptr)
-        result.method = parse_method(text);
+        result.method = parse_method(text, names);
     else if (plus != std::string_view::npos)
         result.method = parse_method(text.substr(plus + 1));
     return result;

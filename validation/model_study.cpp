@@ -125,8 +125,7 @@ void make_experiment(Experiment& experiment, const Source& source, Task task) {
             return cell == 0 ? attention_of(*shared, *versions) : std::vector<NamedArray>();
         };
     }
-    experiment.worker = [versions, task = shared](
-                            std::size_t cell, ReplicateRange) -> Experiment::Worker {
+    experiment.worker = [versions, task = shared](std::size_t cell, ReplicateRange) -> Experiment::Worker {
         return [versions, task, cell](std::uint64_t) {
             const double exact = task->nats(cell, nullptr);
             std::vector<Observation> found;
@@ -137,7 +136,8 @@ void make_experiment(Experiment& experiment, const Source& source, Task task) {
                 cache.draw_rotations(cell);
                 const double nats = task->nats(cell, &cache);
                 found.push_back({++method, metric_index(task->metric), 0, nats - exact});
-                found.push_back({method, metric_index("bits_per_entry"), 0, cache.stored_bits().total() / cache.entries()});
+                found.push_back(
+                    {method, metric_index("bits_per_entry"), 0, cache.stored_bits().total() / cache.entries()});
             }
             return found;
         };
@@ -165,6 +165,7 @@ void make_retrieval_experiment(Experiment& experiment, const RetrievalPlan& plan
         Json::object({{"task", "retrieval"},
                       {"needles", questions.needles},
                       {"questions", questions.questions},
+                      {"context", questions.context},
                       {"vocabulary", Json::Array{words.bos, words.ask, words.first_key, words.last_key,
                                                  words.first_value, words.last_value}},
                       {"last_layer_only", plan.last_layer_only},
