@@ -50,7 +50,8 @@ int retrieve(const Arguments& arguments) {
     if (plan.dumps.empty() && !arguments.has("--model"))
         throw usage_error("neither dumps nor --model: name dumps with needles, or the folder of a retrieval model");
     if (!plan.dumps.empty())
-        for (const char* option : {"--model", "--filler", "--vocabulary", "--needles", "--asked", "--prompts"})
+        for (const char* option :
+             {"--model", "--filler", "--vocabulary", "--needles", "--asked", "--prompts", "--context"})
             if (arguments.has(option))
                 throw usage_error(
                     "{} belongs to prompts that are built for a model, and {} brings its own: leave one "

@@ -98,6 +98,8 @@ const std::vector<Option>& needle_options() {
         {"--needles", "N", "in a prompt", "16", false},
         {"--asked", "Q", "of them, at most", "32", false},
         {"--prompts", "P", "drawn from the seed", "64", false},
+        {"--context", "TOKENS",
+         "of a prompt with its questions; by default what the model reads, or as the filler allows", "", false},
         {"--exact-questions", "", "compress the context before the questions only", "", false},
         {"--at-once", "",
          "compress the context after all of it has been read, and no question; always so where a method evicts", "",
@@ -130,6 +132,10 @@ void read_needles(const Arguments& arguments, validation::RetrievalPlan& plan) {
     plan.needles = arguments.count("--needles");
     plan.asked = arguments.count("--asked");
     plan.prompts = arguments.count("--prompts");
+    if (arguments.has("--context")) {
+        plan.prompt_tokens = arguments.count("--context");
+        if (plan.prompt_tokens == 0) throw usage_error("--context 0 is not possible: give the tokens of a prompt");
+    }
     plan.methods = read_methods(arguments, std::all_of(plan.dumps.begin(), plan.dumps.end(), [&](const auto& path) {
                                     return has_rotary_keys(path, plan.dump);
                                 }));

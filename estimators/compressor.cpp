@@ -16,7 +16,7 @@ const std::map<std::string, std::string>& method_aliases() {
     return aliases;
 }
 
-Method parse_method(std::string_view text) {
+Method parse_method(std::string_view text, std::span<const std::string> also) {
     Method method;
     method.text = text;
     constexpr std::string_view unrope = "unrope+";
@@ -48,6 +48,7 @@ Method parse_method(std::string_view text) {
                 throw usage_error("\"{}\" only estimates (a method must also quantize): write {}+tq-mse", text, text);
             if (plus == std::string::npos) legal.push_back(entry.name + "+tq-mse");
         }
+        legal.insert(legal.end(), also.begin(), also.end());
         throw usage_error("unknown method \"{}\"{}", text, suggestion(method.quantizer, legal));
     }
     return method;

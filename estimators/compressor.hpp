@@ -21,8 +21,9 @@ struct Method {
     std::string quantizer;
 };
 
-/// Resolves aliases (`eoptshrinkq-mse`) and checks both halves. Throws usage_error with the nearest legal name.
-[[nodiscard]] Method parse_method(std::string_view text);
+/// Resolves aliases (`eoptshrinkq-mse`) and checks both halves. Throws usage_error with the nearest legal
+/// name, or one of `also`.
+[[nodiscard]] Method parse_method(std::string_view text, std::span<const std::string> also = {});
 /// Throws usage_error for bits that the method's quantizer does not take.
 void check_bits(const Method& method, double bits);
 /// Throws usage_error for `unrope+` where rows are of no dump.

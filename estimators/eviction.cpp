@@ -3,20 +3,30 @@
 #include <algorithm>
 #include <limits>
 
+#include "theory/base/error.hpp"
+#include "theory/base/names.hpp"
+
 namespace spiked::estimators {
 namespace {
 
 constexpr std::size_t sinks = 4;
 constexpr std::size_t pooled_neighbours = 7;
-constexpr double pyramid_depth = 20.0;
+constexpr std::size_t pyramid_depth = 20;
 
-double same_share(double share, double, std::size_t, std::size_t) { return share; }
+/// Of `count` rows that snapkv keeps, those of the last tokens.
+std::size_t window_rows(std::size_t count) { return std::min(observation_window, (count + 1) / 2); }
 
-double pyramid_share(double share, double least, std::size_t layer, std::size_t layers) {
-    if (layers < 2) return share;
-    const double last = std::max({share / pyramid_depth, std::min(least, share), 2.0 * share - 1.0});
-    const double first = 2.0 * share - last;
-    return first + (last - first) * static_cast<double>(layer) / static_cast<double>(layers - 1);
+std::size_t pyramid_rows(std::size_t mean, std::size_t seen, std::size_t layer, std::size_t layers) {
+    if (layers < 2) return mean;
+    const std::size_t window = window_rows(mean);
+    const std::size_t beyond = mean - window;
+    const std::size_t first = std::min(2 * beyond - beyond / pyramid_depth, seen - window);
+    const std::size_t steps = layers - 1;
+    // Layers as far from either end add up to two means, whatever is rounded.
+    const auto fallen = [&](std::size_t by) { return ((4 * (first - beyond)) * by + steps) / (2 * steps); };
+    if (2 * layer < steps) return window + first - fallen(layer);
+    if (2 * layer == steps) return mean;
+    return window + 2 * beyond - (first - fallen(steps - layer));
 }
 
 /// The last `recent` rows, and of those before them the ones with the largest scores; the first of equal ones.
@@ -41,13 +51,22 @@ arma::uvec kept_by_h2o(const EvictionView& view, std::size_t count) {
     return recent_and_largest(view.accumulated, (count + 1) / 2, count);
 }
 
-arma::uvec kept_by_snapkv(const EvictionView& view, std::size_t count) {
+/// Of the observation window, the largest of a row and its neighbours.
+arma::fvec pooled_attention(const EvictionView& view) {
     const arma::fvec seen = arma::sum(view.observed, 0).t();
     const std::size_t reach = pooled_neighbours / 2;
     arma::fvec pooled(seen.n_elem);
     for (std::size_t i = 0; i < seen.n_elem; ++i)
         pooled(i) = seen.subvec(i - std::min(i, reach), std::min<std::size_t>(i + reach, seen.n_elem - 1)).max();
-    return recent_and_largest(pooled, std::min(observation_window, (count + 1) / 2), count);
+    return pooled;
+}
+
+arma::uvec kept_by_snapkv(const EvictionView& view, std::size_t count) {
+    return recent_and_largest(pooled_attention(view), window_rows(count), count);
+}
+
+arma::uvec kept_by_pyramidkv(const EvictionView& view, std::size_t count) {
+    return recent_and_largest(pooled_attention(view), std::min(window_rows(view.mean_rows), count), count);
 }
 
 /// The first row of each run of rows that become one.
@@ -66,15 +85,15 @@ arma::uvec kept_by_dmc(const EvictionView& view, std::size_t count) {
 const std::vector<Eviction>& evictions() {
     static const std::vector<Eviction> table = {
         {"snapkv", "the last tokens and those the last 32 queries attend to", "Li et al. 2024, SnapKV", false, false,
-         same_share, kept_by_snapkv},
-        {"pyramidkv", "snapkv with more for the first layers than for the last", "Cai et al. 2024, PyramidKV", false,
-         false, pyramid_share, kept_by_snapkv},
-        {"streaming", "the first 4 tokens and the last", "Xiao et al. 2024, StreamingLLM", false, false, same_share,
+         nullptr, kept_by_snapkv},
+        {"pyramidkv", "snapkv with more rows beyond the last tokens for the first layers than for the last",
+         "Cai et al. 2024, PyramidKV", false, false, pyramid_rows, kept_by_pyramidkv},
+        {"streaming", "the first 4 tokens and the last", "Xiao et al. 2024, StreamingLLM", false, false, nullptr,
          kept_by_streaming},
-        {"h2o", "the last tokens and those with the most attention so far", "Zhang et al. 2023, H2O", false, true, same_share,
-         kept_by_h2o},
+        {"h2o", "the last tokens and those with the most attention so far", "Zhang et al. 2023, H2O", false, true,
+         nullptr, kept_by_h2o},
         {"dmc", "neighbours with the most similar keys become their mean",
-         "Nawrot et al. 2024, Dynamic Memory Compression (there a trained model decides)", true, false, same_share,
+         "Nawrot et al. 2024, Dynamic Memory Compression (there a trained model decides)", true, false, nullptr,
          kept_by_dmc}};
     return table;
 }
@@ -82,11 +101,19 @@ const std::vector<Eviction>& evictions() {
 KeptAndCoded parse_kept_and_coded(std::string_view text) {
     KeptAndCoded result{std::string(text), nullptr, std::nullopt};
     const std::size_t plus = text.find('+');
-    const std::string_view first = text.substr(0, plus);
-    for (const auto& entry : evictions())
-        if (entry.name == first) result.eviction = &entry;
+    std::vector<std::string> names;
+    const auto words = split(text, '+');
+    for (const auto& entry : evictions()) {
+        names.push_back(entry.name);
+        if (entry.name == words.front()) result.eviction = &entry;
+        if (std::find(words.begin() + 1, words.end(), entry.name) != words.end())
+            throw usage_error(
+                "\"{}\": {} evicts and is not first (one eviction chooses, then one method codes what is left): write "
+                "{} or {}+tq-mse",
+                text, entry.name, entry.name, entry.name);
+    }
     if (result.eviction == nullptr)
-        result.method = parse_method(text);
+        result.method = parse_method(text, names);
     else if (plus != std::string_view::npos)
         result.method = parse_method(text.substr(plus + 1));
     return result;

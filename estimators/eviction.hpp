@@ -15,6 +15,7 @@ struct EvictionView {
     const arma::fmat& keys;         ///< rows x d, as stored
     const arma::fvec& accumulated;  ///< by row: summed over all queries so far
     const arma::fmat& observed;     ///< the last queries, observation_window or more, x rows; 0 before the first
+    std::size_t mean_rows = 0;      ///< that a layer keeps, over those compressed; of rules with rows_of_layer
 };
 
 /// The last queries, whose attention an eviction looks at (SnapKV).
@@ -23,11 +24,11 @@ inline constexpr std::size_t observation_window = 32;
 /// A rule that says which rows of a cache stay; a line of `spiked list evictions`.
 struct Eviction {
     std::string name, summary, source;
-    bool merges = false;  ///< a row that goes is averaged into the one kept before it, a mean over their tokens
+    bool merges = false;       ///< a row that goes is averaged into the one kept before it, a mean over their tokens
     bool accumulates = false;  ///< looks at attention of all queries so far: a number a row that has to be kept
-    /// What a layer may keep when the mean over `layers`, those that are compressed, is `share`; both in 0 to 1. No
-    /// layer gets less than `least`, what one row takes, where the mean has room for it.
-    double (*share_of_layer)(double share, double least, std::size_t layer, std::size_t layers);
+    /// How many rows a layer keeps where the mean over `layers`, those that are compressed, is `mean` (1 to `seen`) of
+    /// the `seen` rows: 1 to `seen`, averaging to `mean`. Nothing: as many in each.
+    std::size_t (*rows_of_layer)(std::size_t mean, std::size_t seen, std::size_t layer, std::size_t layers);
     /// Which `count` (at least 1, at most all) of the rows stay, ascending.
     arma::uvec (*kept)(const EvictionView& view, std::size_t count);
 };
@@ -35,11 +36,12 @@ struct Eviction {
 /// streaming: the first 4 tokens and the last (Xiao et al. 2024, StreamingLLM). h2o: half the last tokens, half those
 /// with the largest accumulated attention (Zhang et al. 2023). snapkv: the last tokens, as many as the observation
 /// window and at most half of all, and those with the largest attention of the observation window, each taken as the
-/// largest of its 7 neighbours (Li et al. 2024). pyramidkv: snapkv with shares that fall linearly from the first layer
-/// to the last, there a 20th of the mean where the first layer has room for the rest and a row needs no more (Cai et
-/// al. 2024); snapkv where one layer is compressed. dmc: neighbours
-/// become their mean (Nawrot et al. 2024, where a trained model decides which); without training, those whose keys are
-/// most alike.
+/// largest of its 7 neighbours (Li et al. 2024). pyramidkv: snapkv whose last tokens stay in every layer, as many as
+/// where all layers keep the mean; the rows beyond them fall linearly from the first layer to the last, there a 20th of
+/// their mean, or more where the first has no more rows (Cai et al. 2024). So a budget of no more than two windows
+/// gives half of itself to the last tokens, and one of a single row is the same in every layer. dmc: neighbours become
+/// their mean (Nawrot et al. 2024, where a trained model decides which); without training, those whose keys are most
+/// alike.
 [[nodiscard]] const std::vector<Eviction>& evictions();
 
 /// An eviction and a method for what it keeps, as users type it: `snapkv+tq-mse`, or either alone.

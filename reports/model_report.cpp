@@ -78,11 +78,22 @@ Json perplexity_json(const validation::Perplexity& found) {
 
 std::string retrieval_text(const validation::Retrieval& found, bool heads) {
     const auto shown = [](const validation::MeanAndError& value) { return with_error(value.mean, value.mcse); };
-    TextTable table({"method", "B ", "bits/entry ", "right ", "lost ", "log p of answer ", "attention on needle"});
-    for (const auto& row : found.rows)
-        table.add({name_of(row), fmt::format("{:g}", row.bits), fmt::format("{:.3f}", row.ledger.total()),
-                   shown(row.right), &row == &found.rows.front() ? "" : shown(row.lost), shown(row.log_probability),
-                   shown(row.mass)});
+    // Between methods, where there are two.
+    const bool compared = found.rows.size() > 2;
+    std::vector<std::string> titles = {"method", "B ", "bits/entry ", "right ", "lost ", "log p of answer "};
+    if (compared) titles.insert(titles.end(), {"right - first ", "log p - first "});
+    titles.emplace_back("attention on needle");
+    TextTable table(titles);
+    for (const auto& row : found.rows) {
+        const auto number = &row - found.rows.data();
+        std::vector<std::string> cells = {
+            name_of(row),     fmt::format("{:g}", row.bits),      fmt::format("{:.3f}", row.ledger.total()),
+            shown(row.right), number == 0 ? "" : shown(row.lost), shown(row.log_probability)};
+        for (const auto* gain : {&row.right_over_first, &row.log_probability_over_first})
+            if (compared) cells.push_back(number == 1 ? "" : shown(*gain));
+        cells.push_back(shown(row.mass));
+        table.add(cells);
+    }
     std::string text = table.text();
     if (heads) {
         TextTable by_head({"method", "B ", "layer ", "head ", "mass on needle ", "peaks there"});
@@ -95,8 +106,7 @@ std::string retrieval_text(const validation::Retrieval& found, bool heads) {
     return text +
            fmt::format(
                "\n{}. Keys and values of {} are compressed in {}{}.{}\nAttention: of the head that finds the "
-               "needles best in full precision. Means over questions, in "
-               "brackets standard errors over prompts, paired for what is lost; each has rotations of its own.\n",
+               "needles best in full precision.{} Means over questions{}; each prompt has rotations of its own.\n",
                found.dumps.empty()
                    ? fmt::format("{} questions each in {} prompts of {} needles in {} tokens",
                                  found.questions / found.prompts, found.prompts, found.needles, found.context)
@@ -104,10 +114,19 @@ std::string retrieval_text(const validation::Retrieval& found, bool heads) {
                                  found.prompts == 1 ? "a dump" : fmt::format("{} dumps", found.prompts)),
                found.exact_questions ? "the context" : "all tokens",
                found.last_layer_only ? "the last layer" : "all layers", found.at_once ? ", after it has been read" : "",
-               found.observe_questions ? " Evictions have seen the attention of the questions." : "");
+               found.observe_questions ? " Evictions have seen the attention of the questions." : "",
+               compared ? fmt::format(" First: {} of {:g} bits.", name_of(found.rows[1]), found.rows[1].bits) : "",
+               found.prompts < 2 ? ", without standard errors: one prompt has none"
+                                 : fmt::format(", in brackets standard errors over prompts, paired for what is lost{}",
+                                               compared ? " and for differences to the first" : ""));
 }
 
 Json retrieval_json(const validation::Retrieval& found) {
+    const auto numbers = [](const auto& values) {
+        Json list = Json::array();
+        for (const auto value : values) list.push(value);
+        return list;
+    };
     Json dumps = Json::array();
     for (const auto& dump : found.dumps) dumps.push(dump);
     Json rows = Json::array();
@@ -133,6 +152,12 @@ Json retrieval_json(const validation::Retrieval& found) {
                                 {"mcse_lost", row.lost.mcse},
                                 {"log_probability", row.log_probability.mean},
                                 {"mcse_log_probability", row.log_probability.mcse},
+                                {"right_over_first", row.right_over_first.mean},
+                                {"mcse_right_over_first", row.right_over_first.mcse},
+                                {"log_probability_over_first", row.log_probability_over_first.mean},
+                                {"mcse_log_probability_over_first", row.log_probability_over_first.mcse},
+                                {"right_by_prompt", numbers(row.right_by_prompt)},
+                                {"log_probability_by_prompt", numbers(row.log_probability_by_prompt)},
                                 {"attention_mass", row.mass.mean},
                                 {"mcse_attention_mass", row.mass.mcse},
                                 {"prompts", found.prompts},
@@ -143,6 +168,9 @@ Json retrieval_json(const validation::Retrieval& found) {
                          {"dumps", std::move(dumps)},
                          {"needles", found.dumps.empty() ? Json(found.needles) : Json()},
                          {"context", found.dumps.empty() ? Json(found.context) : Json()},
+                         {"at_once", found.at_once},
+                         {"observe_questions", found.observe_questions},
+                         {"questions_by_prompt", numbers(found.questions_by_prompt)},
                          {"rows", std::move(rows)}});
 }
 

@@ -42,6 +42,11 @@ DumpRotary dump_rotary(const Metadata& metadata, const std::string& where) {
             "{}: the rotary embedding cannot be undone (metadata keys is \"{}\", not post-rope): study the "
             "keys as they are",
             where, keys);
+    if (const auto scaling = given("rope_scaling"))
+        throw input_error(
+            "{}: the rotary embedding cannot be undone (metadata rope_scaling is \"{}\", whose frequencies no dump "
+            "says): ask the model itself with --model, or study the keys as they are",
+            where, *scaling);
     DumpRotary rotary;
     rotary.rope.base = number_of(where, "rope_base", required("rope_base"));
     if (!(rotary.rope.base > 1.0))

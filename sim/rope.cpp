@@ -34,12 +34,22 @@ void require_usable(const arma::mat& block, const Rope& rope, std::span<const do
         throw usage_error("a position of the rotary embedding is not a finite number: correct it");
 }
 
+/// Of a pair, angle by token.
+double frequency_of(const Rope& rope, std::size_t pair, std::size_t dim) {
+    const double plain = std::pow(rope.base, -2.0 * static_cast<double>(pair) / static_cast<double>(dim));
+    if (!rope.scaling) return plain;
+    const RopeScaling& to = *rope.scaling;
+    const double turns = to.context * plain / (2.0 * arma::datum::pi);
+    const double share = std::clamp((turns - to.low_frequency) / (to.high_frequency - to.low_frequency), 0.0, 1.0);
+    return plain * (share + (1.0 - share) / to.factor);
+}
+
 arma::mat turned(const arma::mat& block, const Rope& rope, std::span<const double> positions, Direction direction) {
     require_usable(block, rope, positions);
     const std::size_t dim = block.n_cols;
     arma::mat result(block.n_rows, dim, arma::fill::none);
     for (std::size_t pair = 0; pair < dim / 2; ++pair) {
-        const double frequency = std::pow(rope.base, -2.0 * static_cast<double>(pair) / static_cast<double>(dim));
+        const double frequency = frequency_of(rope, pair, dim);
         const auto [first, second] = coordinates(rope.style, pair, dim);
         for (std::size_t t = 0; t < block.n_rows; ++t) {
             const double angle = positions[t] * frequency;

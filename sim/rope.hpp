@@ -1,6 +1,7 @@
 #pragma once
 #include <armadillo>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -14,12 +15,22 @@ enum class RopeStyle { rotate_half, interleaved };
 /// `rotate-half` or `interleaved`; throws usage_error with the nearest.
 [[nodiscard]] RopeStyle parse_rope_style(std::string_view text);
 
+/// Frequencies for contexts longer than those first trained for, as Llama 3.1 has them (Hugging Face's rope_type
+/// "llama3"): pairs that turn less than `low_frequency` times in `context` tokens turn `factor` times slower, those
+/// that turn more than `high_frequency` times as before, in between linearly in the number of turns.
+struct RopeScaling {
+    double factor = 8.0;
+    double low_frequency = 1.0, high_frequency = 4.0;  ///< turns; low below high
+    double context = 8192.0;                           ///< tokens
+};
+
 /// The rotary position embedding (Su et al. 2021, RoFormer, section 3.2): pair i of a token at position p turns by the
 /// angle p base^(-2i/d). The angle is linear in p, so only differences of positions are seen by products of rows, and
 /// undoing is turning by -p.
 struct Rope {
     double base = 10000.0;
     RopeStyle style = RopeStyle::rotate_half;
+    std::optional<RopeScaling> scaling = std::nullopt;
 };
 
 /// The pair a coordinate belongs to, from 0 (the fastest) to dim/2 - 1.

@@ -104,7 +104,7 @@ CompressedCache::CompressedCache(const sim::LlamaConfig& model, CachePlan plan)
     for (std::size_t layer = 0; layer < model.layers && evicts(); ++layer)
         if (applies_to(layer, Side::key)) layers_.push_back(layer);
     make_codecs(0);
-    if (evicts() && codes()) rows_alone_ = codes_rows_alone();
+    if (evicts() && codes()) probe_codecs();
 }
 
 void CompressedCache::draw_rotations(std::uint64_t sequence) {
@@ -126,34 +126,56 @@ void CompressedCache::make_codecs(std::uint64_t sequence) {
     codecs_ = std::move(codecs);
 }
 
-/// Asked of the codecs themselves: of any rows, some with others and without.
-bool CompressedCache::codes_rows_alone() const {
-    if (plan_.how.method->spectral) return false;
-    constexpr arma::uword few = 4;
-    arma::mat rows(2 * few, model_.head_dim);
-    stream::fill_normal(stream::Stream(plan_.quantizer.seed, "rows alone", stream::Role::noise, 0),
-                        {rows.memptr(), rows.n_elem});
-    const auto read = [](const estimators::Compressor& codec, const arma::mat& coded) {
-        estimators::AnalysedBlock block(coded);
-        return arma::mat(codec.decode(codec.encode(block).encoded.bytes, coded.n_rows));
+/// Asked of the codecs themselves: of any rows, all together and each alone.
+void CompressedCache::probe_codecs() {
+    const auto noise = [&](std::size_t rows) {
+        arma::mat values(rows, model_.head_dim);
+        stream::fill_normal(stream::Stream(plan_.quantizer.seed, "rows alone", stream::Role::noise, 0),
+                            {values.memptr(), values.n_elem});
+        return values;
     };
+    const auto encode = [](const estimators::Compressor& codec, const arma::mat& rows) {
+        estimators::AnalysedBlock block(rows);
+        return codec.encode(block).encoded.bytes;
+    };
+    rows_alone_ = !plan_.how.method->spectral;
     for (const Side side : {Side::key, Side::value}) {
         const auto& codec = codecs_->at(codec_index(model_, layers_.front(), side, 0));
-        if (!arma::approx_equal(read(codec, rows.head_rows(few)), arma::mat(read(codec, rows).head_rows(few)),
-                                "absdiff", 1e-9))
-            return false;
+        if (plan_.how.eviction->rows_of_layer != nullptr)
+            coded_row_bits_ += 8.0 * static_cast<double>(encode(codec, noise(plan_.block_tokens)).size()) /
+                               static_cast<double>(plan_.block_tokens);
+        if (!rows_alone_) continue;
+        const arma::mat rows = noise(8);
+        const arma::mat together = codec.decode(encode(codec, rows), rows.n_rows);
+        for (arma::uword i = 0; i < rows.n_rows && rows_alone_; ++i)
+            rows_alone_ = arma::approx_equal(arma::mat(codec.decode(encode(codec, rows.row(i)), 1)),
+                                             arma::mat(together.row(i)), "absdiff", 1e-9);
     }
-    return true;
 }
 
-double CompressedCache::bits_of_row(std::size_t seen) const {
-    const bool scored = chooses_again() && plan_.how.eviction->accumulates;
-    return full_bits(1) + 8.0 * static_cast<double>(position_bytes({0}, seen)) + (scored ? bits_of_score : 0.0);
+double CompressedCache::bits_of_row() const {
+    double bits = codes() ? coded_row_bits_ : full_bits(1);
+    if (chooses_again() && plan_.how.eviction->accumulates) bits += bits_of_score;
+    if (chooses_again() && codes() && (merges() || !rows_alone_)) bits += full_bits(1);
+    return bits;
+}
+
+CompressedCache::LayerBudget CompressedCache::layer_budget(std::size_t layer, std::size_t seen) const {
+    const double mean = full_bits(seen) * plan_.budget;
+    const auto rows_of_layer = plan_.how.eviction->rows_of_layer;
+    if (rows_of_layer == nullptr) return {mean};
+    const double row = bits_of_row();
+    const double room = (mean - 8.0 * static_cast<double>(position_bytes({0}, seen))) / row;
+    std::size_t rows = seen;
+    if (mean < row * static_cast<double>(seen)) rows = room < 1.0 ? 1 : std::min(static_cast<std::size_t>(room), seen);
+    const auto place = static_cast<std::size_t>(std::find(layers_.begin(), layers_.end(), layer) - layers_.begin());
+    const auto own = static_cast<double>(rows_of_layer(rows, seen, place, layers_.size()));
+    return {mean + (own - static_cast<double>(rows)) * row, rows};
 }
 
 void CompressedCache::require_room(std::size_t tokens) const {
     if (!evicts() || codes()) return;
-    const double least = bits_of_row(tokens) / full_bits(tokens);
+    const double least = (bits_of_row() + 8.0 * static_cast<double>(position_bytes({0}, tokens))) / full_bits(tokens);
     if (plan_.budget < least)
         throw usage_error(
             "--budget {:g} has no room for one of {} tokens (\"{}\" keeps one at least): give {:.3g} or more",
@@ -193,8 +215,8 @@ void CompressedCache::attended(const sim::AttentionBlock& at) {
     if (at.head % group == 0) {
         head.accumulated.resize(rows);
         head.observed.resize(window_, rows);
-        head.observed = arma::join_cols(head.observed.tail_rows(window_ - queries),
-                                        arma::fmat(queries, rows, arma::fill::zeros));
+        head.observed =
+            arma::join_cols(head.observed.tail_rows(window_ - queries), arma::fmat(queries, rows, arma::fill::zeros));
     }
     head.accumulated += arma::sum(weights, 0).t();
     head.observed.tail_rows(queries) += weights.tail_rows(queries);
@@ -268,10 +290,7 @@ void CompressedCache::evict(std::size_t layer, std::size_t head, std::size_t see
     own.observed.resize(own.observed.n_rows, rows);
 
     const double full = full_bits(seen);
-    const auto place = static_cast<std::size_t>(std::find(layers_.begin(), layers_.end(), layer) - layers_.begin());
-    const double least = bits_of_row(seen);
-    const double share = eviction.share_of_layer(plan_.budget, least / full, place, layers_.size());
-    const double budget = std::max(full * share, std::min(least, full * plan_.budget));  // rounding takes no row away
+    const auto [budget, mean_rows] = layer_budget(layer, seen);
     arma::uvec kept = arma::regspace<arma::uvec>(0, rows - 1);
     sim::CachedHead left = exact;
     CacheBits stored;
@@ -282,12 +301,11 @@ void CompressedCache::evict(std::size_t layer, std::size_t head, std::size_t see
         if (bits <= budget) break;
         if (kept.n_elem == 1)
             throw usage_error(
-                "--budget {:g} gives layer {} {:.0f} bits of a head's {} tokens and \"{}\" takes {:.0f} for one: give "
-                "a "
-                "larger one",
+                "--budget {:g} gives layer {} {:.0f} bits of a head's {} tokens and \"{}\" takes {:.0f} for one: "
+                "give a larger one",
                 plan_.budget, layer, budget, seen, plan_.how.text, bits);
         const auto room = static_cast<std::size_t>(static_cast<double>(kept.n_elem) * budget / bits);
-        kept = eviction.kept({exact.keys, own.accumulated, own.observed},
+        kept = eviction.kept({exact.keys, own.accumulated, own.observed, mean_rows},
                              std::clamp<std::size_t>(room, 1, kept.n_elem - 1));
         left.keys = eviction.merges ? merged(exact.keys, exact.tokens, kept, seen) : exact.keys.rows(kept);
         left.values = eviction.merges ? merged(exact.values, exact.tokens, kept, seen) : exact.values.rows(kept);

@@ -56,20 +56,21 @@ struct CacheBits {
 ///
 /// An eviction chooses for each kv head, whenever the model has read a block, among the rows that are left: as many as
 /// the budget has room for, keys and values together. Budgets of layers average to the one asked for over the layers
-/// that are compressed; one without room for a row is refused. They count 16 bits an entry, as full precision
-/// does, or what the method makes of them, coded in blocks of at most block_tokens rows; where some are gone, a bit
-/// more for every token says which. A row is coded again from its exact numbers when others go: a row quantizer just
-/// drops those, methods that code a block as a whole, and means of rows, need the exact numbers, which then count, too.
-/// So does attention that h2o has to remember. Neither counts where all is kept or the eviction chooses once. An
-/// observation window reaches back to the last choice at most, so nothing is kept for it.
+/// that are compressed; one without room for a row is refused. Where layers differ (pyramidkv), what the method makes
+/// of rows of noise says how many bytes a row more or less is; each layer keeps to its own bytes. They count 16 bits an
+/// entry, as full precision does, or what the method makes of them, coded in blocks of at most block_tokens rows; where
+/// some are gone, a bit more for every token says which. A row is coded again from its exact numbers when others go: a
+/// row quantizer just drops those, methods that code a block as a whole, and means of rows, need the exact numbers,
+/// which then count, too. So does attention that h2o has to remember. Neither counts where all is kept or the eviction
+/// chooses once. An observation window reaches back to the last choice at most, so nothing is kept for it.
 class CompressedCache {
 public:
     /// Throws usage_error for bits that the method does not take, for layers that do not exist and for an eviction of
     /// one side of a layer.
     CompressedCache(const sim::LlamaConfig& model, CachePlan plan);
 
-    /// For sequence number so and so, of which a new object serves 0. Cost: a decomposition of dim x dim for each layer,
-    /// side and head that is rotated.
+    /// For sequence number so and so, of which a new object serves 0. Cost: a decomposition of dim x dim for each
+    /// layer, side and head that is rotated.
     void draw_rotations(std::uint64_t sequence);
 
     /// Throws usage_error where an eviction that chooses among so many tokens has no room for one of them in fp16.
@@ -107,10 +108,16 @@ private:
     [[nodiscard]] arma::fmat coded(const sim::CachePlace& place, const arma::fmat& exact,
                                    std::span<const std::size_t> tokens, double& bits) const;
     [[nodiscard]] CacheBits code(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) const;
-    [[nodiscard]] bool codes_rows_alone() const;
+    void probe_codecs();
     [[nodiscard]] bool chooses_again() const { return !chooses_once_ && plan_.budget < 1.0; }
-    /// Of one row in fp16 that is left of so many.
-    [[nodiscard]] double bits_of_row(std::size_t seen) const;
+    /// That one row takes until the next choice, in fp16 or as its method codes rows of noise.
+    [[nodiscard]] double bits_of_row() const;
+    /// What a layer may keep, bits of one head; and the rows that all layers keep in the mean, where they differ.
+    struct LayerBudget {
+        double bits = 0.0;
+        std::size_t mean_rows = 0;
+    };
+    [[nodiscard]] LayerBudget layer_budget(std::size_t layer, std::size_t seen) const;
     [[nodiscard]] arma::fmat keep(const sim::CachePlace& place, const arma::fmat& exact);
     void attended(const sim::AttentionBlock& at);
     void evict(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached);
@@ -123,7 +130,8 @@ private:
     std::size_t window_ = estimators::observation_window;
     bool observed_ = false;
     bool chooses_once_ = false;
-    bool rows_alone_ = true;  ///< what is read of a row does not depend on the rows that it is coded with
+    double coded_row_bits_ = 0.0;  ///< of keys and values, where layers keep different numbers of rows
+    bool rows_alone_ = true;       ///< what is read of a row does not depend on the rows that it is coded with
     CacheBits bits_;
     double entries_ = 0.0;
 };

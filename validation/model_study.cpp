@@ -174,6 +174,7 @@ void make_retrieval_experiment(Experiment& experiment, const RetrievalPlan& plan
         Json::object({{"task", "retrieval"},
                       {"needles", questions.needles},
                       {"questions", questions.questions},
+                      {"context", questions.context},
                       {"vocabulary", Json::Array{words.bos, words.ask, words.first_key, words.last_key,
                                                  words.first_value, words.last_value}},
                       {"last_layer_only", plan.last_layer_only},

@@ -82,19 +82,27 @@ NeedlePrompt needle_prompt(const RetrievalPlan& plan, const sim::LlamaConfig& mo
     if (plan.needles == 0 || asked == 0 || plan.needles > keys)
         throw input_error("{} needles, {} asked (expected 1 to {}, the keys of the vocabulary): choose other numbers",
                           plan.needles, asked, keys);
+    if (plan.prompt_tokens > model.context)
+        throw usage_error("--context {} is not possible: the model reads {} tokens at most", plan.prompt_tokens,
+                          model.context);
     // BOS, then places for two tokens.
     const std::size_t questions = 2 * asked;
-    const std::size_t places = model.context > questions + 1 ? (model.context - questions - 1) / 2 : 0;
+    std::size_t all = plan.prompt_tokens;
+    if (all == 0) {
+        all = model.context;
+        for (const auto& stream : filler) all = std::min(all, stream.size() + questions);
+    }
+    const std::size_t places = all > questions + 1 ? (all - questions - 1) / 2 : 0;
     if (plan.needles > places)
         throw input_error("{} needles and {} questions do not fit a context of {} tokens ({} do): choose fewer",
-                          plan.needles, asked, model.context, places);
+                          plan.needles, asked, all, places);
 
     const stream::Stream draws(plan.quantizer.seed, "needles", stream::Role::query, number);
     const auto order = [&](const char* of, std::size_t count) {
         return sim::random_order(stream::Stream(plan.quantizer.seed, of, stream::Role::token_order, number), count);
     };
     NeedlePrompt prompt;
-    prompt.context = model.context - questions;
+    prompt.context = all - questions;
     const auto& stream = filler[below(draws, 0, filler.size())];
     if (stream.size() < prompt.context)
         throw input_error("a stream of the filler has {} tokens (expected {} or more): give longer ones", stream.size(),
@@ -306,14 +314,14 @@ Questions questions_of_model(const RetrievalPlan& plan) {
                           words.last_key, words.first_value, words.last_value);
     if (plan.prompts == 0) throw usage_error("--prompts 0 is not possible: give 1 or more");
     const auto filler = read_documents(plan.filler, shape, std::numeric_limits<std::size_t>::max());
-    (void)needle_prompt(plan, shape, filler, 0);
+    const std::size_t context = needle_prompt(plan, shape, filler, 0).context;
     const std::size_t asked = std::min(plan.asked, plan.needles);
     return {
         .shape = shape,
         .prompts = plan.prompts,
         .questions = plan.prompts * asked,
         .needles = plan.needles,
-        .context = shape.context - 2 * asked,
+        .context = context,
         .last_layer_only = plan.last_layer_only,
         .at_once = plan.at_once,
         .ask =
@@ -338,8 +346,9 @@ Questions questions_of(RetrievalPlan plan) {
                     [](const CacheRequest& request) { return request.how.eviction != nullptr; }))
         plan.at_once = true;
     else if (plan.observe_questions)
-        throw usage_error("--observe-questions is what evictions see and no method evicts: add snapkv to --method, or "
-                          "leave it out");
+        throw usage_error(
+            "--observe-questions is what evictions see and no method evicts: add snapkv to --method, or "
+            "leave it out");
     if (plan.block_tokens == 0) throw usage_error("--block 0 is not possible: a block has 1 token or more");
     return plan.dumps.empty() ? questions_of_model(plan) : questions_of_dumps(plan);
 }
@@ -403,7 +412,11 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
     result.best_head = best / shape.layers;
 
     arma::vec asked(prompts);
-    for (std::size_t p = 0; p < prompts; ++p) asked(p) = static_cast<double>(found[0][p].score.questions);
+    for (std::size_t p = 0; p < prompts; ++p) {
+        result.questions_by_prompt.push_back(found[0][p].score.questions);
+        asked(p) = static_cast<double>(found[0][p].score.questions);
+    }
+    const auto& first = found[found.size() > 1 ? 1 : 0];
     for (std::size_t v = 0; v < versions.size(); ++v) {
         RetrievalRow row{.method = versions[v].label, .bits = versions[v].bits, .budget = versions[v].budget};
         const auto collect = [&](const auto& value) {
@@ -415,6 +428,15 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
         row.log_probability = collect([](const PromptScore& score, std::size_t) { return score.log_probability; });
         row.lost =
             collect([&](const PromptScore& score, std::size_t p) { return found[0][p].score.right - score.right; });
+        row.right_over_first =
+            collect([&](const PromptScore& score, std::size_t p) { return score.right - first[p].score.right; });
+        row.log_probability_over_first = collect([&](const PromptScore& score, std::size_t p) {
+            return score.log_probability - first[p].score.log_probability;
+        });
+        for (const auto& reading : found[v]) {
+            row.right_by_prompt.push_back(reading.score.right);
+            row.log_probability_by_prompt.push_back(reading.score.log_probability);
+        }
         row.mass = collect([&](const PromptScore& score, std::size_t) { return score.mass(best); });
         for (std::size_t layer = plan.dumps.empty() ? 0 : shape.layers - 1; layer < shape.layers; ++layer)
             for (std::size_t head = 0; head < shape.heads; ++head)

@@ -37,6 +37,8 @@ struct RetrievalPlan {
     std::size_t needles = 16;  ///< in a prompt
     std::size_t asked = 32;    ///< of them, at most
     std::size_t prompts = 64;
+    /// Of a prompt with its questions; 0: the model's context, or less where the filler is shorter.
+    std::size_t prompt_tokens = 0;
     std::vector<CacheRequest> methods;
     bool last_layer_only = false;
     bool exact_questions = false;  ///< the questions are read exactly, only the context before them is compressed
@@ -78,10 +80,13 @@ struct HeadAttention {
 struct RetrievalRow {
     std::string method;  ///< "none" for full precision
     double bits = 16.0;
-    std::optional<double> budget;  ///< of an eviction
+    std::optional<double> budget;    ///< of an eviction
     CacheBits ledger{.rows = 16.0};  ///< stored, an entry of what was compressed
     MeanAndError right, log_probability;
     MeanAndError lost;  ///< right of full precision minus right, paired by prompt
+    /// Minus those of the first method at its first budget and bits, paired by prompt; of full precision, too.
+    MeanAndError right_over_first, log_probability_over_first;
+    std::vector<double> right_by_prompt, log_probability_by_prompt;
     MeanAndError mass;  ///< attention on the needle in the head that finds it best in full precision
     std::vector<HeadAttention> heads;
     arma::mat where;  ///< of the first prompt, in the head that finds its needles best in full precision
@@ -93,11 +98,13 @@ struct Retrieval {
     std::vector<std::string> dumps;
     bool last_layer_only = false, exact_questions = false, at_once = false, observe_questions = false;
     std::size_t best_layer = 0, best_head = 0;
+    std::vector<std::size_t> questions_by_prompt;
     std::vector<RetrievalRow> rows;  ///< full precision first, then in the order asked
 };
 
-/// Prompt number so and so of the plan: a pure function of its seed. Throws input_error when the vocabulary or the
-/// model's context have no room for the needles, or a stream of the filler is too short.
+/// Prompt number so and so of the plan: a pure function of its seed. Throws usage_error where it asks for more tokens
+/// than the model reads, input_error when the vocabulary or a prompt have no room for the needles, or a stream of the
+/// filler is too short.
 [[nodiscard]] NeedlePrompt needle_prompt(const RetrievalPlan& plan, const sim::LlamaConfig& model,
                                          const std::vector<std::vector<std::int32_t>>& filler, std::uint64_t number);
 

@@ -105,6 +105,10 @@ TEST(PerplexityCommand, RefusesWhatCannotBeMeasured) {
     refused(good + "--only key", 2, "is not LAYER:key or LAYER:value");
     refused(good + "--method tq-mes --block 16", 2, "did you mean \"tq-mse\"");
     refused(good + "--method palu --block 16", 2, "palu");
+    refused(good + "--method snapkw --block 16", 2, "did you mean \"snapkv\"");
+    refused(good + "--method a-method --block 16", 2, "pyramidkv");
+    refused(good + "--method snapkv+h2o+tq-mse --block 16", 2, "h2o evicts and is not first");
+    refused(good + "--method tq-mse+snapkv --block 16", 2, "write snapkv or snapkv+tq-mse");
     refused(good + "--method svd:9+tq-mse --block 16", 2, "layer 0, key of head 0, 16 tokens from 0 to 15");
     refused(model().words("keys.npy") + "--block 16", 4, "token 0 of document 0 is");
     refused(good + "--block 16 --method snapkv --budget 0", 2, "--budget 0 is not possible");
@@ -342,9 +346,12 @@ TEST(RetrieveCommand, RefusesAModelThatDoesNotAnswer) {
     const std::string good = "--model '" + model().folder + "' --filler '" + model().folder + "/documents.npy' ";
     const std::string words = "--vocabulary bos=0,ask=1,keys=10:29,values=30:49 ";
     refused(good, 4, "token 512 of the needles lies outside the model's vocabulary of 50");
-    refused(good + words + "--needles 4 --asked 12 --prompts 2", 4, "a stream of the filler has 40 tokens");
+    refused(good + words + "--needles 4 --asked 12 --prompts 2 --context 49", 4,
+            "a stream of the filler has 40 tokens");
     refused(good + words + "--needles 12 --prompts 2", 4, "the model answers");
     refused(good + words + "--needles 12 --prompts 0", 2, "--prompts 0");
+    refused(good + words + "--needles 12 --context 0", 2, "--context 0");
+    refused(good + words + "--needles 12 --context 70000", 2, "--context 70000 is not possible: the model reads ");
     refused(good + "--vocabulary key=3", 2, "--vocabulary \"key=3\" is not");
     refused(good + "--layers first", 2, "--layers \"first\" is not possible");
     refused("--prompts 2", 2, "neither dumps nor --model");

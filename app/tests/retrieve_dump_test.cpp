@@ -82,6 +82,53 @@ TEST(RetrieveDump, FullPrecisionIsNumpysAndCompressionCosts) {
     const Outcome two = spiked("kv retrieve --block 64 '" + dump.path + "' '" + Dump("another-prompt").path +
                                "' --method tq-mse --bits 4");
     EXPECT_NE(two.out.find("48 questions of 2 dumps"), std::string::npos) << two.err;
+    EXPECT_NE(two.out.find("in brackets standard errors over prompts, paired for what is lost;"), std::string::npos);
+    EXPECT_NE(drawn.out.find("without standard errors: one prompt has none"), std::string::npos) << drawn.out;
+    EXPECT_EQ(drawn.out.find("in brackets"), std::string::npos);
+    const Outcome refused = retrieve(dump, "--context 100");
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_NE(refused.err.find("--context belongs to prompts that are built"), std::string::npos) << refused.err;
+}
+
+/// Differences of prompts that other methods share have errors of their own.
+TEST(RetrieveDump, ComparesMethodsPromptByPrompt) {
+    const std::string words = "kv retrieve --block 64 '" + Dump("another-prompt").path + "' '" + Dump("few").path +
+                              "' '" + Dump().path + "' --method tq-mse,kivi --bits 1,3";
+    const Json document = spiked(words + " --json").json();
+    EXPECT_EQ(document.find("at_once")->boolean() != nullptr && *document.find("at_once")->boolean(), false);
+    EXPECT_EQ(*document.find("observe_questions")->boolean(), false);
+    const auto list = [](const Json& of, const char* key) {
+        std::vector<double> values;
+        for (const auto& value : *of.find(key)->items())
+            values.push_back(value.real() != nullptr ? *value.real() : static_cast<double>(*value.integer()));
+        return values;
+    };
+    const auto asked_each = list(document, "questions_by_prompt");
+    EXPECT_EQ(asked_each, (std::vector<double>{24, 6, 24}));
+    const Json& first = row_of(document, 1);
+    for (std::size_t r = 0; r < 5; ++r)
+        for (const std::string key : {"right", "log_probability"}) {
+            const Json& row = row_of(document, r);
+            const auto own = list(row, (key + "_by_prompt").c_str());
+            const auto other = list(first, (key + "_by_prompt").c_str());
+            ASSERT_EQ(own.size(), 3);
+            double mean = 0.0, gain = 0.0, squares = 0.0;
+            for (std::size_t p = 0; p < 3; ++p) {
+                mean += asked_each[p] * own[p] / 54.0;
+                gain += asked_each[p] * (own[p] - other[p]) / 54.0;
+            }
+            for (std::size_t p = 0; p < 3; ++p)
+                squares += std::pow(asked_each[p] / 54.0 * (own[p] - other[p] - gain), 2);
+            EXPECT_NEAR(number(row, key.c_str()), mean, 1e-12);
+            EXPECT_NEAR(number(row, (key + "_over_first").c_str()), gain, 1e-12);
+            EXPECT_NEAR(number(row, ("mcse_" + key + "_over_first").c_str()), std::sqrt(squares * 1.5), 1e-12);
+        }
+    // A method with itself, and two that are not the same.
+    EXPECT_EQ(number(first, "mcse_log_probability_over_first"), 0.0);
+    EXPECT_GT(number(row_of(document, 2), "mcse_log_probability_over_first"), 0.0);
+    const Outcome text = spiked(words);
+    for (const char* part : {"right - first", "log p - first", "First: tq-mse of 1 bits.", "differences to the first"})
+        EXPECT_NE(text.out.find(part), std::string::npos) << part << text.out;
 }
 
 /// 24 of 24 and 5 of 6 are 29 of 30, not eleven twelfths.
@@ -142,6 +189,7 @@ TEST(RetrieveDump, RefusesWhatDoesNotFitTogether) {
              {"no-such-answer", "needles[3]: answer is 100 (readout.unembed has tokens 70 to 99)"},
              {"value-is-key", "(expected the value behind its key)"},
              {"twice", "(expected places of their own)"},
+             {"one-key", "(expected places of their own)"},
              {"asked-twice", "(expected places of their own)"},
              {"no-epsilon", "metadata readout: rms_eps is missing (expected a number above 0"},
              {"odd-epsilon", "metadata readout: rms_eps is \"x\" (expected a number above 0"},
@@ -177,7 +225,8 @@ TEST(RetrieveDump, RefusesWhatDoesNotFitTogether) {
     const Outcome turned = retrieve(dump, "--method unrope+tq-mse --bits 2");
     EXPECT_EQ(turned.code, 4);
     EXPECT_NE(turned.err.find("the rotary embedding cannot be undone"), std::string::npos) << turned.err;
-    for (const char* words : {"--needles 3", "--model x", "--layers all", "--budget 0.5", "--block 0", "--observe-questions"}) {
+    for (const char* words :
+         {"--needles 3", "--model x", "--layers all", "--budget 0.5", "--block 0", "--observe-questions"}) {
         const Outcome found = spiked("kv retrieve '" + dump.path + "' --method tq-mse " + words);
         EXPECT_EQ(found.code, 2) << words << found.err;
     }

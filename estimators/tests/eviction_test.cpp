@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <set>
 
 #include "theory/base/error.hpp"
@@ -18,7 +19,7 @@ const Eviction& rule(const std::string& name) {
 /// Rows of a cache of `rows` tokens that stay.
 std::vector<std::size_t> kept(const std::string& name, std::size_t count, const arma::fmat& keys,
                               const arma::fvec& accumulated, const arma::fmat& observed) {
-    const arma::uvec rows = rule(name).kept({keys, accumulated, observed}, count);
+    const arma::uvec rows = rule(name).kept({keys, accumulated, observed, count}, count);
     return {rows.begin(), rows.end()};
 }
 
@@ -56,7 +57,15 @@ TEST(Eviction, SnapkvKeepsNeighboursOfWhatTheLastQueriesSee) {
               (Rows{17, 18, 19, 20, 21, 22, 23, 32, 33, 34, 35, 36, 37, 38, 39}));
     // Of equal ones the first.
     EXPECT_EQ(kept("snapkv", 2, keys, misleading, observed), (Rows{17, 39}));
-    EXPECT_EQ(kept("pyramidkv", 14, keys, misleading, observed), kept("snapkv", 14, keys, misleading, observed));
+    // pyramidkv keeps as many of the last in every layer as snapkv where all keep the mean.
+    const auto layer = [&](std::size_t mean, std::size_t count) -> Rows {
+        const arma::uvec rows = rule("pyramidkv").kept({keys, misleading, observed, mean}, count);
+        return {rows.begin(), rows.end()};
+    };
+    EXPECT_EQ(layer(14, 14), kept("snapkv", 14, keys, misleading, observed));
+    EXPECT_EQ(layer(14, 9), (Rows{17, 18, 33, 34, 35, 36, 37, 38, 39}));
+    EXPECT_EQ(layer(14, 7), (Rows{33, 34, 35, 36, 37, 38, 39}));
+    EXPECT_EQ(layer(14, 6), (Rows{34, 35, 36, 37, 38, 39}));
 }
 
 TEST(Eviction, DmcBeginsRunsWhereKeysChange) {
@@ -85,25 +94,34 @@ TEST(Eviction, EveryRuleKeepsAsManyAsItIsTold) {
         }
 }
 
-TEST(Eviction, SharesOfLayersAverageToTheBudget) {
-    for (const auto& entry : evictions())
-        for (const std::size_t layers : {1UL, 2UL, 5UL, 32UL})
-            for (const double share : {0.01, 0.3, 0.5, 0.6, 0.99, 1.0})
-                for (const double least : {0.0, 0.008, 0.02}) {
-                    double sum = 0.0;
-                    for (std::size_t layer = 0; layer < layers; ++layer) {
-                        const double own = entry.share_of_layer(share, least, layer, layers);
-                        EXPECT_GT(own, 0.0);
-                        EXPECT_GE(own + 1e-12, std::min(least, share));
-                        EXPECT_LE(own, 1.0);
-                        sum += own;
-                    }
-                    EXPECT_NEAR(sum / static_cast<double>(layers), share, 1e-12) << entry.name;
-                }
-    // A 20th of the mean in the last layer, where the first has room.
-    EXPECT_NEAR(rule("pyramidkv").share_of_layer(0.2, 0.0, 3, 4), 0.01, 1e-12);
-    EXPECT_NEAR(rule("pyramidkv").share_of_layer(0.2, 0.0, 0, 4), 0.39, 1e-12);
-    EXPECT_NEAR(rule("pyramidkv").share_of_layer(0.8, 0.0, 3, 4), 0.6, 1e-12);
+TEST(Eviction, RowsOfLayersAverageToTheMean) {
+    const auto of = [](std::size_t mean, std::size_t seen, std::size_t layers) {
+        Rows rows;
+        for (std::size_t layer = 0; layer < layers; ++layer)
+            rows.push_back(rule("pyramidkv").rows_of_layer(mean, seen, layer, layers));
+        return rows;
+    };
+    for (const std::size_t layers : {1UL, 2UL, 4UL, 5UL, 32UL})
+        for (const std::size_t seen : {1UL, 2UL, 33UL, 64UL, 100UL, 1000UL})
+            for (std::size_t mean = 1; mean <= seen; ++mean) {
+                const Rows rows = of(mean, seen, layers);
+                EXPECT_EQ(std::accumulate(rows.begin(), rows.end(), 0UL), mean * layers) << mean << " of " << seen;
+                EXPECT_TRUE(std::is_sorted(rows.rbegin(), rows.rend()));
+                EXPECT_LE(rows.front(), seen);
+                // The observation window stays everywhere, or half of a mean that it does not fit twice.
+                EXPECT_GE(rows.back(), std::min(32UL, (mean + 1) / 2));
+            }
+    // The authors' pyramidkv_utils.py: (capacity - window) // 20 rows beyond the window in the last layer, the rest of
+    // two means in the first.
+    EXPECT_EQ(of(232, 1000, 5), (Rows{32 + 390, 32 + 295, 32 + 200, 32 + 105, 32 + 10}));
+    EXPECT_EQ(of(71, 1024, 4), (Rows{32 + 77, 32 + 52, 32 + 26, 32 + 1}));
+    // The first layer has no more.
+    EXPECT_EQ(of(232, 332, 3), (Rows{332, 232, 132}));
+    // A budget below the window: half of it are the last tokens.
+    EXPECT_EQ(of(20, 1000, 2), (Rows{10 + 20, 10 + 0}));
+    EXPECT_EQ(of(1, 1000, 3), (Rows{1, 1, 1}));
+    EXPECT_EQ(of(64, 64, 3), (Rows{64, 64, 64}));
+    for (const auto& entry : evictions()) EXPECT_EQ(entry.rows_of_layer == nullptr, entry.name != "pyramidkv");
 }
 
 TEST(Eviction, NamesStandInFrontOfMethods) {

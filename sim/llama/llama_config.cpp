@@ -7,6 +7,7 @@
 #include "sim/byte_file.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/json.hpp"
+#include "theory/base/names.hpp"
 
 namespace spiked::sim {
 namespace {
@@ -73,17 +74,29 @@ private:
     Json json_;
 };
 
-/// Whether an object names a kind of scaling; nothing where it names none.
-std::optional<bool> names_scaling(const Json& object) {
-    for (const char* key : {"rope_type", "type"})
-        if (const Json* kind = object.find(key); kind != nullptr)
-            return kind->string() == nullptr || *kind->string() != "default";
-    return std::nullopt;
-}
-
-/// Rotary scalings are written as an object, empty or of type "default" where there is none.
-bool is_scaled(const Json& scaling) {
-    return scaling.members() == nullptr || names_scaling(scaling).value_or(!scaling.members()->empty());
+/// Scaling of the rotary embedding: an object, without a type or of type "default" where there is none.
+std::optional<RopeScaling> read_scaling(const Keys& keys, const char* name, const Json& object) {
+    const Json* kind = nullptr;
+    for (const char* key : {"type", "rope_type"})
+        if (const Json* given = object.find(key)) kind = given;
+    const bool empty =
+        object.members() != nullptr && (object.members()->empty() || object.find("rope_theta") != nullptr);
+    if (kind == nullptr && empty) return std::nullopt;
+    if (kind == nullptr || kind->string() == nullptr) throw keys.wrong(name, "none, or of rope_type \"llama3\"");
+    if (*kind->string() == "default") return std::nullopt;
+    if (*kind->string() != "llama3") throw keys.wrong(name, "none, or of rope_type \"llama3\"");
+    const auto positive = [&](const char* key) {
+        const Json* value = object.find(key);
+        const auto number = value == nullptr ? std::nullopt : to_number(value->text());
+        if (!number || !(*number > 0.0))
+            throw keys.wrong(name, fmt::format("rope_type \"llama3\" with {}, a positive number", key));
+        return *number;
+    };
+    const RopeScaling scaling{positive("factor"), positive("low_freq_factor"), positive("high_freq_factor"),
+                              positive("original_max_position_embeddings")};
+    if (!(scaling.high_frequency > scaling.low_frequency))
+        throw keys.wrong(name, "a high_freq_factor above low_freq_factor");
+    return scaling;
 }
 
 }  // namespace
@@ -98,11 +111,10 @@ LlamaConfig read_llama_config(const std::string& folder) {
         throw keys.wrong("hidden_act", "\"silu\"");
     for (const char* key : {"attention_bias", "mlp_bias", "use_qk_norm"})
         if (keys.flag(key)) throw keys.wrong(key, "false");
-    if (const Json* scaling = keys.find("rope_scaling"); scaling != nullptr && is_scaled(*scaling))
-        throw keys.wrong("rope_scaling", "none");
+    std::optional<RopeScaling> scaling;
+    if (const Json* old = keys.find("rope_scaling")) scaling = read_scaling(keys, "rope_scaling", *old);
     const Json* parameters = keys.find("rope_parameters");  // in place of rope_scaling and rope_theta since 2025
-    if (parameters != nullptr && (parameters->members() == nullptr || names_scaling(*parameters).value_or(false)))
-        throw keys.wrong("rope_parameters", "an object of rope_type \"default\"");
+    if (parameters != nullptr) scaling = read_scaling(keys, "rope_parameters", *parameters);
     if (const Json* part = keys.find("partial_rotary_factor");
         part != nullptr && part->text() != "1.0" && part->text() != "1")
         throw keys.wrong("partial_rotary_factor", "1: all coordinates turn");
@@ -125,6 +137,7 @@ LlamaConfig read_llama_config(const std::string& folder) {
     config.norm_epsilon = keys.positive("rms_norm_eps", 1e-6);
     const Json* base = parameters == nullptr ? nullptr : parameters->find("rope_theta");
     config.rope.base = base == nullptr ? keys.positive("rope_theta", 10000.0) : keys.positive("rope_theta", *base);
+    config.rope.scaling = scaling;
     config.tied = keys.flag("tie_word_embeddings");
     if (config.heads % config.kv_heads != 0)
         throw keys.wrong("num_key_value_heads", fmt::format("a divisor of the {} query heads", config.heads));

@@ -22,8 +22,9 @@ struct LlamaConfig {
 };
 
 /// Reads FOLDER/config.json. Throws input_error naming file, key, what was expected and what was found when the model
-/// is not Llama-shaped: another model_type than llama or mistral, biases, another activation than silu, scaled
-/// positions, a sliding window, multipliers (Granite's), another scale of attention, capped logits.
+/// is not Llama-shaped: another model_type than llama or mistral, biases, another activation than silu, positions
+/// scaled otherwise than llama3 says, a sliding window, multipliers (Granite's), another scale of attention, capped
+/// logits.
 [[nodiscard]] LlamaConfig read_llama_config(const std::string& folder);
 
 }  // namespace spiked::sim

@@ -46,9 +46,13 @@ void write_llama_dump(const std::string& path, const Llama& model, std::span<con
                          {"layout", "head,token,dim"},
                          {"keys", "post-rope"},
                          {"attention", "causal"},
-                         {"rope_base", fmt::format("{}", shape.rope.base)},
-                         {"rope_style", std::string(rope_style_name(shape.rope.style))},
                          {"position_start", "0"}};
+    if (shape.rope.scaling) {
+        metadata.emplace_back("rope_scaling", "llama3");  // no base: readers that know no scaling must not undo it
+    } else {
+        metadata.emplace_back("rope_base", fmt::format("{}", shape.rope.base));
+        metadata.emplace_back("rope_style", rope_style_name(shape.rope.style));
+    }
     if (!options.prompt_id.empty()) metadata.emplace_back("prompt_id", options.prompt_id);
     write_safetensors(path, metadata, tensors);
 }

@@ -47,19 +47,21 @@ std::vector<Needle> read_needles(const KvDump& dump, std::size_t tokens) {
         };
         Needle needle{place("key_at"), place("value_at"), place("asked_at"), 0};
         if (needle.value_at <= needle.key_at)
-            throw input_error("{}: metadata {}: value_at is {} and key_at is {} (expected the value behind its key): "
-                              "correct it where the dump is made",
-                              dump.path(), name, needle.value_at, needle.key_at);
+            throw input_error(
+                "{}: metadata {}: value_at is {} and key_at is {} (expected the value behind its key): "
+                "correct it where the dump is made",
+                dump.path(), name, needle.value_at, needle.key_at);
         if (needle.value_at >= needle.asked_at)
             throw input_error("{}: metadata {} lies at {} and {} and is asked for at {} (expected behind it)",
                               dump.path(), name, needle.key_at, needle.value_at, needle.asked_at);
         for (std::size_t other = 0; other < needles.size(); ++other)
-            if (needles[other].value_at == needle.value_at || needles[other].asked_at == needle.asked_at)
+            if (needles[other].key_at == needle.key_at || needles[other].value_at == needle.value_at ||
+                needles[other].asked_at == needle.asked_at)
                 throw input_error(
-                    "{}: metadata {} lies at {} and is asked for at {}, needles[{}] at {} and {} (expected places of "
-                    "their own): leave one out where the dump is made",
-                    dump.path(), name, needle.value_at, needle.asked_at, other, needles[other].value_at,
-                    needles[other].asked_at);
+                    "{}: metadata {} lies at {} and {} and is asked for at {}, needles[{}] at {}, {} and {} (expected "
+                    "places of their own): leave one out where the dump is made",
+                    dump.path(), name, needle.key_at, needle.value_at, needle.asked_at, other, needles[other].key_at,
+                    needles[other].value_at, needles[other].asked_at);
         needle.answer = static_cast<std::int32_t>(std::min<std::int64_t>(whole(dump, entry, name, "answer"), 1 << 30));
         needles.push_back(needle);
     }
@@ -178,8 +180,9 @@ LlamaReadout::LlamaReadout(const KvDump& dump) {
     if (readout.find("correct") != nullptr)
         correct_ = static_cast<std::size_t>(whole(dump, readout, "readout", "correct"));
     if (correct_ && *correct_ > needles_.size())
-        throw input_error("{}: metadata readout: correct is {} (expected at most {}, the needles): are they of one dump?",
-                          dump.path(), *correct_, needles_.size());
+        throw input_error(
+            "{}: metadata readout: correct is {} (expected at most {}, the needles): are they of one dump?",
+            dump.path(), *correct_, needles_.size());
     context_ = read_context(dump, needles_);
 
     const std::size_t attended = query.heads * key.dim;

@@ -1,6 +1,6 @@
 """A small random Llama and what it predicts, in NumPy's double precision, all tokens at once.
 
-usage: llama_in_numpy.py FOLDER tied|untied|shards[+NAME...] TOKENS [EVICTED [KEPT]]    writes FOLDER/config.json and the weights
+usage: llama_in_numpy.py FOLDER tied|untied|shards|scaled[+NAME...] TOKENS [EVICTED [KEPT]]    writes FOLDER/config.json and the weights
 in F32, and of each NAME a tensor that no prediction uses; prints the tokens and, for each but the first, its nats given those before it. FOLDER/tokens.npy holds them too,
 FOLDER/documents.npy with two other texts, FOLDER/keys.npy the keys of head 1 of layer 1. EVICTED: a Python expression in t
 and s, true where token t no longer finds token s. KEPT: one that is what token t finds of the key and value of s, times them.
@@ -19,6 +19,14 @@ config = {"model_type": "llama", "vocab_size": vocabulary, "hidden_size": hidden
           "num_hidden_layers": layers, "num_attention_heads": heads, "num_key_value_heads": kv_heads, "head_dim": dim,
           "hidden_act": "silu", "rms_norm_eps": epsilon, "rope_theta": base, "max_position_embeddings": max(64, count),
           "tie_word_embeddings": kind == "tied", "rope_scaling": None, "attention_bias": False}
+frequencies = base ** (-2.0 * np.arange(dim // 2) / dim)
+if kind == "scaled":  # the wavelengths are 6, 30, 140 and 664 tokens: two stay, one lies between, one becomes longer
+    config["rope_scaling"] = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                              "original_max_position_embeddings": 200}
+    lengths = 2 * np.pi / frequencies
+    smooth = (200 / lengths - 1.0) / (4.0 - 1.0)
+    frequencies = np.where(lengths > 200 / 1.0, frequencies / 8.0, np.where(
+        lengths < 200 / 4.0, frequencies, (1 - smooth) * frequencies / 8.0 + smooth * frequencies))
 weights = {}
 
 
@@ -34,7 +42,7 @@ def norm(rows, weight):
 
 def turn(rows, positions):
     """tokens x heads x dim, complex numbers made of the two halves."""
-    angles = positions[:, None] * base ** (-2.0 * np.arange(dim // 2) / dim)
+    angles = positions[:, None] * frequencies
     turned = (rows[..., : dim // 2] + 1j * rows[..., dim // 2 :]) * np.exp(1j * angles)[:, None, :]
     return np.concatenate([turned.real, turned.imag], axis=-1)
 

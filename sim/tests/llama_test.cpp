@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "sim/dump_view.hpp"
+#include "sim/llama/llama_dump.hpp"
 #include "sim/npy.hpp"
 #include "sim/tests/scratch.hpp"
 #include "theory/base/error.hpp"
@@ -30,8 +32,7 @@ Oracle oracle(const ScratchFolder& scratch, const std::string& kind, std::size_t
     const std::string out = result.folder + "/out";
     const std::string line = "/usr/bin/python3 '" SPIKED_SOURCE_DIR "/sim/tests/llama_in_numpy.py' '" + result.folder +
                              "' " + kind + " " + std::to_string(count) + (evicted.empty() ? "" : " '" + evicted + "'") +
-                             (kept.empty() ? "" : " '" + kept + "'") +
-                             " > '" + out + "'";
+                             (kept.empty() ? "" : " '" + kept + "'") + " > '" + out + "'";
     EXPECT_EQ(std::system(line.c_str()), 0);
     std::ifstream file(out);
     std::int32_t token = 0;
@@ -59,8 +60,8 @@ std::vector<double> nats_of(const Llama& model, const std::vector<std::int32_t>&
 TEST(Llama, PredictsWhatNumpyDoes) {
     const ScratchFolder scratch;
     // What older files hold beside the weights says nothing new.
-    for (const char* kind :
-         {"tied", "untied", "shards", "tied+lm_head.weight", "shards+model.layers.1.self_attn.rotary_emb.inv_freq"}) {
+    for (const char* kind : {"tied", "untied", "shards", "scaled", "tied+lm_head.weight",
+                             "shards+model.layers.1.self_attn.rotary_emb.inv_freq"}) {
         const Oracle expected = oracle(scratch, kind, 40);
         const Llama model(expected.folder);
         // Whole, in blocks that do not divide it, token by token: the same sequence.
@@ -235,6 +236,19 @@ TEST(Llama, ReadsTheBaseWhereNewerFilesHaveIt) {
     EXPECT_EQ(read_llama_config(good.folder).rope.base, 700.0);
 }
 
+/// A dump's metadata cannot say such frequencies, and does not say others.
+TEST(Llama, DumpsOfScaledPositionsAreNotTurnedBack) {
+    const ScratchFolder scratch;
+    const Oracle scaled = oracle(scratch, "scaled", 20);
+    const std::string path = scratch.path("scaled.safetensors");
+    write_llama_dump(path, Llama(scaled.folder), scaled.tokens, {.model = "scaled"});
+    const KvDump dump(path);
+    EXPECT_FALSE(has_rotary(dump));
+    EXPECT_FALSE(dump.metadata("rope_base").has_value());
+    expect_error(ExitCode::unusable_input, [&] { (void)dump_rotary(dump); },
+                 {path, "rope_scaling is \"llama3\"", "--model"});
+}
+
 TEST(Llama, RefusesWhatIsNotLlamaShaped) {
     const ScratchFolder scratch;
     const Oracle good = oracle(scratch, "tied", 4);
@@ -251,6 +265,14 @@ TEST(Llama, RefusesWhatIsNotLlamaShaped) {
     with("\"rope_scaling\": null", "\"rope_scaling\": {\"rope_type\": \"llama3\"}", "rope_scaling is");
     with("\"rope_scaling\": null", "\"rope_parameters\": {\"rope_type\": \"llama3\", \"rope_theta\": 500.0}",
          "rope_parameters is");
+    const std::string scaled =
+        "\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8.0, \"low_freq_factor\": 1.0, ";
+    with("\"rope_scaling\": null", scaled + "\"high_freq_factor\": 4.0}",
+         "with original_max_position_embeddings, a positive number");
+    with("\"rope_scaling\": null", scaled + "\"high_freq_factor\": 1.0, \"original_max_position_embeddings\": 8192}",
+         "a high_freq_factor above low_freq_factor");
+    with("\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2.0}",
+         "none, or of rope_type \"llama3\"");
     with("\"rope_scaling\": null", "\"partial_rotary_factor\": 0.5", "partial_rotary_factor is 0.5 (expected 1");
     with("\"attention_bias\": false", "\"attention_bias\": true", "attention_bias is true (expected false)");
     with("\"attention_bias\": false", "\"attention_multiplier\": 0.25",

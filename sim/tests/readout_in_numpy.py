@@ -104,6 +104,9 @@ elif change == "value-is-key":
     needles[3]["value_at"] = needles[3]["key_at"]
 elif change == "twice":
     needles[3] |= {key: needles[2][key] for key in ("key_at", "value_at")}
+elif change == "one-key":
+    needles[3]["key_at"] = needles[2]["key_at"]
+    needles[3]["value_at"] = max(needles[3]["value_at"], needles[2]["key_at"] + 1)
 elif change == "asked-twice":
     needles[3]["asked_at"] = needles[2]["asked_at"]
 elif change == "no-epsilon":

@@ -50,6 +50,38 @@ arma::mat complex_rope(const arma::mat& block, const Rope& rope, const std::vect
     return result;
 }
 
+/// By wavelengths in long double, as Hugging Face writes it; Llama 3.1's own numbers and Llama 3.2's factor.
+TEST(RopeScaling, SlowsLongWavelengths) {
+    const std::size_t dim = 128;
+    for (const double factor : {8.0, 32.0}) {
+        const Rope rope{500000.0, RopeStyle::rotate_half, RopeScaling{factor, 1.0, 4.0, 8192.0}};
+        arma::mat ones(1, dim, arma::fill::zeros);
+        ones.head_cols(dim / 2).ones();
+        const arma::mat turned = apply_rope(ones, rope, 1.0);
+        std::size_t kept = 0, between = 0, slowed = 0;
+        for (std::size_t pair = 0; pair < dim / 2; ++pair) {
+            const long double plain = std::exp(-2.0L * static_cast<long double>(pair) / dim * std::log(500000.0L));
+            const long double length = 2.0L * std::acos(-1.0L) / plain;
+            long double expected = plain;
+            if (length > 8192.0L) {
+                expected = plain / static_cast<long double>(factor);
+                ++slowed;
+            } else if (length >= 8192.0L / 4.0L) {
+                const long double smooth = (8192.0L / length - 1.0L) / 3.0L;
+                expected = (1.0L - smooth) * plain / static_cast<long double>(factor) + smooth * plain;
+                ++between;
+            } else {
+                ++kept;
+            }
+            const double found = std::atan2(turned(0, pair + dim / 2), turned(0, pair));
+            EXPECT_NEAR(found / static_cast<double>(expected), 1.0, 1e-12) << pair;
+        }
+        EXPECT_GT(kept, 0);
+        EXPECT_GT(between, 0);
+        EXPECT_GT(slowed, 0);
+    }
+}
+
 TEST(RopeReference, IsMultiplicationByComplexNumbers) {
     for (const auto style : styles)
         for (const std::size_t dim : {2, 4, 6, 64, 128})

@@ -35,6 +35,11 @@ double mean_nats(const sim::Llama& model, const std::vector<std::int32_t>& token
 ModelTimings time_model(const std::string& folder, const std::string& path, double seconds) {
     const sim::Llama model(folder);
     const auto& shape = model.config();
+    if (shape.rope.scaling)
+        throw input_error(
+            "{}: its rotary embedding is scaled (the NumPy program turns by plain frequencies): name a "
+            "model without rope_scaling",
+            folder);
     const arma::mat ids = sim::read_npy(path);
     const arma::rowvec document = ids.n_cols == 1 ? arma::rowvec(ids.t()) : arma::rowvec(ids.row(0));
     std::vector<std::int32_t> tokens(std::min<std::size_t>(document.n_elem, shape.context));

@@ -117,10 +117,39 @@ TEST(CompressedCache, BudgetsOfLayersAreOneBudget) {
         reader.block(layer);
         rows.push_back(reader.cached.tokens.size());
     }
-    EXPECT_GT(rows[0], 2 * rows[1] - 8);
-    EXPECT_GT(rows[1], 4 * rows[2]);
+    // Room for 25 rows in the mean: the last 13 in every layer, 12 beyond them in the mean.
+    EXPECT_EQ(rows, (std::vector<std::size_t>{13 + 24, 13 + 12, 13}));
     EXPECT_LE(own.stored_bits().total(), 0.4 * 16.0 * own.entries());
     EXPECT_GT(own.stored_bits().total(), 0.35 * 16.0 * own.entries());
+}
+
+TEST(CompressedCache, APyramidOfCodedRowsStandsOnTheWindow) {
+    for (const bool once : {false, true})
+        for (const char* method : {"pyramidkv+tq-mse", "pyramidkv+kivi", "pyramidkv+svd:1+tq-mse"}) {
+            auto own = cache(method, once ? 0.1 : 0.7, 3);
+            std::vector<std::size_t> rows;
+            for (std::size_t layer = 0; layer < 3; ++layer) {
+                Reader reader;
+                reader.reading.at_once = once;
+                reader.join(own);
+                reader.block(layer);
+                rows.push_back(reader.cached.tokens.size());
+                // The last tokens are those of every layer.
+                const std::vector<std::size_t> last(reader.cached.tokens.end() - 5, reader.cached.tokens.end());
+                EXPECT_EQ(last, (std::vector<std::size_t>{59, 60, 61, 62, 63})) << method << layer;
+            }
+            EXPECT_LE(own.stored_bits().total(), (once ? 0.1 : 0.7) * 16.0 * own.entries()) << method;
+            EXPECT_GE(rows[0], rows[1]) << method;
+            EXPECT_GE(rows[1], rows[2]) << method;
+            EXPECT_GE(rows[2], 5) << method;
+        }
+    // Where all tokens fit the mean, they stay in every layer.
+    auto own = cache("pyramidkv+tq-mse", 0.5, 3);
+    for (std::size_t layer = 0; layer < 3; ++layer) {
+        Reader reader(own);
+        reader.block(layer);
+        EXPECT_EQ(reader.cached.tokens.size(), 64);
+    }
 }
 
 /// --only and --layers leave layers out, dumps have the last alone.
@@ -263,6 +292,19 @@ TEST(CompressedCache, CountsWhatTheNextChoiceNeeds) {
     }
     for (const char* method : {"snapkv+tq-mse", "snapkv+unrope+tq-mse", "snapkv+eden", "streaming"})
         EXPECT_EQ(ledger(method, 0.1, false).first.exact, 0.0) << method;
+}
+
+/// A group of 2 or 4 tokens divides small blocks, and still a row of it cannot be read alone.
+TEST(CompressedCache, GroupsOfTokensNeedTheExactRows) {
+    for (const std::size_t group : {1UL, 2UL, 3UL, 4UL, 7UL, 8UL}) {
+        estimators::QuantizerOptions options;
+        options.group = group;
+        CompressedCache own(shape(), {estimators::parse_kept_and_coded("snapkv+kivi"), 2, 0.9, options, {}, 64});
+        Reader reader(own);
+        reader.block();
+        const auto rows = static_cast<double>(reader.cached.tokens.size());
+        EXPECT_EQ(own.stored_bits().exact, group == 1 ? 0.0 : 32.0 * dim * rows) << group;
+    }
 }
 
 TEST(CompressedCache, EachSequenceHasRotationsOfItsOwn) {

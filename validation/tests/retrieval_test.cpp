@@ -59,12 +59,13 @@ TEST(NeedlePrompt, IsWhatItSays) {
 }
 
 TEST(NeedlePrompt, RefusesWhatDoesNotFit) {
-    const auto refused = [](const RetrievalPlan& plan, std::size_t context, const std::string& part) {
+    const auto refused = [](const RetrievalPlan& plan, std::size_t context, const std::string& part,
+                            ExitCode code = ExitCode::unusable_input) {
         try {
             (void)needle_prompt(plan, shape_of(context), filler, 0);
             ADD_FAILURE() << "nothing was thrown for " << part;
         } catch (const Error& error) {
-            EXPECT_EQ(error.code(), ExitCode::unusable_input);
+            EXPECT_EQ(error.code(), code);
             EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
         }
     };
@@ -76,7 +77,21 @@ TEST(NeedlePrompt, RefusesWhatDoesNotFit) {
     plan.needles = 100;
     refused(plan, 256, "do not fit a context of 256 tokens (95 do)");
     plan.needles = 16;
+    plan.prompt_tokens = 1024;
     refused(plan, 1024, "a stream of the filler has 300 tokens (expected 992 or more)");
+    refused(plan, 1023, "--context 1024 is not possible: the model reads 1023 tokens at most", ExitCode::usage);
+    plan.prompt_tokens = 60;
+    refused(plan, 1024, "do not fit a context of 60 tokens (13 do)");
+}
+
+TEST(NeedlePrompt, IsAsLongAsItIsToldOrTheFillerAllows) {
+    RetrievalPlan plan;
+    EXPECT_EQ(needle_prompt(plan, shape_of(1 << 20), filler, 0).tokens.size(), 300 + 2 * 16);
+    EXPECT_EQ(needle_prompt(plan, shape_of(200), filler, 0).tokens.size(), 200);
+    plan.prompt_tokens = 100;
+    const NeedlePrompt prompt = needle_prompt(plan, shape_of(1024), filler, 0);
+    EXPECT_EQ(prompt.context, 100 - 2 * 16);
+    EXPECT_EQ(prompt.tokens, needle_prompt(RetrievalPlan(), shape_of(100), filler, 0).tokens);
 }
 
 /// A trained model, where somebody has one: $SPIKED_EXTRA_MODELS/needle.
