@@ -125,6 +125,8 @@ void read_rows(Database& store, const std::string& path) {
         insert.bind(6, fields[3]).bind_real(7, *value).bind(8, fields[5]).bind(9, fields[4]);
         insert.bind_real(10, half_unit(fields[4])).run();
     }
+    if (store.integer("SELECT count(*) FROM temp.printed") == 0)
+        throw input_error("{}: the file holds no printed value: write them below the line {}", path, header);
 }
 
 /// The rows of the file joined with the means, in its order. Of a mean that stands alone (one replicate) the error is

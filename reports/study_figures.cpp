@@ -23,6 +23,16 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
+namespace {
+
+/// A list beside others below an axis: its first value.
+std::string tick_name(const std::string& text) {
+    constexpr std::size_t longest = 14;
+    return text.size() <= longest ? text : text.substr(0, std::min(longest, text.find(','))) + ", …]";
+}
+
+}  // namespace
+
 std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
     const auto cells = read_cells(store);
     const auto varying = varying_factors(cells);
@@ -40,8 +50,10 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
     if (cell_of.empty()) return {without_data(title, fmt::format("no cell has a factor called {}", x))};
 
     // Where a value of x is no number (a list of strengths), values stand side by side in the order of the cells.
-    const bool ordinal = std::any_of(cell_of.begin(), cell_of.end(),
-                                     [&](const auto& c) { return std::isnan(c.second->factors.at(x).number); });
+    const bool ordinal = std::any_of(cell_of.begin(), cell_of.end(), [&](const auto& c) {
+        const auto& value = c.second->factors.at(x);
+        return std::isnan(value.number) || value.text.starts_with('[');
+    });
     std::map<std::string, double> ordinal_of;
     std::vector<std::string> ticks;
     std::vector<CellRow> asked;
@@ -50,7 +62,7 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
         asked.push_back(cell);
         const auto& text = cell.factors.at(x).text;
         if (ordinal && ordinal_of.emplace(text, static_cast<double>(ordinal_of.size() + 1)).second)
-            ticks.push_back(fmt::format("{} {:g}", quoted(text), ordinal_of.at(text)));
+            ticks.push_back(fmt::format("{} {:g}", quoted(tick_name(text)), ordinal_of.at(text)));
     }
     const auto panel_name = panels_of(asked, {x});
 
@@ -145,6 +157,11 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
         settings +=
             "set arrow 1 from first 1, graph 0 to first 1, graph 1 nohead lw 1 dt 3 lc rgb '#888888'\n"
             "set label 1 'threshold' at first 1, graph 0.98 right rotate by 90 offset -0.6,0 font ',11'\n";
+    constexpr std::size_t most_named = 20;
+    if (styles.size() > most_named) {
+        figure.description += fmt::format(" {} curves have no legend: their data name them.", styles.size());
+        styles.clear();
+    }
     figure.script = panel_script(title, data, settings, drawn, legend_of(styles, theory_shown, false));
     draw(figure);
     return {figure};

@@ -197,6 +197,8 @@ TEST_F(Report, PrintedValuesAreOfTheCellThatTheyName) {
     Database keys(dump(), Database::Mode::read);
     EXPECT_TRUE(has(refused(keys, columns + "1,side=key layer=1,tq-mse@2,rank,5,\n"), "is no side"));
     // Of a side of a dump: the mean over all its blocks, with its clustered error.
+    for (const std::string& text : {std::string(), columns})
+        EXPECT_NE(refused(store, text).find("holds no printed value"), std::string::npos);
     const Json side = Json::parse(against(keys, columns + "1,side=key,tq-mse@2,relative_l2,0.5,\n"), "json");
     validation::Statement mean(keys,
                                "SELECT mean, mcse FROM v_cluster WHERE side = 'key' AND method = 'tq-mse' AND "
