@@ -135,11 +135,6 @@ std::string shown(const FrontierColumn& column, const ClusteredValue& value) {
     return column.share ? percent(value) : plain(value);
 }
 
-/// The method and, of an eviction, its budget.
-std::string name_at(const validation::KvRow& row) {
-    return row.budget ? fmt::format("{} at {:g}", row.method, *row.budget) : row.method;
-}
-
 }  // namespace
 
 const std::vector<std::string>& frontier_metrics() {
@@ -188,8 +183,8 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         for (const std::size_t i : order) {
             const auto& row = table.rows[i];
             const auto bits = row.of("bits_per_entry");
-            std::vector<std::string> cells = {hull[i] ? "*" : "", name_at(row), fmt::format("{}", row.bits),
-                                              plain(bits)};
+            std::vector<std::string> cells = {hull[i] ? "*" : "", method_at(row.method, row.budget),
+                                              fmt::format("{}", row.bits), plain(bits)};
             for (const auto* column : columns) {
                 cells.push_back(shown(*column, row.of(column->metric)));
                 if (column == &all.front()) cells.push_back(fmt::format("{:.2f}", 100.0 * normal_bound(bits.mean)));

@@ -10,12 +10,6 @@
 namespace spiked::reports {
 namespace {
 
-/// The method and, of an eviction, its budget.
-template <class Row>
-std::string name_of(const Row& row) {
-    return row.budget ? fmt::format("{} at {:g}", row.method, *row.budget) : row.method;
-}
-
 /// Parts of bits_per_entry.
 Json ledger_json(const validation::CacheBits& bits) {
     return Json::object(
@@ -43,8 +37,8 @@ std::string perplexity_text(const validation::Perplexity& found) {
     if (!found.rows.empty()) {
         TextTable table({"method", "B ", "bits/entry ", "added nats ", "perplexity x"});
         for (const auto& row : found.rows)
-            table.add({name_of(row), fmt::format("{:g}", row.bits), fmt::format("{:.3f}", row.ledger.total()),
-                       with_error(row.added_nats, row.mcse_added_nats),
+            table.add({method_at(row.method, row.budget), fmt::format("{:g}", row.bits),
+                       fmt::format("{:.3f}", row.ledger.total()), with_error(row.added_nats, row.mcse_added_nats),
                        fmt::format("{:.4f}", std::exp(row.added_nats))});
         text += "\n" + table.text();
     }
@@ -86,9 +80,9 @@ std::string retrieval_text(const validation::Retrieval& found, bool heads) {
     TextTable table(titles);
     for (const auto& row : found.rows) {
         const auto number = &row - found.rows.data();
-        std::vector<std::string> cells = {
-            name_of(row),     fmt::format("{:g}", row.bits),      fmt::format("{:.3f}", row.ledger.total()),
-            shown(row.right), number == 0 ? "" : shown(row.lost), shown(row.log_probability)};
+        std::vector<std::string> cells = {method_at(row.method, row.budget),         fmt::format("{:g}", row.bits),
+                                          fmt::format("{:.3f}", row.ledger.total()), shown(row.right),
+                                          number == 0 ? "" : shown(row.lost),        shown(row.log_probability)};
         for (const auto* gain : {&row.right_over_first, &row.log_probability_over_first})
             if (compared) cells.push_back(number == 1 ? "" : shown(*gain));
         cells.push_back(shown(row.mass));
@@ -99,7 +93,7 @@ std::string retrieval_text(const validation::Retrieval& found, bool heads) {
         TextTable by_head({"method", "B ", "layer ", "head ", "mass on needle ", "peaks there"});
         for (const auto& row : found.rows)
             for (const auto& at : row.heads)
-                by_head.add({name_of(row), fmt::format("{:g}", row.bits), std::to_string(at.layer),
+                by_head.add({method_at(row.method, row.budget), fmt::format("{:g}", row.bits), std::to_string(at.layer),
                              std::to_string(at.head), shown(at.mass), shown(at.peaks)});
         text += "\n" + by_head.text();
     }
@@ -115,7 +109,9 @@ std::string retrieval_text(const validation::Retrieval& found, bool heads) {
                found.exact_questions ? "the context" : "all tokens",
                found.last_layer_only ? "the last layer" : "all layers", found.at_once ? ", after it has been read" : "",
                found.observe_questions ? " Evictions have seen the attention of the questions." : "",
-               compared ? fmt::format(" First: {} of {:g} bits.", name_of(found.rows[1]), found.rows[1].bits) : "",
+               compared ? fmt::format(" First: {} of {:g} bits.", method_at(found.rows[1].method, found.rows[1].budget),
+                                      found.rows[1].bits)
+                        : "",
                found.prompts < 2 ? ", without standard errors: one prompt has none"
                                  : fmt::format(", in brackets standard errors over prompts, paired for what is lost{}",
                                                compared ? " and for differences to the first" : ""));

@@ -7,6 +7,7 @@
 
 #include "reports/figure_parts.hpp"
 #include "reports/gnuplot.hpp"
+#include "reports/text_table.hpp"
 
 namespace spiked::reports {
 
@@ -73,10 +74,8 @@ std::string panel_name(const std::string& method, double bits) { return fmt::for
 Figure needle_figure(const validation::Retrieval& found) {
     std::vector<NeedlePanel> all;
     for (const auto& row : found.rows)
-        all.push_back({row.method == "none"
-                           ? "full precision"
-                           : panel_name(row.budget ? fmt::format("{} at {:g}", row.method, *row.budget) : row.method,
-                                        row.ledger.total()),
+        all.push_back({row.method == "none" ? "full precision"
+                                            : panel_name(method_at(row.method, row.budget), row.ledger.total()),
                        row.where});
     return figure_of(all, found.best_layer, found.best_head);
 }

@@ -38,6 +38,10 @@ std::string with_error(double value, double standard_error, int digits) {
 
 std::string number(double value, int digits) { return std::isnan(value) ? "-" : fmt::format("{:.{}g}", value, digits); }
 
+std::string method_at(const std::string& method, const std::optional<double>& budget) {
+    return budget ? fmt::format("{} at {:g}", method, *budget) : method;
+}
+
 std::string predicted(double value) {
     if (std::isnan(value) || value == 0.0) return number(value);
     std::string text = fmt::format("{:#.4g}", value);

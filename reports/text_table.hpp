@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ private:
 
 /// `digits` significant digits; NaN is shown as `-`.
 [[nodiscard]] std::string number(double value, int digits = 4);
+/// A method and, of an eviction, its budget: `snapkv at 0.1`.
+[[nodiscard]] std::string method_at(const std::string& method, const std::optional<double>& budget);
 /// What theory says, to as many digits as stand beside it: 0.7500.
 [[nodiscard]] std::string predicted(double value);
 

@@ -59,13 +59,6 @@ std::set<std::string> left_in(const std::string& folder) {
 
 bool one_line(const std::string& text) { return std::count(text.begin(), text.end(), '\n') == 1; }
 
-constexpr bool sanitized =
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    true;
-#else
-    false;
-#endif
-
 /// From less than OpenBLAS asks for to more than the work does, every limit of memory ends in an answer or in exit 7.
 TEST(Faults, AnyMemoryLimitEndsInAnAnswerOrExitSeven) {
     if (sanitized) GTEST_SKIP() << "a sanitizer reserves more address space than the limits";

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "app/fuzz/targets.hpp"
+#include "app/tests/process.hpp"
 #include "validation/parallel.hpp"
 
 namespace spiked::app {
@@ -19,13 +20,6 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::size_t most_memory = std::size_t{256} << 20;
-constexpr bool sanitized =
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    true;
-#else
-    false;
-#endif
-
 std::vector<std::filesystem::path> corpus_of(const std::string& target) {
     std::vector<std::filesystem::path> files;
     for (const auto& file :

@@ -12,6 +12,14 @@
 
 namespace spiked::app {
 
+/// Whether a sanitizer is in this build: it reserves address space at will and must be loaded first.
+inline constexpr bool sanitized =
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    true;
+#else
+    false;
+#endif
+
 struct Outcome {
     int code = -1;
     std::string out;
