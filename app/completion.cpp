@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 
 #include "app/build_info.hpp"
 #include "app/command.hpp"
+#include "app/list.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 
@@ -12,22 +14,36 @@
 namespace spiked::app {
 namespace {
 
-constexpr std::string_view more = "[,...]";
+/// Where `,...` begins in a value that is a list of words with commas between them.
+std::size_t list_mark(const std::string& value) { return value.find("[,"); }
+bool is_list(const std::string& value) { return list_mark(value) != std::string::npos; }
 
-/// Whether a value is a list of words with commas between them.
-bool is_list(const std::string& value) { return value.ends_with(more); }
-
-/// `quick` and `full` of `quick|full` and `quick|full[,...]`; nothing where a value is free.
+/// `quick` and `full` of `quick|full`, `[quick|full]` and `quick|full[,...]`; nothing where a value is free.
 std::vector<std::string> choices(std::string value) {
-    if (is_list(value)) value.resize(value.size() - more.size());
+    value.resize(std::min(value.size(), list_mark(value)));
+    if (value.starts_with('[') && value.ends_with(']')) value = value.substr(1, value.size() - 2);
     if (value.find('|') == std::string::npos) return {};
     std::vector<std::string> words;
     for (auto& word : split(value, '|')) {
-        // FILE.md|FILE.html and [a|b] are no words to type.
+        // FILE.md|FILE.html are no words to type.
         if (word.empty() || word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos)
             return {};
         words.push_back(std::move(word));
     }
+    return words;
+}
+
+/// What an option takes: its choices, or the names that a list of `spiked list` has.
+std::vector<std::string> words_of(const Option& option) {
+    static const std::map<std::string, std::vector<std::string>> topics = {{"--method", {"quantizers", "caches"}},
+                                                                           {"--estimator", {"estimators"}},
+                                                                           {"--metric", {"metrics"}},
+                                                                           {"--claim", {"claims"}}};
+    auto words = choices(option.value);
+    const auto listed = topics.find(option.name);
+    if (words.empty() && listed != topics.end())
+        for (const auto& topic : listed->second)
+            for (auto& name : listed_names(topic)) words.push_back(std::move(name));
     return words;
 }
 
@@ -76,7 +92,7 @@ std::string bash_script() {
                 all.push_back(name);
                 patterns += fmt::format("{}'{} {}'", patterns.empty() ? "" : "|", command.name, name);
             }
-            if (const auto words = choices(option.value); !words.empty())
+            if (const auto words = words_of(option); !words.empty())
                 values += fmt::format("    {}) words=\"{}\"{} ;;\n", patterns, fmt::join(words, " "),
                                       is_list(option.value) ? " list=1" : "");
             else if (!option.value.empty())
@@ -173,7 +189,7 @@ std::string fish_script() {
             lines += fmt::format("complete -c spiked -n '{}'", where);
             for (const auto& name : option_names(option))
                 lines += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-            if (const auto words = choices(option.value); !words.empty())
+            if (const auto words = words_of(option); !words.empty())
                 lines += fmt::format(" -x -a '{}'", fmt::join(words, " "));
             else if (!option.value.empty())
                 lines += " -r";

@@ -1,3 +1,5 @@
+#include "app/list.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -181,6 +183,16 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+
+std::vector<std::string> listed_names(const std::string& topic) {
+    std::vector<std::string> names;
+    for (const auto& known : topics())
+        if (known.name == topic)
+            for (auto& line : known.lines())
+                if (line.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_.+") == std::string::npos)
+                    names.push_back(std::move(line.name));
+    return names;
+}
 
 Command list_command() {
     return {

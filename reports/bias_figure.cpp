@@ -83,7 +83,9 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec)
     figure.csv = csv_line({"panel", "cell", "query", "method", "over", of, "mcse"});
     std::vector<std::string> order;
     std::map<std::string, std::map<std::string, Series>> panels;
+    const auto style_of = method_styles(store);
     std::map<std::string, std::size_t> styles;
+    std::map<std::string, std::size_t> neighbours;
     Range y_range;
     y_range.take(0.0);
     if (ratio_wanted) y_range.take(1.0);
@@ -120,11 +122,13 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec)
             order.push_back(panel);
         }
         auto& series = panels[panel][row.method];
-        series.style = styles.emplace(row.method, styles.size()).first->second;
+        series.style = style_of.at(row.method);
+        styles[row.method] = series.style;
+        const std::size_t neighbour = neighbours.emplace(row.method, neighbours.size()).first->second;
         for (const auto& ratio : found) {
             const auto place = std::find(queries.begin(), queries.end(), ratio.query) - queries.begin();
             // Methods side by side, so that their bars do not hide each other.
-            const double beside = 0.12 * (static_cast<double>(series.style % 5) - 2.0);
+            const double beside = 0.12 * (static_cast<double>(neighbour % 5) - 2.0);
             series.points.push_back({static_cast<double>(place) + beside, ratio.value.value, ratio.value.error});
             y_range.take(ratio.value.value - ratio.value.error);
             y_range.take(ratio.value.value + ratio.value.error);

@@ -119,7 +119,8 @@ std::string as_latex(const Shown& table) {
         for (std::size_t c = 0; c < header.size(); ++c)
             cells.push_back(table.numeric[c] ? latex_number(table.rows[r][c]) : latex_text(table.rows[r][c]));
     }
-    return "% Needs booktabs. 0.7525(22): the standard error is 0.0022.\n" + latex_table(header, table.numeric, rows);
+    return fmt::format("% Needs {}. 0.7525(22): the standard error is 0.0022.\n", latex_packages(rows.size())) +
+           latex_table(header, table.numeric, rows);
 }
 
 /// What a table in a paper came from, as a comment.
@@ -133,6 +134,8 @@ std::string latex_origin(Database& store, const std::string& table) {
 
 std::string as_text(const Shown& table) {
     TextTable text(table.header, 3);
+    for (std::size_t c = 0; c < table.numeric.size(); ++c)
+        if (!table.numeric[c]) text.of_words(c);
     for (const auto& row : table.rows) text.add(row);
     return text.text();
 }

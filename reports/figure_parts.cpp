@@ -82,7 +82,8 @@ std::vector<std::string> varying_factors(const std::vector<CellRow>& cells) {
     return names;
 }
 
-std::map<std::int64_t, std::string> panels_of(const std::vector<CellRow>& cells, const std::vector<std::string>& axes) {
+std::map<std::int64_t, std::string> panels_of(const std::vector<CellRow>& cells, const std::vector<std::string>& axes,
+                                              bool alone) {
     const auto varying = varying_factors(cells);
     const auto told = [&](const char* name) {
         return std::find(varying.begin(), varying.end(), name) != varying.end() ||
@@ -98,13 +99,13 @@ std::map<std::int64_t, std::string> panels_of(const std::vector<CellRow>& cells,
         for (const auto& name : varying) {
             const auto found = cell.factors.find(name);
             if (std::find(axes.begin(), axes.end(), name) == axes.end() && found != cell.factors.end())
-                parts.push_back(short_factor(name) + " = " + found->second.text);
+                parts.push_back(short_factor(name) + " = " + short_numbers(found->second.text));
         }
         std::string name = fmt::format("{}", fmt::join(parts, ", "));
         ++members[name];
         panel[cell.id] = std::move(name);
     }
-    if (members.size() == cells.size() && cells.size() > 1)
+    if (!alone && members.size() == cells.size() && cells.size() > 1)
         for (auto& [id, name] : panel) name.clear();
     return panel;
 }
@@ -144,12 +145,23 @@ DrawnPanels draw_panels(const std::vector<std::string>& order,
     return drawn;
 }
 
+std::map<std::string, std::size_t> method_styles(validation::Database& store) {
+    validation::Statement query(store,
+                                "SELECT base FROM method WHERE kind <> 'sample' GROUP BY base ORDER BY "
+                                "min(method_id)");
+    std::map<std::string, std::size_t> styles;
+    while (query.step()) styles.emplace(query.text(0), styles.size());
+    return styles;
+}
+
 std::vector<LegendEntry> legend_of(const std::map<std::string, std::size_t>& styles, bool theory, bool joined) {
-    std::vector<LegendEntry> legend(styles.size());
-    for (const auto& [label, index] : styles) {
+    std::map<std::size_t, std::string> labels;
+    for (const auto& [label, index] : styles) labels[index] = label;
+    std::vector<LegendEntry> legend;
+    for (const auto& [index, label] : labels) {
         const auto style = series_style(index);
-        legend[index] = {label, fmt::format("{} pt {} ps 1.15 lc rgb '{}'", joined ? "linespoints" : "points",
-                                            style.point, style.color)};
+        legend.push_back({label, fmt::format("{} pt {} ps 1.15 lc rgb '{}'", joined ? "linespoints" : "points",
+                                             style.point, style.color)});
     }
     if (theory) legend.push_back({"theory", "lines lw 1.5 dt 2 lc black"});
     return legend;
@@ -202,17 +214,50 @@ void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& a
     std::vector<std::string> order;
     for (const auto& box : boxes)
         if (std::find(order.begin(), order.end(), box.panel) == order.end()) order.push_back(box.panel);
-    // Every name while there is room, then every second, third ...; letters are some 7 pixels wide.
-    const std::size_t width = order.size() == 1 ? 570 : order.size() == 2 || order.size() == 4 ? 390 : 240;
-    const auto tics = [width](const std::vector<std::string>& names, bool across) {
-        std::size_t longest = 0;
-        for (const auto& name : names) longest = std::max(longest, name.size());
-        const std::size_t room = across ? std::max<std::size_t>(1, width / (7 * longest + 7)) : 16;
-        const std::size_t step = (names.size() + room - 1) / room;
+    // Names in lines of their parts where they fit so, else every second, third ... name; letters are some 7 pixels
+    // wide.
+    const auto longest = [](const std::vector<std::string>& names) {
+        std::size_t letters = 0;
+        for (const auto& name : names) letters = std::max(letters, name.size());
+        return letters;
+    };
+    PanelLayout layout;
+    layout.left = std::max(layout.left, 66 + 7 * static_cast<int>(longest(axes.rows)));
+    std::size_t width = 0;
+    std::vector<std::vector<std::string>> lines;
+    std::size_t most_lines = 1;
+    const auto fits = [&](int panel_width) {
+        width = static_cast<std::size_t>(panel_width - layout.left);
+        const std::size_t room = width / (7 * axes.columns.size());
+        lines.clear();
+        most_lines = 1;
+        for (const auto& name : axes.columns) {
+            lines.push_back(wrapped(name, room));
+            most_lines = std::max(most_lines, lines.back().size());
+            if (longest(lines.back()) > room) return false;
+        }
+        return true;
+    };
+    constexpr int widest = 660;
+    const int usual = order.size() == 1 ? widest : order.size() == 2 || order.size() == 4 ? 480 : 330;
+    if (!fits(usual) && order.size() <= 4 && fits(widest)) layout.columns = 1;
+    const bool fit = layout.columns == 1 || fits(usual);
+    if (fit) layout.more_bottom = 17 * static_cast<int>(most_lines - 1);
+    const auto tics = [](const std::vector<std::string>& names, std::size_t most) {
+        const std::size_t step = (names.size() + most - 1) / most;
         std::vector<std::string> all;
-        for (std::size_t i = 0; i < names.size(); i += step) all.push_back(fmt::format("{} {}", quoted(names[i]), i));
+        for (std::size_t i = 0; i < names.size(); i += step) all.push_back(fmt::format("{} {}", names[i], i));
         return fmt::format("({})", fmt::join(all, ", "));
     };
+    const auto each = [](const auto& names, auto of) {
+        std::vector<std::string> words;
+        for (const auto& name : names) words.push_back(of(name));
+        return words;
+    };
+    const std::string x_tics =
+        fit ? tics(each(lines, lines_quoted), lines.size())
+            : tics(each(axes.columns, quoted), std::max<std::size_t>(1, width / (7 * longest(axes.columns) + 7)));
+    const std::string y_tics = tics(each(axes.rows, quoted), 16);
     std::string data;
     std::vector<Panel> panels;
     for (std::size_t p = 0; p < order.size(); ++p) {
@@ -242,7 +287,7 @@ void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& a
         panel.title = order[p];
         panel.settings = fmt::format(
             "set xrange [-0.5:{}.5]\nset yrange [{}.5:-0.5]\nset xtics nomirror {}\nset ytics nomirror {}\n",
-            axes.columns.size() - 1, axes.rows.size() - 1, tics(axes.columns, true), tics(axes.rows, false));
+            axes.columns.size() - 1, axes.rows.size() - 1, x_tics, y_tics);
         if (as_image)
             panel.plots.push_back(fmt::format("$p{} using 1:2:3:4:5:6 with rgbalpha", p));
         else
@@ -253,11 +298,12 @@ void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& a
             panel.plots.push_back(fmt::format("$p{} using 1:2:5:4 with labels textcolor rgb variable", p));
         panels.push_back(std::move(panel));
     }
-    figure.script = panel_script(figure.title, data,
-                                 fmt::format("unset grid\nset border 0\nset tics scale 0\nset xlabel {} noenhanced\n"
-                                             "set ylabel {} noenhanced\n",
-                                             quoted(axes.x), quoted(axes.y)),
-                                 panels, {});
+    figure.script =
+        panel_script(figure.title, data,
+                     fmt::format("unset grid\nset border 0\nset tics scale 0\nset xlabel {} noenhanced offset 0,-{}\n"
+                                 "set ylabel {} noenhanced\n",
+                                 quoted(axes.x), fit ? most_lines - 1 : 0, quoted(axes.y)),
+                     panels, {}, layout);
     figure.scale = {fmt::format("{:.3g}", low), fmt::format("{:.3g}", high), unit,
                     scale_png(sequential_color, 0.0, 1.0)};
 }

@@ -30,9 +30,10 @@ constexpr std::size_t most_points = 1000;  // keeps a page small; the table view
 /// Names of factors that take more than one value, in the order of names.
 [[nodiscard]] std::vector<std::string> varying_factors(const std::vector<CellRow>& cells);
 /// Panels of all cells: what their varying factors but those of the axes say, and their size where no factor says it. A
-/// factor that goes along with the axes point by point does not split the panel.
+/// factor that goes along with the axes point by point does not split the panel, unless a cell is a curve of its own:
+/// `alone`.
 [[nodiscard]] std::map<std::int64_t, std::string> panels_of(const std::vector<CellRow>& cells,
-                                                            const std::vector<std::string>& axes);
+                                                            const std::vector<std::string>& axes, bool alone = false);
 
 struct Point {
     double x = std::numeric_limits<double>::quiet_NaN();
@@ -54,6 +55,9 @@ struct Series {
 /// A plot of bars from y - error to y + error; on a logarithmic axis a bar that reaches zero goes down to the frame.
 /// gnuplot's own error bars leave a gap in the middle where points are large.
 [[nodiscard]] std::string error_bars(const std::string& block, const std::string& style, bool log_y = false);
+
+/// The style of each method by its name without bits: the same in every figure of a store.
+[[nodiscard]] std::map<std::string, std::size_t> method_styles(validation::Database& store);
 
 struct DrawnPanels {
     std::string data;

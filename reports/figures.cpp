@@ -71,6 +71,16 @@ const std::vector<FigureKind>& figure_kinds() {
     return kinds;
 }
 
+namespace {
+
+bool has_means(Database& store, const std::string& metric) {
+    Statement query(store, "SELECT 1 FROM moment JOIN metric USING(metric_id) WHERE name = ?1 AND n > 0 LIMIT 1");
+    query.bind(1, metric);
+    return query.step();
+}
+
+}  // namespace
+
 std::vector<Figure> figures_of(Database& store) {
     std::vector<std::pair<std::string, Json>> wanted;
     Statement query(store, "SELECT kind, spec FROM figure ORDER BY figure_id");
@@ -82,9 +92,16 @@ std::vector<Figure> figures_of(Database& store) {
         if (dump) {
             for (const char* kind : {"frontier", "rank-map", "head-picture"}) wanted.emplace_back(kind, Json::object());
         } else {
-            wanted.emplace_back("estimate-vs-theory",
-                                Json::object({{"y", Json::Array{"overlap.left", "overlap.right"}}}));
-            wanted.emplace_back("estimate-vs-theory", Json::object({{"y", Json::Array{"outlier"}}}));
+            // A study without spikes has false alarms, or ranks.
+            const auto of = [](Json::Array y) { return Json::object({{"y", std::move(y)}}); };
+            const bool spikes = has_means(store, "overlap.left") || has_means(store, "outlier");
+            const char* rank = has_means(store, "rank_over") ? "rank_over" : "rank";
+            if (spikes || !has_means(store, rank)) {
+                wanted.emplace_back("estimate-vs-theory", of({"overlap.left", "overlap.right"}));
+                wanted.emplace_back("estimate-vs-theory", of({"outlier"}));
+            } else {
+                wanted.emplace_back("estimate-vs-theory", of({rank}));
+            }
         }
     }
     std::vector<Figure> figures;

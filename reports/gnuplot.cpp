@@ -255,6 +255,33 @@ SeriesStyle series_style(std::size_t index) {
     return {colors[index % colors.size()], points[index % points.size()]};
 }
 
+std::vector<std::string> wrapped(const std::string& text, std::size_t letters) {
+    std::vector<std::string> lines = {""};
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t mark = text.find_first_of(",:", at);
+        const std::size_t end =
+            mark == std::string::npos ? text.size() : std::min(text.find_first_not_of(' ', mark + 1), text.size());
+        const std::string part = text.substr(at, end - at);
+        const std::size_t shown = part.find_last_not_of(' ') + 1;
+        if (!lines.back().empty() && lines.back().size() + shown > letters) lines.emplace_back();
+        lines.back() += part;
+        at = end;
+    }
+    for (auto& line : lines) line.erase(line.find_last_not_of(' ') + 1);
+    return lines;
+}
+
+std::string lines_quoted(const std::vector<std::string>& lines) {
+    if (lines.size() == 1) return quoted(lines.front());
+    std::string format;
+    std::string words;
+    for (const auto& line : lines) {
+        format += format.empty() ? "%s" : "\\n%s";
+        words += ", " + quoted(line);
+    }
+    return fmt::format("sprintf(\"{}\"{})", format, words);
+}
+
 std::string panel_script(std::string_view title, const std::string& data, const std::string& settings,
                          const std::vector<Panel>& panels, const std::vector<LegendEntry>& legend,
                          const PanelLayout& layout) {
@@ -265,8 +292,7 @@ std::string panel_script(std::string_view title, const std::string& data, const 
     std::size_t own_rows = 0;
     for (const auto& panel : panels) own_rows = std::max(own_rows, panel.legend.size());
     const int own_legend = own_rows == 0 ? 0 : 14 + 20 * static_cast<int>(own_rows);
-    const int top = 36 + own_legend;
-    constexpr int bottom = 62;  // less, and gnuplot leaves out the label of the axis
+    const int bottom = 62 + layout.more_bottom;  // less, and gnuplot leaves out the label of the axis
     const int heading_height = heading.empty() ? 0 : 34;
     const int columns = layout.columns > 0                         ? layout.columns
                         : panels.size() == 1                       ? 1
@@ -274,12 +300,24 @@ std::string panel_script(std::string_view title, const std::string& data, const 
                                                                    : 3;
     const int rows = (static_cast<int>(panels.size()) + columns - 1) / columns;
     const int panel_width = columns == 1 ? 680 : columns == 2 ? 500 : 350;
-    const int panel_height = (columns == 1 ? 420 : columns == 2 ? 350 : 290) + own_legend;
+    std::vector<std::vector<std::string>> titles;
+    std::size_t title_lines = 1;
+    for (const auto& panel : panels) {
+        constexpr double letter = 6.7;  // pixels
+        titles.push_back(wrapped(panel.title, static_cast<std::size_t>((panel_width - left + right) / letter)));
+        title_lines = std::max(title_lines, titles.back().size());
+    }
+    const int more_title = 16 * static_cast<int>(title_lines - 1);
+    const int top = 36 + own_legend + more_title;
+    const int panel_height = (columns == 1   ? 420
+                              : columns == 2 ? 350
+                                             : 290) +
+                             own_legend + more_title + layout.more_bottom;
     const int width = columns * panel_width;
     std::size_t longest = 0;
     for (const auto& entry : legend) longest = std::max(longest, entry.label.size());
     const int legend_columns =
-        std::clamp(width / (60 + 8 * static_cast<int>(longest)), 1, std::max(1, static_cast<int>(legend.size())));
+        std::clamp(width / (70 + 9 * static_cast<int>(longest)), 1, std::max(1, static_cast<int>(legend.size())));
     const int legend_rows = (static_cast<int>(legend.size()) + legend_columns - 1) / legend_columns;
     const int legend_height = legend.empty() ? 0 : 12 + 19 * legend_rows;
     const int height = rows * panel_height + legend_height + heading_height;
@@ -317,12 +355,12 @@ std::string panel_script(std::string_view title, const std::string& data, const 
         if (own_legend > 0) {
             const auto screen = [&](int pixels) { return static_cast<double>(pixels) / height; };
             script +=
-                fmt::format("set title {} offset 0,screen {:.6f}\n", quoted(panels[i].title), screen(own_legend - 8));
+                fmt::format("set title {} offset 0,screen {:.6f}\n", lines_quoted(titles[i]), screen(own_legend - 8));
             script += fmt::format(
                 "set key at screen {:.6f},{:.6f} left top vertical maxrows {} Left reverse samplen 3 noautotitle\n",
                 static_cast<double>(column * panel_width + left) / width, 1.0 - screen(from_top + 30), own_rows);
         } else {
-            script += fmt::format("set title {} offset 0,-0.6\n", quoted(panels[i].title));
+            script += fmt::format("set title {} offset 0,-0.6\n", lines_quoted(titles[i]));
         }
         script += panels[i].settings + "plot ";
         for (std::size_t j = 0; j < panels[i].plots.size(); ++j)

@@ -47,10 +47,16 @@ struct Panel {
     std::vector<LegendEntry> legend = {};
 };
 
+/// Lines of at most so many letters, broken behind commas and colons; a part that is longer stands alone.
+[[nodiscard]] std::vector<std::string> wrapped(const std::string& text, std::size_t letters);
+/// Lines as one string of a script, in single quotes, where gnuplot reads nothing but text.
+[[nodiscard]] std::string lines_quoted(const std::vector<std::string>& lines);
+
 struct PanelLayout {
     std::string_view heading = {};  ///< a line drawn on top
     int columns = 0;                ///< 0: as many as look well
     int left = 90;                  ///< pixels for the names along the y axis
+    int more_bottom = 0;            ///< pixels for names of more than one line along the x axis
 };
 
 /// A script that draws the panels in a grid under one legend as SVG of a size that follows from them.

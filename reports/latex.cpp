@@ -37,20 +37,33 @@ std::string latex_number(const std::string& text, bool bold) {
     return bold ? fmt::format("$\\mathbf{{{}}}$", number) : "$" + number + "$";
 }
 
+namespace {
+
+/// A float that holds more does not fit a page.
+bool breaks_pages(std::size_t rows) { return rows > 50; }
+
+}  // namespace
+
+std::string latex_packages(std::size_t rows) { return breaks_pages(rows) ? "booktabs and longtable" : "booktabs"; }
+
 std::string latex_table(const std::vector<std::string>& header, const std::vector<bool>& numeric,
                         const std::vector<std::vector<std::string>>& rows) {
     std::string columns;
     for (const bool number : numeric) columns += number ? 'r' : 'l';
-    std::string text = fmt::format("\\begin{{tabular}}{{{}}}\n\\toprule\n{} \\\\\n", columns, fmt::join(header, " & "));
-    bool ruled = false;
+    const bool breaks = breaks_pages(rows.size());
+    const char* kind = breaks ? "longtable" : "tabular";
+    std::string text =
+        fmt::format("\\begin{{{}}}{{{}}}\n\\toprule\n{} \\\\\n", kind, columns, fmt::join(header, " & "));
+    if (breaks) text += "\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n";
+    bool below_rule = breaks;
     for (const auto& row : rows) {
         const bool group = row.size() == 1 && header.size() > 1;
-        if (group || !ruled) text += "\\midrule\n";
-        ruled = true;
+        if (!below_rule && (group || &row == &rows.front())) text += "\\midrule\n";
+        below_rule = false;
         text += group ? fmt::format("\\multicolumn{{{}}}{{l}}{{{}}} \\\\\n", header.size(), row.front())
                       : fmt::format("{} \\\\\n", fmt::join(row, " & "));
     }
-    return text + "\\bottomrule\n\\end{tabular}\n";
+    return text + fmt::format("{}\\end{{{}}}\n", breaks ? "" : "\\bottomrule\n", kind);
 }
 
 }  // namespace spiked::reports

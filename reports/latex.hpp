@@ -11,8 +11,11 @@ namespace spiked::reports {
 /// text as latex_text.
 [[nodiscard]] std::string latex_number(const std::string& text, bool bold = false);
 
-/// A `tabular` with booktabs rules; cells are LaTeX. Columns named in `numeric` are aligned to the right. A row with
-/// one cell only stands across all columns as the head of a group.
+/// What latex_table of so many rows needs: booktabs, and longtable where it breaks over pages.
+[[nodiscard]] std::string latex_packages(std::size_t rows);
+
+/// A `tabular`, beyond 50 rows a `longtable`, with booktabs rules; cells are LaTeX. Columns named in `numeric` are
+/// aligned to the right. A row with one cell only stands across all columns as the head of a group.
 [[nodiscard]] std::string latex_table(const std::vector<std::string>& header, const std::vector<bool>& numeric,
                                       const std::vector<std::vector<std::string>>& rows);
 

@@ -89,12 +89,20 @@ private:
     std::map<std::string, Place> known_;
 };
 
+/// `overlap.left 2` is the metric overlap.left of component 2, as tables write it; without a number, of none.
+std::pair<std::string, std::int64_t> metric_and_component(const std::string& text) {
+    const std::size_t space = text.rfind(' ');
+    const auto number = space == std::string::npos ? std::nullopt : to_number(text.substr(space + 1));
+    if (!number || !(*number >= 1.0) || *number > 1e9 || *number != std::floor(*number)) return {text, 0};
+    return {text.substr(0, space), static_cast<std::int64_t>(*number)};
+}
+
 void read_rows(Database& store, const std::string& path) {
     std::ifstream file(path);
     if (!file) throw input_error("{}: the file of printed values cannot be opened: check the path", path);
     Statement insert(store,
                      "INSERT INTO temp.printed(line, name, cell_id, side, method, metric, printed, note, shown, "
-                     "half_unit) VALUES (?,?,?,?,?,?,?,?,?,?)");
+                     "half_unit, base, k) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)");
     PlaceFinder places(store);
     std::string line;
     std::int64_t number = 0;
@@ -123,7 +131,8 @@ void read_rows(Database& store, const std::string& path) {
         const Place place = places.find(fields[1], where);
         insert.bind(1, number).bind(2, fields[0]).bind(3, place.cell_id).bind(4, place.side).bind(5, fields[2]);
         insert.bind(6, fields[3]).bind_real(7, *value).bind(8, fields[5]).bind(9, fields[4]);
-        insert.bind_real(10, half_unit(fields[4])).run();
+        const auto [base, k] = metric_and_component(fields[3]);
+        insert.bind_real(10, half_unit(fields[4])).bind(11, base).bind(12, k).run();
     }
     if (store.integer("SELECT count(*) FROM temp.printed") == 0)
         throw input_error("{}: the file holds no printed value: write them below the line {}", path, header);
@@ -134,14 +143,15 @@ void read_rows(Database& store, const std::string& path) {
 Statement joined(Database& store, const std::string& path, const std::string& columns) {
     store.execute(
         "CREATE TEMP TABLE IF NOT EXISTS printed(line INTEGER, name TEXT, cell_id INTEGER, side TEXT, method TEXT, "
-        "metric TEXT, printed REAL, note TEXT, shown TEXT, half_unit REAL); DELETE FROM temp.printed");
+        "metric TEXT, printed REAL, note TEXT, shown TEXT, half_unit REAL, base TEXT, k INTEGER); DELETE FROM "
+        "temp.printed");
     read_rows(store, path);
     return {store,
             "SELECT " + columns + " FROM temp.printed p LEFT JOIN " +
                 (is_dump_study(store) ? "(SELECT c.side, me.name AS method, c.metric, c.mean, c.mcse FROM v_cluster c "
-                                        "JOIN method me USING(method_id)) s ON s.side = p.side"
-                                      : "v_summary s ON s.cell_id = p.cell_id AND s.k = 0") +
-                " AND s.method = p.method AND s.metric = p.metric ORDER BY p.line"};
+                                        "JOIN method me USING(method_id)) s ON s.side = p.side AND p.k = 0"
+                                      : "v_summary s ON s.cell_id = p.cell_id AND s.k = p.k") +
+                " AND s.method = p.method AND s.metric = p.base ORDER BY p.line"};
 }
 
 /// A rounding of the doubles is no disagreement.

@@ -11,9 +11,9 @@ namespace spiked::reports {
 /// whether they agree (within half a unit of the last printed digit and two standard errors: yes, no, not measured),
 /// and why they differ where they do. The file is CSV with the columns `table,cell,method,metric,printed,note`: `cell`
 /// says what the cell is by factors that one cell alone has (`side=key n=128`), in a dump study the side, whose means
-/// are clustered; `printed` is a number; no field holds a comma; lines that begin with # are comments. A line
-/// `study,NAME` before these columns refuses stores of other studies. Formats are those of export_table. Throws
-/// input_error with file:line.
+/// are clustered; `metric` is `overlap.left 2` where it has components; `printed` is a number; no field holds a comma;
+/// lines that begin with # are comments. A line `study,NAME` before these columns refuses stores of other studies.
+/// Formats are those of export_table. Throws input_error with file:line.
 [[nodiscard]] std::string against_printed(validation::Database& store, const std::string& path,
                                           const std::string& format);
 

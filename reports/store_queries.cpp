@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <regex>
 #include <set>
 #include <tuple>
+
+#include "theory/base/names.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -21,6 +24,17 @@ std::string short_factor(const std::string& factor) {
     for (const std::string_view room : {"noise.", "signal."})
         if (factor.starts_with(room)) return factor.substr(room.size());
     return factor;
+}
+
+std::string short_numbers(const std::string& text) {
+    static const std::regex longer(R"(\d+\.\d{6,})");
+    std::string shorter;
+    auto rest = text.cbegin();
+    for (std::smatch found; std::regex_search(rest, text.cend(), found, longer); rest = found.suffix().first) {
+        shorter += found.prefix();
+        shorter += fmt::format("{:.4g}", to_number(found.str()).value_or(0.0));
+    }
+    return shorter.append(rest, text.cend());
 }
 
 bool is_dump_study(Database& store) { return store.integer("SELECT kind IN ('kv_dump', 'kv_model') FROM study") != 0; }
@@ -114,7 +128,8 @@ std::map<std::int64_t, std::string> short_names(const std::vector<CellRow>& cell
             std::string& name = longer.at(cell.id);
             if (value == cell.factors.end() || values.at(name).size() < 2) continue;
             name += (name.empty() ? "" : ", ") +
-                    (factor == "side" ? value->second.text + "s" : short_factor(factor) + " = " + value->second.text);
+                    (factor == "side" ? value->second.text + "s"
+                                      : short_factor(factor) + " = " + short_numbers(value->second.text));
         }
         return longer;
     };

@@ -70,6 +70,9 @@ struct CellRow {
 /// A factor without the section of the model it is in.
 [[nodiscard]] std::string short_factor(const std::string& factor);
 
+/// Numbers of a text with six places or more to four digits, for names in pictures.
+[[nodiscard]] std::string short_numbers(const std::string& text);
+
 /// What tells cells apart, in few words: their side, then the factors that part most of those still alike. By cell_id;
 /// empty names where there is one cell.
 [[nodiscard]] std::map<std::int64_t, std::string> short_names(const std::vector<CellRow>& cells);

@@ -10,6 +10,7 @@
 #include "reports/figure_parts.hpp"
 #include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"
+#include "theory/base/names.hpp"
 #include "theory/rate_distortion.hpp"
 #include "validation/equal_bits.hpp"
 
@@ -21,14 +22,42 @@ using validation::Statement;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-}  // namespace
-
-namespace {
-
 /// A list beside others below an axis: its first value.
 std::string tick_name(const std::string& text) {
     constexpr std::size_t longest = 14;
     return text.size() <= longest ? text : text.substr(0, std::min(longest, text.find(','))) + ", …]";
+}
+
+/// The numbers of `[8, 4]`, or of one that is no list; nothing where an element is no number.
+std::vector<double> numbers_of(std::string text) {
+    if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+    std::vector<double> numbers;
+    for (const auto& word : split(text, ',')) {
+        const auto number = to_number(word.substr(std::min(word.size(), word.find_first_not_of(' '))));
+        if (!number) return {};
+        numbers.push_back(*number);
+    }
+    return numbers;
+}
+
+/// In what strengths of all cells are given; empty where cells differ.
+std::string strength_unit(Database& store) {
+    Statement units(store, "SELECT DISTINCT coalesce(json_extract(params, '$.signal.unit'), 'threshold') FROM cell");
+    const std::string unit = units.step() ? units.text(0) : "";
+    return units.step() ? "" : unit;
+}
+
+/// Whether every mean of these metrics is of a spike or component: k counts from 1.
+bool of_spikes(Database& store, const std::vector<std::string>& metrics) {
+    Statement query(store,
+                    "SELECT count(*), min(m.k) FROM moment m JOIN metric USING(metric_id) WHERE metric.name = ?1");
+    for (const auto& metric : metrics) {
+        query.reset();
+        query.bind(1, metric);
+        (void)query.step();
+        if (query.integer(0) > 0 && query.integer(1) < 1) return false;
+    }
+    return true;
 }
 
 }  // namespace
@@ -49,11 +78,21 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
         if (cell.factors.contains(x)) cell_of[cell.id] = &cell;
     if (cell_of.empty()) return {without_data(title, fmt::format("no cell has a factor called {}", x))};
 
-    // Where a value of x is no number (a list of strengths), values stand side by side in the order of the cells.
-    const bool ordinal = std::any_of(cell_of.begin(), cell_of.end(), [&](const auto& c) {
-        const auto& value = c.second->factors.at(x);
-        return std::isnan(value.number) || value.text.starts_with('[');
-    });
+    // Spikes of a list stand at their own strengths, one that is estimated beyond the list at 0. Where other values of
+    // x are no numbers, they stand side by side in the order of the cells.
+    std::map<std::int64_t, std::vector<double>> strengths;
+    bool numbers = true;
+    bool lists = false;
+    for (const auto& [id, cell] : cell_of) {
+        const auto& value = cell->factors.at(x);
+        lists = lists || value.text.starts_with('[');
+        numbers = numbers && !std::isnan(value.number);
+        if (x == "signal.strength") strengths[id] = numbers_of(value.text);
+    }
+    const bool spikes =
+        lists && of_spikes(store, metrics) && !strengths.empty() &&
+        std::none_of(strengths.begin(), strengths.end(), [](const auto& s) { return s.second.empty(); });
+    const bool ordinal = !spikes && (lists || !numbers);
     std::map<std::string, double> ordinal_of;
     std::vector<std::string> ticks;
     std::vector<CellRow> asked;
@@ -64,7 +103,7 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
         if (ordinal && ordinal_of.emplace(text, static_cast<double>(ordinal_of.size() + 1)).second)
             ticks.push_back(fmt::format("{} {:g}", quoted(tick_name(text)), ordinal_of.at(text)));
     }
-    const auto panel_name = panels_of(asked, {x});
+    const auto panel_name = panels_of(asked, {x}, spikes);
 
     Figure figure;
     figure.title = title;
@@ -97,10 +136,14 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
             const auto cell = cell_of.find(query.integer(0));
             if (cell == cell_of.end()) continue;
             const auto& factor = cell->second->factors.at(x);
-            Point point{ordinal ? ordinal_of.at(factor.text) : factor.number, query.real(5), query.real(6),
-                        query.real(7)};
             const std::string method = query.text(2);
             const std::int64_t k = query.integer(3);
+            Point point{ordinal ? ordinal_of.at(factor.text) : factor.number, query.real(5), query.real(6),
+                        query.real(7)};
+            if (spikes) {
+                const auto& list = strengths.at(cell->first);
+                point.x = k <= static_cast<std::int64_t>(list.size()) ? list[static_cast<std::size_t>(k - 1)] : 0.0;
+            }
             figure.csv += csv_line({query.text(1), factor.text, metric, method, std::to_string(k), query.text(4),
                                     exact(point.y), exact(point.error), exact(point.theory)});
             figure.rows.push_back({query.text(1), factor.text, metric, method, std::to_string(k), query.text(4),
@@ -120,9 +163,9 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
                 continue;
             }
             if (!known) panel_order.push_back(panel);
-            std::string label = metric;
-            if (method != "sample") label += " " + method;
-            if (query.integer(8) > 1) label += fmt::format(" k = {}", k);
+            // One metric is the name of the axis.
+            std::string label = method == "sample" ? metric : metrics.size() == 1 ? method : metric + " " + method;
+            if (!spikes && query.integer(8) > 1) label += fmt::format(" k = {}", k);
             const std::size_t style = styles.emplace(label, styles.size()).first->second;
             auto& series = panels[panel][label];
             series.style = style;
@@ -143,7 +186,11 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
     figure.description += worst < 0.0 ? std::string("The store holds no theory for them.")
                                       : "Farthest from theory in units of its error: " + worst_text + ".";
     figure.description += " Bars are one standard error; dashed lines join theory at the study's points.";
-    if (x == "signal.strength" && !ordinal) figure.description += " Strength in units of the detection threshold.";
+    const std::string unit = x == "signal.strength" && !ordinal ? strength_unit(store) : "";
+    if (unit == "threshold") figure.description += " Strength in units of the detection threshold.";
+    if (unit == "sqrt_n") figure.description += " Strength in units of sqrt(n).";
+    if (unit == "absolute") figure.description += " Strength is the singular value of the clean signal.";
+    if (spikes) figure.description += " Every spike stands at its own strength.";
     if (left_out > 0)
         figure.problem = fmt::format("{} points are not drawn (at most {} panels and {} points are); the data has them",
                                      left_out, most_panels, most_points);
@@ -153,7 +200,7 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
                                        y_range.text(0.06), quoted(x));
     if (metrics.size() == 1) settings += fmt::format("set ylabel {} noenhanced\n", quoted(metrics.front()));
     if (ordinal) settings += fmt::format("set xtics nomirror ({})\n", fmt::join(ticks, ", "));
-    if (x == "signal.strength" && !ordinal && x_range.low <= 1.0 && x_range.high >= 1.0)
+    if (unit == "threshold" && x_range.low <= 1.0 && x_range.high >= 1.0)
         settings +=
             "set arrow 1 from first 1, graph 0 to first 1, graph 1 nohead lw 1 dt 3 lc rgb '#888888'\n"
             "set label 1 'threshold' at first 1, graph 0.98 right rotate by 90 offset -0.6,0 font ',11'\n";
@@ -184,13 +231,14 @@ struct Backdrop {
     std::map<std::string, std::vector<Point>> lines;
 };
 
-Figure codec_figure(const std::string& title, const std::vector<CodecPoint>& codecs, const std::string& x_name,
-                    const std::string& y_name, const std::string& settings = "",
+Figure codec_figure(Database& store, const std::string& title, const std::vector<CodecPoint>& codecs,
+                    const std::string& x_name, const std::string& y_name, const std::string& settings = "",
                     const std::vector<Backdrop>& backdrops = {}) {
     Figure figure;
     figure.title = title;
     figure.columns = {"panel", "method", "#B", "#" + x_name, "#n", "#" + y_name, "#theory"};
     figure.csv = csv_line({"panel", "method", "bits", x_name, "n", "mean", "mcse", "theory"});
+    const auto style_of = method_styles(store);
     std::vector<std::string> panel_order;
     std::map<std::string, std::map<std::string, Series>> panels;
     std::map<std::string, std::size_t> styles;
@@ -212,9 +260,9 @@ Figure codec_figure(const std::string& title, const std::vector<CodecPoint>& cod
             continue;
         }
         if (!known) panel_order.push_back(codec.panel);
-        const std::size_t style = styles.emplace(codec.base, styles.size()).first->second;
         auto& series = panels[codec.panel][codec.base];
-        series.style = style;
+        series.style = style_of.at(codec.base);
+        styles[codec.base] = series.style;
         series.points.push_back(codec.point);
         theory_shown = theory_shown || std::isfinite(codec.point.theory);
         x_range.take(codec.point.x);
@@ -315,7 +363,7 @@ std::vector<Figure> distortion_by_bits(Database& store, const Json& spec) {
         codecs.push_back(std::move(codec));
     }
     if (codecs.empty()) return {without_data(title, fmt::format("the store holds no {} of a codec", metric))};
-    Figure figure = codec_figure(title, codecs, "index bits B", words_of(metric), "set xtics nomirror 1\n");
+    Figure figure = codec_figure(store, title, codecs, "index bits B", words_of(metric), "set xtics nomirror 1\n");
     figure.description =
         fmt::format("{} over at most {} each. {} Bars are one standard error; dashed lines join theory.",
                     counted(codecs.size(), "mean"), counted(static_cast<std::size_t>(cells), "cell"),
@@ -373,7 +421,7 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
                                                       : not_drawn.substr(0, not_drawn.size() - 2))};
     std::vector<Backdrop> backdrops = {hull_of(codecs)};
     if (metric == "relative_l2") backdrops.push_back(shannon_bound(codecs));
-    Figure figure = codec_figure(title, codecs, "stored bits an entry", words_of(metric), "", backdrops);
+    Figure figure = codec_figure(store, title, codecs, "stored bits an entry", words_of(metric), "", backdrops);
     std::map<std::string, const CodecPoint*> best;
     for (const auto& codec : codecs) {
         auto& place = best[codec.panel];

@@ -15,8 +15,8 @@ std::string TextTable::text() const {
     for (const auto& row : rows_) {
         std::string line;
         for (std::size_t c = 0; c < row.size(); ++c)
-            line += c < left_aligned_ ? fmt::format("{:<{}}  ", row[c], width[c])
-                                      : fmt::format("{:>{}}  ", row[c], width[c]);
+            line += c < left_aligned_ || words_.contains(c) ? fmt::format("{:<{}}  ", row[c], width[c])
+                                                            : fmt::format("{:>{}}  ", row[c], width[c]);
         line.erase(line.find_last_not_of(' ') + 1);
         text += line + "\n";
     }

@@ -1,21 +1,24 @@
 #pragma once
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace spiked::reports {
 
-/// Columns aligned for a terminal: the first `left_aligned` to the left, numbers to the right.
+/// Columns aligned for a terminal: the first `left_aligned` and those of words to the left, numbers to the right.
 class TextTable {
 public:
     explicit TextTable(std::vector<std::string> header, std::size_t left_aligned = 1)
         : rows_{std::move(header)}, left_aligned_(left_aligned) {}
+    void of_words(std::size_t column) { words_.insert(column); }
     void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
     [[nodiscard]] std::string text() const;
 
 private:
     std::vector<std::vector<std::string>> rows_;
     std::size_t left_aligned_;
+    std::set<std::size_t> words_;
 };
 
 /// `0.7525(22)`: the value with its standard error in units of the last digits shown, the error rounded to two digits.

@@ -168,6 +168,15 @@ std::string node_text(const toml::node& node) {
         for (const auto& one : *list) parts.push_back(node_text(one));
         return fmt::format("[{}]", fmt::join(parts, ", "));
     }
+    // { kind = 'ar1', rho = 0.5 } as ar1:rho=0.5: a word that can be typed where a cell is named.
+    if (const toml::table* table = node.as_table()) {
+        const auto kind = (*table)["kind"].value<std::string>();
+        std::string text = kind ? *kind + ":" : "";
+        for (const auto& [key, value] : *table)
+            if (key.str() != "kind") text += fmt::format("{}={},", key.str(), node_text(value));
+        if (text.ends_with(',') || text.ends_with(':')) text.pop_back();
+        return text;
+    }
     std::ostringstream text;
     node.visit([&](const auto& concrete) { text << concrete; });
     return text.str();

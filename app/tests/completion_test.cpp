@@ -50,6 +50,10 @@ TEST(Completion, BashAnswersWhatTheTableSays) {
     EXPECT_EQ(answer("validate dump"), "\n") << "a file";
     EXPECT_EQ(answer("completion \"\""), "bash zsh fish man\n") << "words that a command takes";
     EXPECT_EQ(answer("report --figure-format svg,p"), "svg,pdf svg,png\n") << "the last word of a list";
+    EXPECT_EQ(answer("list cov"), "covariances\n");
+    EXPECT_EQ(answer("kv run --method tq-mse,tcq"), "tq-mse,tcq\n") << "names that spiked list has";
+    EXPECT_EQ(answer("validate --claim overlap.l"), "overlap.left\n");
+    EXPECT_EQ(answer("export --metric relative_l"), "relative_l2\n");
     const std::string folder = scratch("completion-files");
     std::filesystem::create_directories(folder + "/deeper");
     for (const char* name : {"a.toml", "b.toml", "c.spiked", "d.txt"}) std::ofstream(folder + "/" + name) << "x";

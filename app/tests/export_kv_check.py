@@ -126,12 +126,10 @@ def real(folder):
     ids = [7 * i % 97 for i in range(160)]
     told = export_kv.export(model, ids, f"{folder}/llama.safetensors", name="llama", dtype="float32")
     assert told["keys"] == "post-rope" and float(told["rope_base"]) == 5000.0, told
-    import json
-    import struct
+    header = header_of(f"{folder}/llama.safetensors")
     with open(f"{folder}/llama.safetensors", "rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(length))
         body = file.read()
+    body = body[8 + int.from_bytes(body[:8], "little"):]
     dumped = {name: numpy.frombuffer(body[slice(*line["data_offsets"])], "<f4").reshape(line["shape"])
               for name, line in header.items() if name != "__metadata__"}
     with torch.no_grad():
@@ -153,7 +151,52 @@ def real(folder):
     plain = GPT2LMHeadModel(GPT2Config(vocab_size=97, n_positions=256, n_embd=32, n_layer=1, n_head=2))
     told = export_kv.export(plain, ids, f"{folder}/gpt2.safetensors")
     assert told["keys"] == "unknown" and "rope_base" not in told, told
+    a_layer_without_an_embedding(folder, model, ids)
     others(folder, ids)
+
+
+def header_of(path):
+    import json
+    import struct
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        return json.loads(file.read(length))
+
+
+def a_layer_without_an_embedding(folder, model, ids):
+    """Some models turn the keys of some layers only: a dump says one style for all, or nothing."""
+    module = sys.modules[type(model).__module__]
+    attention, path = model.model.layers[0].self_attn, f"{folder}/mixed.safetensors"
+    plain = attention.forward
+
+    def unturned(*words, **options):
+        kept = module.apply_rotary_pos_emb
+        module.apply_rotary_pos_emb = lambda q, k, *_, **__: (q, k)
+        try:
+            return plain(*words, **options)
+        finally:
+            module.apply_rotary_pos_emb = kept
+
+    attention.forward = unturned
+    told = export_kv.export(model, ids, path, dtype="float32")
+    assert told["keys"] == "unknown" and "rope_base" not in told and told["attention"] == "causal", told
+    assert "layers.1.query" in header_of(path) and "layers.0.query" not in header_of(path)
+    told = export_kv.export(model, ids, path, layers={1}, dtype="float32")
+    assert told["keys"] == "post-rope" and told["rope_style"] == "rotate-half", told
+    assert set(header_of(path)) == {"__metadata__", "layers.1.key", "layers.1.value", "layers.1.query"}
+    # A layer that turns by other angles, here none, than the configuration says.
+    attention.forward = lambda *words, **options: plain(*words, **{
+        **options, "position_embeddings": tuple(part * 0 + one for one, part in zip((1, 0), options["position_embeddings"]))})
+    told = export_kv.export(model, ids, path, dtype="float32")
+    assert told["keys"] == "post-rope" and "rope_base" not in told, told
+    assert {"layers.0.query", "layers.1.query"} <= set(header_of(path)), "queries and keys agree all the same"
+    attention.forward = plain
+    try:
+        export_kv.export(model, ids, path, layers={1, 2})
+    except SystemExit as failure:
+        assert "layer 2 not in the cache (it has 0 to 1)" in str(failure), failure
+    else:
+        raise AssertionError("a layer that is not there is refused")
 
 
 def others(folder, ids):
@@ -174,11 +217,7 @@ def others(folder, ids):
         return export_kv.export(model, ids, path, dtype="float32"), path
 
     def names(path):
-        import json
-        import struct
-        with open(path, "rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            return set(json.loads(file.read(length)))
+        return set(header_of(path))
 
     told, path = exported("Cohere", num_key_value_heads=2)
     assert told["rope_style"] == "interleaved" and told["attention"] == "causal", told

@@ -216,6 +216,21 @@ TEST(MethodTable, EveryFormatHoldsTheSameNumbers) {
     EXPECT_THROW((void)export_npy(store, "methods"), Error);
 }
 
+TEST(Latex, TablesLongerThanAPageBreak) {
+    const std::vector<std::vector<std::string>> page(50, {"a", "1"});
+    auto more = page;
+    more.insert(more.begin(), {"a group"});
+    EXPECT_EQ(latex_packages(page.size()), "booktabs");
+    EXPECT_TRUE(has(latex_table({"name", "x"}, {false, true}, page), "\\end{tabular}"));
+    EXPECT_EQ(latex_packages(more.size()), "booktabs and longtable");
+    const std::string text = latex_table({"name", "x"}, {false, true}, more);
+    EXPECT_TRUE(
+        text.starts_with("\\begin{longtable}{lr}\n\\toprule\nname & x \\\\\n\\midrule\n\\endhead\n\\bottomrule\n"
+                         "\\endfoot\n\\multicolumn{2}{l}{a group} \\\\\na & 1"))
+        << text.substr(0, 200);
+    EXPECT_TRUE(text.ends_with("a & 1 \\\\\n\\end{longtable}\n"));
+}
+
 TEST(Latex, EscapesTextAndTypesetsNumbers) {
     EXPECT_EQ(latex_text("a_b & 50 % #1 {x} $5 ~^\\ <"),
               "a\\_b \\& 50 \\% \\#1 \\{x\\} \\$5 \\~{}\\^{}\\textbackslash{} $<$");
@@ -235,8 +250,8 @@ TEST(Latex, EveryRowHasAsManyColumnsAsTheTable) {
         std::size_t columns = 0;
         std::size_t rows = 0;
         for (std::string line; std::getline(lines, line);) {
-            if (line.starts_with("\\begin{tabular}"))
-                columns = line.size() - std::string("\\begin{tabular}{}").size();
+            if (line.starts_with("\\begin{tabular}") || line.starts_with("\\begin{longtable}"))
+                columns = line.size() - line.find("}{") - 3;
             else if (line.ends_with("\\\\") && !line.starts_with("\\multicolumn")) {
                 EXPECT_EQ(static_cast<std::size_t>(std::count(line.begin(), line.end(), '&')) + 1, columns) << line;
                 ++rows;

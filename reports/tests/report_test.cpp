@@ -689,9 +689,26 @@ TEST_F(Report, AFigureThatCannotBeDrawnSaysWhy) {
     EXPECT_EQ(tidy(page), "");
 }
 
-TEST_F(Report, StrengthsThatAreListsStandSideBySide) {
+TEST_F(Report, SpikesOfAListStandAtTheirOwnStrength) {
+    const std::string path = study();
+    edit(path, "UPDATE factor SET num = NULL, txt = '[7.25, ' || txt || ']' WHERE name = 'signal.strength'");
+    edit(path,
+         "UPDATE moment SET k = 2 WHERE k = 1 AND metric_id IN (SELECT metric_id FROM metric WHERE name = "
+         "'overlap.left')");
+    Database store(path, Database::Mode::read);
+    const auto figure = figures_of(store).front();
+    EXPECT_TRUE(has(figure.description, "Every spike stands at its own strength"));
+    EXPECT_FALSE(has(figure.script, "set xtics nomirror ("));
+    std::size_t first = 0;  // spikes of the right side are the first of their lists, those of the left the second
+    for (std::size_t at = 0; (at = figure.script.find("\n7.25 ", at)) != std::string::npos; ++at) ++first;
+    EXPECT_GT(first, 1U);
+    for (const char* second : {"\n0.5 ", "\n0.8 "}) EXPECT_TRUE(has(figure.script, second)) << second;
+}
+
+TEST_F(Report, ListsOfMetricsWithoutSpikesStandSideBySide) {
     const std::string path = study();
     edit(path, "UPDATE factor SET num = NULL, txt = '[' || txt || ', 1]' WHERE name = 'signal.strength'");
+    edit(path, "UPDATE moment SET k = 0");
     Database store(path, Database::Mode::read);
     const auto figure = figures_of(store).front();
     EXPECT_TRUE(has(figure.script, "set xtics nomirror ('[0.5, 1]' 1, '[0.8, 1]' 2"));

@@ -296,6 +296,18 @@ TEST(PictureControl, AScriptThatGnuplotRefusesIsADefect) {
     EXPECT_EQ(files_in(folder / ""), 0U);
 }
 
+TEST(Panels, LongTitlesBreakBehindTheirMarks) {
+    using Lines = std::vector<std::string>;
+    EXPECT_EQ(wrapped("n = 128", 20), Lines{"n = 128"});
+    EXPECT_EQ(wrapped("n = 128, d = 64", 15), Lines{"n = 128, d = 64"});
+    EXPECT_EQ(wrapped("n = 128, d = 64", 14), (Lines{"n = 128,", "d = 64"}));
+    EXPECT_EQ(wrapped("exponential:c=3", 14), (Lines{"exponential:", "c=3"}));
+    EXPECT_EQ(wrapped("without any mark", 4), Lines{"without any mark"});
+    EXPECT_EQ(wrapped("", 4), Lines{""});
+    EXPECT_EQ(lines_quoted({"it's"}), quoted("it's"));
+    EXPECT_EQ(lines_quoted({"a`b", "%s"}), R"(sprintf("%s\n%s", 'a`b', '%s'))");
+}
+
 TEST(Panels, WithoutLegendsOfTheirOwnLeaveNoRoomForThem) {
     const Panel plain{"a", "", {"x"}};
     Panel own = plain;
