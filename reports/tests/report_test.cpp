@@ -206,6 +206,21 @@ TEST_F(Report, PrintedValuesAreOfTheCellThatTheyName) {
     ASSERT_TRUE(mean.step());
     EXPECT_EQ(*side.find("rows")->items()->front().find("mean")->real(), mean.real(0));
     EXPECT_EQ(*side.find("rows")->items()->front().find("mcse")->real(), mean.real(1));
+    // A component is named as tables name it.
+    const std::string cell = "1,noise.row_cov.rho=0.4 signal.strength=1.0 n=64,sample,";
+    const Json spike = Json::parse(against(store, columns + cell + "overlap.left 1,0.5,\n"), "json");
+    validation::Statement overlap(
+        store,
+        "SELECT mean FROM v_summary JOIN factor f USING(cell_id) JOIN factor g USING(cell_id) "
+        "JOIN factor h USING(cell_id) WHERE method = 'sample' AND metric = 'overlap.left' AND k "
+        "= 1 AND f.name = 'noise.row_cov.rho' AND f.num = 0.4 AND g.name = 'signal.strength' "
+        "AND g.num = 1 AND h.name = 'n' AND h.num = 64");
+    ASSERT_TRUE(overlap.step());
+    EXPECT_EQ(*spike.find("rows")->items()->front().find("mean")->real(), overlap.real(0));
+    for (const char* other : {"overlap.left", "overlap.left 2", "overlap.left 1.5"}) {
+        (void)against(store, columns + cell + other + ",0.5,\n");
+        EXPECT_EQ(printed_without_partner(store, file).size(), 1U) << other;
+    }
     // What nothing stands beside is named.
     (void)against(keys, columns + "1,side=key,tq-mse@9,relative_l2,0.5,\n1,side=key,tq-mse@2,relative_l2,0.5,\n");
     EXPECT_EQ(printed_without_partner(keys, file), std::vector<std::string>{file + ":2: relative_l2 of tq-mse@9"});
@@ -687,6 +702,32 @@ TEST_F(Report, AFigureThatCannotBeDrawnSaysWhy) {
     EXPECT_TRUE(has(page, "the store holds no ranks by layer and head"));
     EXPECT_TRUE(has(page, "Figure 6. Mine"));
     EXPECT_EQ(tidy(page), "");
+}
+
+TEST_F(Report, TheThresholdIsDrawnWhereStrengthsAreMultiplesOfIt) {
+    const std::string path = study();
+    const auto first = [&] {
+        Database store(path, Database::Mode::read);
+        return figures_of(store).front();
+    };
+    EXPECT_TRUE(has(first().script, "'threshold'"));
+    EXPECT_TRUE(has(first().description, "in units of the detection threshold"));
+    edit(path, "UPDATE cell SET params = '{\"signal\":{\"unit\":\"absolute\"}}'");
+    EXPECT_FALSE(has(first().script, "'threshold'"));
+    EXPECT_TRUE(has(first().description, "the singular value of the clean signal"));
+    edit(path, "UPDATE cell SET params = '{}' WHERE cell_id = 1");
+    EXPECT_FALSE(has(first().script, "'threshold'"));
+    EXPECT_FALSE(has(first().description, "Strength "));
+}
+
+TEST_F(Report, AStudyOfNoiseShowsItsRanks) {
+    const std::string path = study();
+    edit(path, "DELETE FROM moment WHERE metric_id IN (SELECT metric_id FROM metric WHERE name LIKE 'o%')");
+    Database store(path, Database::Mode::read);
+    const auto figures = figures_of(store);
+    ASSERT_EQ(figures.size(), 1U);
+    EXPECT_EQ(figures.front().title, "rank against signal.strength");
+    EXPECT_TRUE(has(figures.front().svg, "</svg>"));
 }
 
 TEST_F(Report, SpikesOfAListStandAtTheirOwnStrength) {

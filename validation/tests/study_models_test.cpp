@@ -158,6 +158,17 @@ TEST(StudyModels, SkipRulesLeavePointsOut) {
     expect_refused(model, "without conditions", sweep + "skip = [{}]");
 }
 
+TEST(StudyModels, ATableIsAWordThatNamesItsCell) {
+    const Experiment experiment = read(square + "signal = { strength = 3.0 }",
+                                       "[sweep]\n\"noise.row_cov\" = [{ kind = \"identity\" }, { rho = 0.7, kind = "
+                                       "\"ar1\" }]\n\"noise.col_cov\" = [{ kind "
+                                       "= \"uniform\", low = 0.1, high = 1.9 }]\n");
+    ASSERT_EQ(experiment.cells.size(), 2U);
+    EXPECT_EQ(experiment.cells[0].factor("noise.row_cov")->text, "identity");
+    EXPECT_EQ(experiment.cells[1].factor("noise.row_cov")->text, "ar1:rho=0.7");
+    EXPECT_EQ(experiment.cells[1].label, "noise.col_cov=uniform:high=1.9,low=0.1 noise.row_cov=ar1:rho=0.7");
+}
+
 TEST(StudyModels, AttentionLikeBlocksHaveKeysAndValuesAndSwitches) {
     const Experiment experiment = read("kind = \"kv_like\"\nn = 32\nd = 16\nhidden = 32",
                                        "[sweep]\nside = [\"key\", \"value\"]\nrotary = [false, { base = 500.0 }]");
