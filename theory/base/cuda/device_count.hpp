@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <string>
 
 namespace spiked::cuda {
@@ -8,7 +9,9 @@ struct DeviceCount {
     std::string problem;  ///< why there is none
 };
 
-/// GPUs that the driver shows. Only in builds with CUDA code.
+/// GPUs that the driver shows.
 [[nodiscard]] DeviceCount device_count();
+/// Why this one runs no kernel of this build; empty when it does.
+[[nodiscard]] std::string device_problem(int number);
 
 }  // namespace spiked::cuda
