@@ -45,7 +45,8 @@ struct DropRounding {
         const unsigned at = part * threads + team.rank();
         if (at >= count * short_side || at % short_side == 0) return;
         const double largest = values[at - at % short_side];
-        const double floor = static_cast<double>(long_side) * static_cast<double>(std::numeric_limits<float>::epsilon()) * largest;
+        const double floor =
+            static_cast<double>(long_side) * static_cast<double>(std::numeric_limits<float>::epsilon()) * largest;
         if (values[at] <= floor) values[at] = 0.0;
     }
 };

@@ -192,13 +192,14 @@ private:
             on.turned = layout.take<float>(entries);
             on.decoded = layout.take<float>(entries);
             for (const auto& codec : plan.codecs)
-                on.stride = std::max(on.stride, estimators::cuda::turboquant_bytes(plan.rows, plan.columns, codec.bits));
+                on.stride =
+                    std::max(on.stride, estimators::cuda::turboquant_bytes(plan.rows, plan.columns, codec.bits));
             on.bytes = layout.take<std::uint8_t>(count * on.stride);
             on.rotations_back = layout.take<float>(plan.draws_rotations() ? count * plan.columns * plan.columns : 0);
         }
         estimators::cuda::DecompositionBatch<Real> unused;
-        const std::size_t decomposition = estimators::cuda::lay_out<Real>(
-            nullptr, nullptr, size_of(plan, count), part_of(count), unused);
+        const std::size_t decomposition =
+            estimators::cuda::lay_out<Real>(nullptr, nullptr, size_of(plan, count), part_of(count), unused);
         on.decomposition = layout.take<unsigned char>(decomposition);
         on.used = layout.used();
         return on;
@@ -207,9 +208,7 @@ private:
         return {static_cast<std::uint32_t>(count), std::max(plan.rows, plan.columns), std::min(plan.rows, plan.columns),
                 plan.rows < plan.columns, plan.vectors()};
     }
-    static std::uint32_t part_of(std::size_t count) {
-        return std::min(static_cast<std::uint32_t>(count), together);
-    }
+    static std::uint32_t part_of(std::size_t count) { return std::min(static_cast<std::uint32_t>(count), together); }
     template <class Real>
     static std::size_t device_bytes(const TrialPlan& plan, std::size_t count) {
         return constants(nullptr, plan, false).bytes + inputs(nullptr, plan, count).bytes +
@@ -221,7 +220,8 @@ private:
     static std::size_t fitting(const TrialPlan& plan, std::size_t count, std::size_t bytes) {
         // Launches count their blocks in 32 bits.
         const std::size_t entries = std::size_t{plan.rows} * plan.columns;
-        std::size_t fits = std::clamp<std::size_t>(count, 1, std::max<std::size_t>(1, (std::size_t{1} << 31) / entries));
+        std::size_t fits =
+            std::clamp<std::size_t>(count, 1, std::max<std::size_t>(1, (std::size_t{1} << 31) / entries));
         while (fits > 1 && device_bytes<Real>(plan, fits) > bytes) fits = (fits + 1) / 2;
         return fits;
     }
@@ -307,8 +307,8 @@ private:
                 const Inputs& in, const Work<Real>& on, TrialStages* stages) {
         const auto trials = static_cast<std::uint32_t>(count);
         const std::size_t entries = count * plan.rows * plan.columns;
-        launch(stream::FillNormals<double>{plan.key, plan.noise_role, first, trials, plan.rows * plan.columns,
-                                           on.white});
+        launch(
+            stream::FillNormals<double>{plan.key, plan.noise_role, first, trials, plan.rows * plan.columns, on.white});
         if (stages != nullptr) append(stages->normals, on.white, entries);
         if (plan.dense()) {
             launch(sim::ColourSide<double>{trials, plan.rows, plan.columns, constant.column_root, on.white,
@@ -334,9 +334,21 @@ private:
                   const estimators::cuda::DecompositionBatch<Real>& batch, const Real* left, const Real* right,
                   const double* weights, const typename Results::Estimate& to, const Work<Real>& on) {
         const std::uint32_t room = plan.vectors();
-        launch(estimators::cuda::ShrinkBlocks{batch.size.count, {plan.rows, plan.columns}, rule, weights, batch.status,
-                                              batch.values, room, on.shrink, to.answers, to.ranks, to.edges,
-                                              to.strengths, to.overlaps_left, to.overlaps_right, to.shrunk});
+        launch(estimators::cuda::ShrinkBlocks{batch.size.count,
+                                              {plan.rows, plan.columns},
+                                              rule,
+                                              weights,
+                                              batch.status,
+                                              batch.values,
+                                              room,
+                                              on.shrink,
+                                              to.answers,
+                                              to.ranks,
+                                              to.edges,
+                                              to.strengths,
+                                              to.overlaps_left,
+                                              to.overlaps_right,
+                                              to.shrunk});
         launch(estimators::cuda::SplitLowRank<Real>{batch.size.count, plan.rows, plan.columns, room, room, batch.status,
                                                     to.ranks, to.shrunk, left, right, on.observed, on.estimate,
                                                     nullptr});

@@ -86,10 +86,10 @@ struct TrialResult {
 /// What the kernels hand to each other, for whoever looks for a fault between them; trial after trial.
 struct TrialStages {
     std::vector<double> normals, observed, signal;
-    std::vector<double> left_vectors, right_vectors;     ///< vectors() of each
-    std::vector<double> estimate;                        ///< the last estimator's
-    std::vector<std::vector<float>> turned, decoded;     ///< of each codec: rotated rows; rows that come back
-    std::vector<std::vector<std::uint8_t>> bytes;        ///< and what is stored
+    std::vector<double> left_vectors, right_vectors;  ///< vectors() of each
+    std::vector<double> estimate;                     ///< the last estimator's
+    std::vector<std::vector<float>> turned, decoded;  ///< of each codec: rotated rows; rows that come back
+    std::vector<std::vector<std::uint8_t>> bytes;     ///< and what is stored
 };
 
 /// Whoever computes trials. For one thread at a time.

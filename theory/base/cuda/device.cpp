@@ -28,6 +28,7 @@ std::optional<int> number_of(std::string_view word) {
 #ifndef SPIKED_HAS_CUDA
 DeviceCount device_count() { return {0, "this build has no CUDA code, nvcc was not found"}; }
 std::string device_problem(int) { return device_count().problem; }
+std::size_t free_memory(int) { return 0; }
 #endif
 
 std::string_view name_of(Backend backend) {
@@ -62,9 +63,8 @@ Device choose_device(std::string_view typed) {
         if (!number) continue;
         const DeviceCount found = device_count();
         if (found.count > 0 && *number >= found.count)
-            throw usage_error(
-                "device \"{}\" is not there (the driver shows {}, counted from 0): give a smaller number", word,
-                found.count);
+            throw usage_error("device \"{}\" is not there (the driver shows {}, counted from 0): give a smaller number",
+                              word, found.count);
         const std::string problem = found.count > 0 ? device_problem(*number) : found.problem;
         if (!problem.empty())
             throw usage_error("device \"{}\" cannot be used ({}): leave --device out, or --device cpu", word, problem);

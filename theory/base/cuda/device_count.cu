@@ -30,4 +30,11 @@ std::string device_problem(int number) {
     return answer(cudaFuncGetAttributes(&attributes, nothing));  // asks for code of the GPU's architecture
 }
 
+std::size_t free_memory(int number) {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    if (!answer(cudaSetDevice(number)).empty() || !answer(cudaMemGetInfo(&free, &total)).empty()) return 0;
+    return free;
+}
+
 }  // namespace spiked::cuda

@@ -13,5 +13,7 @@ struct DeviceCount {
 [[nodiscard]] DeviceCount device_count();
 /// Why this one runs no kernel of this build; empty when it does.
 [[nodiscard]] std::string device_problem(int number);
+/// Bytes that can be taken there now; 0 without it.
+[[nodiscard]] std::size_t free_memory(int number);
 
 }  // namespace spiked::cuda

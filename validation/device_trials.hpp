@@ -1,0 +1,65 @@
+#pragma once
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "estimators/analysed_block.hpp"
+#include "sim/spiked_sampler.hpp"
+#include "validation/cuda/trial_device.hpp"
+#include "validation/experiment.hpp"
+
+namespace spiked::validation {
+
+/// The places of a device where trials are computed, shared by the threads of a run: each thread takes one for as long
+/// as it computes, so on a GPU one thread's kernels run while another's results travel.
+class TrialLanes {
+public:
+    /// For so many threads. Memory is taken when a place is first used.
+    TrialLanes(const spiked::cuda::Device& device, std::size_t threads);
+
+    /// As TrialDevice::run. Throws Error: out of memory (also of half the trials), or a GPU that failed.
+    [[nodiscard]] std::vector<cuda::TrialResult> run(const cuda::TrialPlan& plan, std::uint64_t first,
+                                                     std::size_t count, const cuda::DrawTrial& draw);
+    /// Trials worth computing at once.
+    [[nodiscard]] std::size_t together() const { return together_; }
+
+private:
+    struct Lane {
+        int number = 0;
+        std::size_t memory = 0;
+        std::unique_ptr<cuda::TrialDevice> device;
+    };
+
+    spiked::cuda::Backend backend_;
+    std::size_t together_;
+    std::mutex guard_;
+    std::condition_variable freed_;
+    std::vector<Lane> free_;
+};
+
+/// The plan of a cell's trials: its model's covariances and strengths, and these estimators.
+[[nodiscard]] cuda::TrialPlan trial_plan(const sim::SpikedModel& model, const stream::StudySeed& seed,
+                                         const std::string& cell, estimators::Precision precision,
+                                         std::vector<estimators::EOptShrinkRule> estimators);
+
+/// The trials of a range of replicates, computed in groups as they are asked for.
+class DeviceTrials {
+public:
+    DeviceTrials(TrialLanes& lanes, const cuda::TrialPlan& plan, ReplicateRange range, cuda::DrawTrial draw)
+        : lanes_(lanes), plan_(plan), range_(range), draw_(std::move(draw)) {}
+
+    /// Valid until the next question.
+    [[nodiscard]] const cuda::TrialResult& get(std::uint64_t replicate);
+
+private:
+    TrialLanes& lanes_;
+    const cuda::TrialPlan& plan_;
+    ReplicateRange range_;
+    cuda::DrawTrial draw_;
+    ReplicateRange group_{0, 0};
+    std::vector<cuda::TrialResult> found_;
+};
+
+}  // namespace spiked::validation
