@@ -55,10 +55,12 @@ public:
         make_ready();
         return *source_.model;
     }
-    [[nodiscard]] const cuda::TrialPlan& plan(estimators::Precision precision,
-                                              const std::vector<estimators::EOptShrinkRule>& rules) {
+    [[nodiscard]] const cuda::TrialPlan& plan(estimators::Precision precision, const cuda::TrialPlan& methods) {
         make_ready();
-        std::call_once(planned_, [&] { plan_ = trial_plan(*source_.model, seed_, cell_, precision, rules); });
+        std::call_once(planned_, [&] {
+            plan_ = trial_plan(*source_.model, seed_, cell_, precision, methods.estimators);
+            plan_.codecs = methods.codecs;
+        });
         return plan_;
     }
 
@@ -111,7 +113,8 @@ struct CellSetup {
     std::string no_kernels;
     std::vector<double> strengths;
     bool on_device = false;
-    std::vector<estimators::EOptShrinkRule> rules = {};  ///< of the estimators, where it is
+    cuda::TrialPlan plan = {};                     ///< where it is: its estimators and codecs
+    std::vector<estimators::Ledger> ledgers = {};  ///< of the codecs: the same for every block
 };
 
 struct StudySetup {
@@ -143,6 +146,11 @@ Json params_of(const NamedEstimator& named) {
     Json params = Json::object({{"loss", theory::name_of(named.loss)}});
     if (named.told_law) params.set("law", "known");
     return params;
+}
+
+/// A rotation of its own each replicate, so replicates are independent.
+estimators::QuantizerOptions coding(const StudySetup& study, const CellSetup& cell, std::uint64_t replicate) {
+    return {.axis = cell.axis, .seed = study.seed, .rotation_index = replicate};
 }
 
 /// What a block yields but for codecs, whoever found it.
@@ -193,7 +201,8 @@ void observe_estimate(const CellSetup& cell, std::size_t spikes, std::size_t met
 }
 
 /// What kernels found, as `measure` has it of a block.
-std::vector<Observation> observations_of(const CellSetup& cell, const cuda::TrialResult& trial) {
+std::vector<Observation> observations_of(const StudySetup& study, const CellSetup& cell,
+                                         const cuda::TrialResult& trial) {
     const std::size_t spikes = cell.spikes;
     SampleNumbers numbers;
     double gain = 0.0;
@@ -214,6 +223,22 @@ std::vector<Observation> observations_of(const CellSetup& cell, const cuda::Tria
     for (const auto& from : trial.estimates)
         observe_estimate(cell, spikes, ++method, numbers,
                          {from.rank, from.bulk_edge.value_or(nan), from.strengths, from.shrunk, from.error}, found);
+    const auto errors = [](const cuda::TrialResult::Products& from) {
+        return InnerProductErrors{from.renormalised.bias, from.renormalised.deviation, from.plain.bias,
+                                  from.plain.deviation};
+    };
+    for (std::size_t c = 0; c < trial.codes.size(); ++c) {
+        const auto& code = trial.codes[c];
+        const double entries = static_cast<double>(cell.plan.rows) * cell.plan.columns;
+        observe_bits(0, study.codecs[c].second, cell.ledgers[c], entries, ++method, found);
+        observe_metrics({std::sqrt(code.error / code.energy),
+                         errors(code.other),
+                         errors(code.random),
+                         errors(code.aligned),
+                         errors(code.own),
+                         {}},
+                        code.across / code.energy, false, method, found);
+    }
     return found;
 }
 
@@ -251,9 +276,7 @@ std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
     if (!study.codecs.empty())
         queries = queries_for(block, stream::Stream(study.seed, cell.hash, stream::Role::query, replicate));
     for (const auto& [codec, bits] : study.codecs) {
-        // A rotation of its own each replicate, so replicates are independent.
-        const estimators::Compressor compressor(codec, sample.observed.n_cols, bits,
-                                                {.axis = cell.axis, .seed = study.seed, .rotation_index = replicate});
+        const estimators::Compressor compressor(codec, sample.observed.n_cols, bits, coding(study, cell, replicate));
         observe_codec(compressor, block, queries, method, found);
         ++method;
     }
@@ -284,20 +307,28 @@ Experiment::Worker device_worker(const std::shared_ptr<StudySetup>& study, const
         }
         std::copy(sides.left.begin(), sides.left.end(), to.left);
         std::copy(sides.right.begin(), sides.right.end(), to.right);
+        if (to.rotation != nullptr)
+            draw_rotation(coding(*study, cell, replicate), lazy->model().column.size(), to.rotation);
     };
-    auto trials = std::make_shared<DeviceTrials>(*study->lanes, lazy->plan(study->precision, cell.rules), range, draw);
+    auto trials = std::make_shared<DeviceTrials>(*study->lanes, lazy->plan(study->precision, cell.plan), range, draw);
     return [study, &cell, lazy, trials](std::uint64_t replicate) {
         const cuda::TrialResult& trial = trials->get(replicate);
         if (trial.status != cuda::TrialStatus::fine) return host_worker(study, lazy, cell, {replicate, 1})(replicate);
-        return observations_of(cell, trial);
+        return observations_of(*study, cell, trial);
     };
 }
 
 /// Why no kernels compute a cell; empty, with its rules set, where they do.
 std::string obstacle(const StudySetup& study, CellSetup& cell, estimators::Shape shape) {
     if (!cell.no_kernels.empty()) return cell.no_kernels;
-    if (!study.codecs.empty()) return fmt::format("codec {}", study.codecs.front().first.text);
-    cuda::TrialPlan plan;
+    cuda::TrialPlan& plan = cell.plan;
+    for (const auto& [codec, bits] : study.codecs) {
+        if (codec.spectral || codec.quantizer != "tq-mse") return fmt::format("codec {}", codec.text);
+        plan.codecs.push_back(trial_codec(shape.columns, static_cast<std::uint32_t>(bits)));
+        const arma::mat any(shape.rows, shape.columns, arma::fill::ones);
+        const estimators::QuantizerOptions options{.rotation = estimators::RotationKind::identity};
+        cell.ledgers.push_back(estimators::row_quantizer("tq-mse", shape.columns, bits, options).encode(any).ledger);
+    }
     for (const auto& named : study.named) {
         const auto options = estimators::eoptshrink_options(named.method.name, named.loss);
         if (!options || options->entry_bits) return fmt::format("estimator {}", named.method.name);
@@ -307,7 +338,6 @@ std::string obstacle(const StudySetup& study, CellSetup& cell, estimators::Shape
     plan.columns = static_cast<std::uint32_t>(shape.columns);
     plan.in_float = study.precision == estimators::Precision::float32;
     plan.strengths = cell.strengths;
-    cell.rules = plan.estimators;
     return plan.obstacle();
 }
 

@@ -6,6 +6,7 @@
 #include "theory/base/cuda/device_count.hpp"
 #include "theory/base/cuda/device_failure.hpp"
 #include "theory/base/error.hpp"
+#include "theory/lloyd_max.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -78,6 +79,7 @@ cuda::TrialPlan trial_plan(const sim::SpikedModel& model, const stream::StudySee
     const stream::Stream noise(seed, cell, stream::Role::noise, 0);
     plan.key = noise.key();
     plan.noise_role = noise.counter(0)[1];
+    plan.query_role = stream::Stream(seed, cell, stream::Role::query, 0).counter(0)[1];
     for (const auto& strength : model.strengths) plan.strengths.push_back(strength.value);
     const bool scaled =
         model.colouring == sim::Colouring::eigenbasis || (model.row.is_diagonal() && model.column.is_diagonal());
@@ -92,6 +94,20 @@ cuda::TrialPlan trial_plan(const sim::SpikedModel& model, const stream::StudySee
     }
     plan.estimators = std::move(estimators);
     return plan;
+}
+
+cuda::TrialCodec trial_codec(std::size_t dimension, std::uint32_t bits) {
+    const auto codebook = theory::lloyd_max_sphere(static_cast<int>(dimension), static_cast<int>(bits));
+    return {bits,
+            {codebook.thresholds.begin(), codebook.thresholds.end()},
+            {codebook.levels.begin(), codebook.levels.end()},
+            std::nullopt};
+}
+
+void draw_rotation(const estimators::QuantizerOptions& options, std::size_t dimension, float* to) {
+    const arma::fmat matrix =
+        estimators::row_rotation(options, dimension).rotate(arma::fmat(dimension, dimension, arma::fill::eye)).t();
+    std::copy(matrix.begin(), matrix.end(), to);
 }
 
 const cuda::TrialResult& DeviceTrials::get(std::uint64_t replicate) {

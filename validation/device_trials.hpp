@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "estimators/analysed_block.hpp"
+#include "estimators/row_quantizer.hpp"
 #include "sim/spiked_sampler.hpp"
 #include "validation/cuda/trial_device.hpp"
 #include "validation/experiment.hpp"
@@ -43,6 +44,11 @@ private:
 [[nodiscard]] cuda::TrialPlan trial_plan(const sim::SpikedModel& model, const stream::StudySeed& seed,
                                          const std::string& cell, estimators::Precision precision,
                                          std::vector<estimators::EOptShrinkRule> estimators);
+
+/// tq-mse with these index bits; the rotation is the host's to draw.
+[[nodiscard]] cuda::TrialCodec trial_codec(std::size_t dimension, std::uint32_t bits);
+/// The matrix of the rotation of these options, as kernels take it.
+void draw_rotation(const estimators::QuantizerOptions& options, std::size_t dimension, float* to);
 
 /// The trials of a range of replicates, computed in groups as they are asked for.
 class DeviceTrials {

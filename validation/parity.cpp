@@ -13,7 +13,7 @@
 #include "estimators/row_quantizer.hpp"
 #include "sim/spiked_sampler.hpp"
 #include "sim/stream/normal.hpp"
-#include "theory/lloyd_max.hpp"
+#include "validation/codec_measurement.hpp"
 #include "validation/device_trials.hpp"
 
 namespace spiked::validation {
@@ -70,6 +70,7 @@ struct Checks {
     Worst shrinkage{"eOptShrink", "the same rank; 1e-10"};
     Worst rotation{"rotation", "Hadamard the same bits; Haar 1e-5"};
     Worst bytes{"quantizer bytes", "Hadamard the same bytes; Haar 1 of 200 indices"};
+    Worst products{"inner products", "1e-9, in float 1e-5"};
     Worst whole{"whole trial", "the same rank; 1e-9, in float 1e-4"};
 };
 
@@ -94,11 +95,7 @@ constexpr std::uint32_t bits = 3;
 constexpr estimators::RotationKind rotations[] = {estimators::RotationKind::rht2, estimators::RotationKind::haar};
 
 cuda::TrialCodec codec_of(std::size_t dimension, const stream::StudySeed& seed, estimators::RotationKind rotation) {
-    const auto codebook = theory::lloyd_max_sphere(static_cast<int>(dimension), bits);
-    cuda::TrialCodec codec{bits,
-                           {codebook.thresholds.begin(), codebook.thresholds.end()},
-                           {codebook.levels.begin(), codebook.levels.end()},
-                           std::nullopt};
+    cuda::TrialCodec codec = trial_codec(dimension, bits);
     if (rotation == estimators::RotationKind::rht2)
         codec.hadamard.emplace(stream::Stream(seed, "quantizer", stream::Role::rotation, first),
                                static_cast<std::uint32_t>(dimension), 2);
@@ -187,6 +184,31 @@ void check_coding(const Case& one, const stream::StudySeed& seed, const cuda::Tr
     }
 }
 
+/// Inner products of what kernels decoded, beside measure_block's.
+void check_products(const Case& one, const stream::StudySeed& seed, std::uint64_t replicate,
+                    const cuda::TrialStages& stages, const cuda::TrialResult& trial, std::size_t t, Checks& checks) {
+    const auto [rows, columns] = one.shape;
+    const auto observed = part<double>(stages.observed, t, rows, columns);
+    estimators::AnalysedBlock block(observed, estimators::AnalysedBlock::EmptyLines::strip, one.precision);
+    const BlockQueries queries = queries_for(block, stream::Stream(seed, cell, stream::Role::query, replicate));
+    const double allowed = one.in_float() ? 1e-5 : 1e-9;
+    for (std::size_t c = 0; c < std::size(rotations); ++c) {
+        arma::mat decoded(rows, columns);
+        std::copy_n(stages.decoded[c].begin() + static_cast<std::ptrdiff_t>(t * decoded.n_elem), decoded.n_elem,
+                    decoded.begin());
+        const BlockMetrics cpu = measure_block(observed, decoded, queries);
+        const auto& code = trial.codes[c];
+        checks.products.difference(std::abs(code.across / arma::dot(observed, decoded) - 1.0), allowed);
+        for (const auto& [found, expected] : {std::pair{&code.other, &cpu.other}, std::pair{&code.random, &cpu.random},
+                                              std::pair{&code.aligned, &cpu.aligned}, std::pair{&code.own, &cpu.own}}) {
+            checks.products.difference(std::abs(found->renormalised.bias - expected->bias), allowed);
+            checks.products.difference(std::abs(found->renormalised.deviation - expected->deviation), allowed);
+            checks.products.difference(std::abs(found->plain.bias - expected->bias_plain), allowed);
+            checks.products.difference(std::abs(found->plain.deviation - expected->deviation_plain), allowed);
+        }
+    }
+}
+
 void check_whole(const Case& one, const stream::StudySeed& seed, std::uint64_t replicate,
                  const sim::SpikedSample& sample, const cuda::TrialResult& trial, Checks& checks) {
     estimators::AnalysedBlock block(sample.observed, estimators::AnalysedBlock::EmptyLines::strip, one.precision);
@@ -228,11 +250,7 @@ void check_case(cuda::TrialDevice& device, const Case& one, Checks& checks) {
         const sim::SignalSides sides = sim::signal_sides(model, seed, cell, replicate);
         std::copy(sides.left.begin(), sides.left.end(), to.left);
         std::copy(sides.right.begin(), sides.right.end(), to.right);
-        const arma::fmat matrix =
-            estimators::row_rotation(coding(seed, estimators::RotationKind::haar, replicate), width)
-                .rotate(arma::fmat(width, width, arma::fill::eye))
-                .t();
-        std::copy(matrix.begin(), matrix.end(), to.rotation);
+        draw_rotation(coding(seed, estimators::RotationKind::haar, replicate), width, to.rotation);
     };
     cuda::TrialStages stages;
     const auto trials = device.run(plan, first, one.trials, draw, &stages);
@@ -254,6 +272,7 @@ void check_case(cuda::TrialDevice& device, const Case& one, Checks& checks) {
             check_decomposition<double>(one, plan, stages, trials[t], t, checks);
         check_shrinkage(one, trials[t], checks);
         check_coding(one, seed, stages, t, checks);
+        check_products(one, seed, first + t, stages, trials[t], t, checks);
         check_whole(one, seed, first + t, sample, trials[t], checks);
     }
 }
@@ -265,7 +284,7 @@ std::vector<ParityCheck> check_parity(cuda::TrialDevice& device) {
     for (const Case& one : cases) check_case(device, one, checks);
     std::vector<ParityCheck> found;
     for (const Worst* worst : {&checks.normals, &checks.samples, &checks.values, &checks.vectors, &checks.shrinkage,
-                               &checks.rotation, &checks.bytes, &checks.whole})
+                               &checks.rotation, &checks.bytes, &checks.products, &checks.whole})
         found.push_back(worst->check());
     return found;
 }

@@ -15,8 +15,8 @@ struct ParityCheck {
 
 /// Trials of several shapes, in float and double, through the driver that studies use, each stage compared with the
 /// CPU's answer to what the stage before it left: normals, samples, values, vectors, eOptShrink, rotation, quantizer
-/// bytes; then whole trials with the CPU's from their addresses on. Takes seconds on emulated blocks. Throws
-/// cuda::DeviceFailure.
+/// bytes, inner products; then whole trials with the CPU's from their addresses on. Takes seconds on emulated blocks.
+/// Throws cuda::DeviceFailure.
 [[nodiscard]] std::vector<ParityCheck> check_parity(cuda::TrialDevice& device);
 
 }  // namespace spiked::validation

@@ -183,8 +183,8 @@ TEST(DeviceCommand, DoctorComparesEveryStage) {
     ASSERT_EQ(found.code, 0) << found.out;
     const Json json = found.json();
     EXPECT_TRUE(*json.find("healthy")->boolean());
-    for (const char* stage :
-         {"normals", "samples", "values", "vectors", "eOptShrink", "rotation", "quantizer bytes", "whole trial"})
+    for (const char* stage : {"normals", "samples", "values", "vectors", "eOptShrink", "rotation", "quantizer bytes",
+                              "inner products", "whole trial"})
         EXPECT_NE(found.out.find(std::string("\"name\": \"") + stage + "\""), std::string::npos) << stage << found.out;
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "estimators/cuda/decomposition_pipeline.hpp"
+#include "estimators/cuda/inner_products.hpp"
 #include "estimators/cuda/low_rank.hpp"
 #include "estimators/cuda/matrix_rotation.hpp"
 #include "estimators/cuda/precision.hpp"
@@ -81,8 +82,10 @@ private:
         std::vector<Estimate> estimates;
         struct Code {
             estimators::cuda::CodingStatus* status;
-            estimators::cuda::BlockStatus* measured;
+            estimators::cuda::BlockStatus *measured, *asked;
             double *errors, *energies, *relative;
+            estimators::cuda::RowErrorSums* rows;
+            double* pairs[4];  ///< PairSums of other and random, renormalised and plain
         };
         std::vector<Code> codes;
         std::size_t bytes;
@@ -95,6 +98,7 @@ private:
         float *rows, *factors, *turned, *decoded, *rotations_back;
         std::uint8_t* bytes;
         std::size_t stride;
+        double *queries, *units, *renormalised, *plain;
         unsigned char* decomposition;
         std::size_t used;
     };
@@ -159,7 +163,10 @@ private:
             auto& code = out.codes.emplace_back();
             code.status = layout.take<estimators::cuda::CodingStatus>(count);
             code.measured = layout.take<BlockStatus>(count);
+            code.asked = layout.take<BlockStatus>(count);
             for (double** array : {&code.errors, &code.energies, &code.relative}) *array = layout.take<double>(count);
+            code.rows = layout.take<estimators::cuda::RowErrorSums>(count);
+            for (std::size_t p = 0; p < 4; ++p) code.pairs[p] = layout.take<double>(2 * count * parts(plan, p));
         }
         out.bytes = layout.used();
         return out;
@@ -195,6 +202,8 @@ private:
                 on.stride =
                     std::max(on.stride, estimators::cuda::turboquant_bytes(plan.rows, plan.columns, codec.bits));
             on.bytes = layout.take<std::uint8_t>(count * on.stride);
+            on.queries = layout.take<double>(count * random_queries * plan.columns);
+            for (double** array : {&on.units, &on.renormalised, &on.plain}) *array = layout.take<double>(entries);
             on.rotations_back = layout.take<float>(plan.draws_rotations() ? count * plan.columns * plan.columns : 0);
         }
         estimators::cuda::DecompositionBatch<Real> unused;
@@ -288,8 +297,10 @@ private:
             estimate(plan, plan.estimators[e], batch, left_vectors, right_vectors, constant.weights[e],
                      out.estimates[e], on);
         keep(stages, plan, count, on, left_vectors, right_vectors);
-        for (std::size_t c = 0; c < plan.codecs.size(); ++c)
+        for (std::size_t c = 0; c < plan.codecs.size(); ++c) {
             code(plan, c, first, count, constant, in, out.codes[c], on, stages);
+            ask(plan, c, first, count, right_vectors, out.codes[c], on);
+        }
 
         machine_.download(staged + constant.bytes, memory + constant.bytes + in.bytes, out.bytes);
         machine_.wait();
@@ -390,6 +401,41 @@ private:
                                         strided.data() + t * on.stride + bytes);
     }
 
+    /// Parts of PairSums: the queries are the rows, or random ones.
+    static unsigned parts(const TrialPlan& plan, std::size_t pairs) {
+        return estimators::cuda::PairSums::Product::tiles(pairs < 2 ? plan.rows : random_queries, plan.rows);
+    }
+
+    template <class Real>
+    void ask(const TrialPlan& plan, std::size_t which, std::uint64_t first, std::size_t count, const Real* right,
+             const typename Results::Code& to, const Work<Real>& on) {
+        using namespace estimators::cuda;
+        const auto trials = static_cast<std::uint32_t>(count);
+        if (which == 0) {
+            launch(stream::FillNormals<double>{plan.key, plan.query_role, first, trials, random_queries * plan.columns,
+                                               on.queries});
+            launch(UnitLines{trials, random_queries, plan.columns, on.queries});
+        }
+        launch(RowErrors<Real>{trials, plan.rows, plan.columns, plan.vectors(), on.white, on.decoded, right, on.units,
+                               on.renormalised, on.plain, to.asked, to.rows});
+        for (std::size_t p = 0; p < 4; ++p)
+            launch(PairSums{trials, p < 2 ? plan.rows : random_queries, plan.rows, plan.columns, p < 2,
+                            p < 2 ? on.units : on.queries, p % 2 == 0 ? on.renormalised : on.plain, to.pairs[p]});
+    }
+    [[nodiscard]] static TrialResult::Spread spread(const TrialPlan& plan, const typename Results::Code& from,
+                                                    std::size_t pairs, std::size_t trial) {
+        double sum = 0.0;
+        double squares = 0.0;
+        const std::size_t each = parts(plan, pairs);
+        for (std::size_t part = trial * each; part < (trial + 1) * each; ++part) {
+            sum += from.pairs[pairs][2 * part];
+            squares += from.pairs[pairs][2 * part + 1];
+        }
+        const double count = static_cast<double>(plan.rows) * (pairs < 2 ? plan.rows - 1 : random_queries);
+        const double mean = sum / count;
+        return {mean, std::sqrt(std::max(0.0, squares / count - mean * mean))};
+    }
+
     void turn(const TrialPlan& plan, const TrialCodec& codec, bool back, std::uint64_t first, std::uint32_t count,
               const float* matrices, const float* from, float* to) {
         if (!codec.hadamard) {
@@ -434,9 +480,18 @@ private:
             found.energy = from.energies[t];
         }
         for (const auto& from : back.codes) {
-            if (from.status[t] != CodingStatus::coded || from.measured[t] != BlockStatus::fine)
+            if (from.status[t] != CodingStatus::coded || from.measured[t] != BlockStatus::fine ||
+                from.asked[t] != BlockStatus::fine || plan.rows < 2)
                 unless_worse(TrialStatus::for_the_host);
-            found.codes.push_back({from.errors[t], from.energies[t]});
+            const auto& rows = from.rows[t];
+            found.codes.push_back(
+                {from.errors[t],
+                 from.energies[t],
+                 rows.across,
+                 {spread(plan, from, 0, t), spread(plan, from, 1, t)},
+                 {spread(plan, from, 2, t), spread(plan, from, 3, t)},
+                 {{rows.aligned_bias, rows.aligned_deviation}, {rows.aligned_bias_plain, rows.aligned_deviation_plain}},
+                 {{rows.own_bias, rows.own_deviation}, {rows.own_bias_plain, rows.own_deviation_plain}}});
         }
         return found;
     }

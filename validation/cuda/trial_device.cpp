@@ -10,7 +10,7 @@ bool TrialPlan::draws_rotations() const {
 }
 
 std::uint32_t TrialPlan::vectors() const {
-    std::size_t most = spikes();
+    std::size_t most = std::max<std::size_t>(spikes(), codecs.empty() ? 0 : 1);
     for (const auto& rule : estimators) most = std::max(most, rule.rank_is_told ? rule.rank : rule.bound);
     return static_cast<std::uint32_t>(
         std::min<std::size_t>({most, std::min(rows, columns), estimators::cuda::most_vectors}));

@@ -15,6 +15,9 @@
 /// change no number.
 namespace spiked::validation::cuda {
 
+/// Random directions that a coded block is asked about.
+inline constexpr std::uint32_t random_queries = 128;
+
 /// tq-mse with norms in fp16 and a rotation of its own each replicate.
 struct TrialCodec {
     std::uint32_t bits = 0;
@@ -31,6 +34,7 @@ struct TrialPlan {
     bool in_float = false;  ///< what is decomposed; samples are drawn in double either way
     stream::PhiloxKey key{};
     std::uint32_t noise_role = 0;
+    std::uint32_t query_role = 0;  ///< of the random directions that codecs are asked about
     std::vector<double> strengths;
     std::vector<double> row_roots, column_roots;  ///< square roots of eigenvalues: noise is coloured in eigenbases
     std::vector<double> row_root, column_root;    ///< symmetric roots of the covariances; empty, or coloured by these
@@ -76,9 +80,19 @@ struct TrialResult {
         double error = 0.0;  ///< ||S^ - S||_F^2
     };
     std::vector<Estimate> estimates;
+    struct Spread {
+        double bias = 0.0;
+        double deviation = 0.0;
+    };
+    /// As InnerProductErrors (../block_metrics.hpp).
+    struct Products {
+        Spread renormalised, plain;
+    };
     struct Code {
         double error = 0.0;  ///< ||X^ - X||_F^2
         double energy = 0.0;
+        double across = 0.0;  ///< sum of <x_t, x^_t>
+        Products other, random, aligned, own;
     };
     std::vector<Code> codes;
 };

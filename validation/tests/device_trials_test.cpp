@@ -142,7 +142,7 @@ TEST(DeviceTrials, WhatNoKernelTakesIsSaidBeforeAndRefused) {
 }
 
 /// Emulated blocks with a fault behind one kernel.
-enum class Fault { none, normals, samples, values, vectors, shrinkage, rotation, bytes, errors };
+enum class Fault { none, normals, samples, values, vectors, shrinkage, rotation, bytes, products, errors };
 class FaultyMachine : public EmulatedMachine {
 public:
     explicit FaultyMachine(Fault fault) : EmulatedMachine(0, plenty), fault_(fault) {}
@@ -178,6 +178,9 @@ private:
     void spoil(const estimators::cuda::PackCells& kernel) const {
         if (fault_ == Fault::bytes) kernel.bytes[2 * kernel.rows] ^= 1U;
     }
+    void spoil(const estimators::cuda::PairSums& kernel) const {
+        if (fault_ == Fault::products) kernel.sums[0] += 1.0;
+    }
     template <class Real>
     void spoil(const estimators::cuda::SquaredErrors<Real>& kernel) const {
         if (fault_ == Fault::errors) kernel.errors[0] *= 1.001;
@@ -187,13 +190,13 @@ private:
 };
 
 TEST(ParityControl, APlantedFaultFailsItsCheckAndNoneBeforeIt) {
-    const std::vector<std::string> names = {"normals",    "samples",  "values",          "vectors",
-                                            "eOptShrink", "rotation", "quantizer bytes", "whole trial"};
-    for (int fault = 0; fault <= 8; ++fault) {
+    const std::vector<std::string> names = {"normals",  "samples",         "values",         "vectors",    "eOptShrink",
+                                            "rotation", "quantizer bytes", "inner products", "whole trial"};
+    for (int fault = 0; fault <= 9; ++fault) {
         cuda::TrialBatch<FaultyMachine> device(static_cast<Fault>(fault));
         const auto checks = check_parity(device);
         ASSERT_EQ(checks.size(), names.size());
-        for (int c = 0; c < 8; ++c) {
+        for (int c = 0; c < 9; ++c) {
             const auto& check = checks[static_cast<std::size_t>(c)];
             EXPECT_EQ(check.name, names[static_cast<std::size_t>(c)]);
             if (fault == 0 || c < fault - 1) {
