@@ -195,5 +195,23 @@ TEST(DeviceCommand, DoctorComparesEveryStage) {
         EXPECT_NE(found.out.find(std::string("\"name\": \"") + stage + "\""), std::string::npos) << stage << found.out;
 }
 
+/// The script that a machine with a GPU runs, and a bundle that needs nothing of the machine it runs on.
+TEST(GpuCheck, WritesItsTableFromABundleInAnEmptyEnvironment) {
+    const std::string folder = scratch("gpu-check");
+    fs::create_directories(folder);
+    const std::string script = SPIKED_SOURCE_DIR "/tools/gpu-check";
+    ASSERT_EQ(
+        std::system((script + " --bundle '" + folder + "/bundle' --program '" SPIKED_BINARY "' > /dev/null").c_str()),
+        0);
+    const std::string run = in(folder) + " env -i PATH=/usr/bin:/bin bundle/gpu-check --seconds 0.1 ";
+    ASSERT_EQ(std::system((run + "--device emulated 2> /dev/null").c_str()), 0);
+    const std::string table = contents(folder + "/gpu-check.md");
+    for (const char* row :
+         {"| normals | ok |", "| whole trial | ok |", "| racecheck | skipped |", "| coded:emulated | ok |"})
+        EXPECT_NE(table.find(row), std::string::npos) << row << "\n" << table;
+    EXPECT_NE(std::system((run + "--device cuda:99 -o none.md 2> /dev/null").c_str()), 0);
+    EXPECT_NE(contents(folder + "/none.md").find("| doctor | failed |"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace spiked::app
