@@ -36,8 +36,8 @@ TrialLanes::TrialLanes(const spiked::cuda::Device& device, std::size_t threads)
     }
 }
 
-std::vector<cuda::TrialResult> TrialLanes::run(const cuda::TrialPlan& plan, std::uint64_t first, std::size_t count,
-                                               const cuda::DrawTrial& draw) {
+template <class Work>
+auto TrialLanes::on_a_lane(const Work& work) {
     Lane lane;
     {
         std::unique_lock lock(guard_);
@@ -56,18 +56,28 @@ std::vector<cuda::TrialResult> TrialLanes::run(const cuda::TrialPlan& plan, std:
     };
     try {
         if (!lane.device) lane.device = cuda::trial_device(backend_, lane.number, lane.memory);
-        auto found = lane.device->run(plan, first, count, draw);
+        auto found = work(*lane.device);
         give_back();
         return found;
     } catch (const spiked::cuda::DeviceFailure& failure) {
         give_back();
         throw Error(failure.out_of_memory() ? ExitCode::out_of_memory : ExitCode::bug,
-                    fmt::format("{}{}: what the store has is kept; go on with --device cpu --mixed", failure.what(),
-                                failure.out_of_memory() ? ", also for half as many trials" : ""));
+                    fmt::format("{}{}: go on with --device cpu, and with --mixed where a store was begun",
+                                failure.what(), failure.out_of_memory() ? ", also for half as many blocks" : ""));
     } catch (...) {
         give_back();
         throw;
     }
+}
+
+std::vector<cuda::TrialResult> TrialLanes::run(const cuda::TrialPlan& plan, std::uint64_t first, std::size_t count,
+                                               const cuda::DrawTrial& draw) {
+    return on_a_lane([&](cuda::TrialDevice& device) { return device.run(plan, first, count, draw); });
+}
+
+std::vector<cuda::CodedRows> TrialLanes::code_rows(const cuda::RowCoding& coding, std::size_t count,
+                                                   const cuda::FillBlock& fill) {
+    return on_a_lane([&](cuda::TrialDevice& device) { return device.code_rows(coding, count, fill); });
 }
 
 cuda::TrialPlan trial_plan(const sim::SpikedModel& model, const stream::StudySeed& seed, const std::string& cell,
@@ -96,8 +106,10 @@ cuda::TrialPlan trial_plan(const sim::SpikedModel& model, const stream::StudySee
     return plan;
 }
 
-cuda::TrialCodec trial_codec(std::size_t dimension, std::uint32_t bits) {
-    const auto codebook = theory::lloyd_max_sphere(static_cast<int>(dimension), static_cast<int>(bits));
+cuda::TrialCodec trial_codec(std::size_t dimension, std::uint32_t bits, estimators::CodebookKind kind) {
+    const auto codebook = kind == estimators::CodebookKind::sphere
+                              ? theory::lloyd_max_sphere(static_cast<int>(dimension), static_cast<int>(bits))
+                              : theory::lloyd_max_normal(static_cast<int>(bits));
     return {bits,
             {codebook.thresholds.begin(), codebook.thresholds.end()},
             {codebook.levels.begin(), codebook.levels.end()},
@@ -108,6 +120,48 @@ void draw_rotation(const estimators::QuantizerOptions& options, std::size_t dime
     const arma::fmat matrix =
         estimators::row_rotation(options, dimension).rotate(arma::fmat(dimension, dimension, arma::fill::eye)).t();
     std::copy(matrix.begin(), matrix.end(), to);
+}
+
+std::string coding_obstacle(const estimators::Method& method, const estimators::QuantizerOptions& options,
+                            std::size_t dimension) {
+    if (method.spectral || method.quantizer != "tq-mse") return method.text;
+    if (options.norm != estimators::NumberFormat::fp16) return "norms that are not fp16";
+    const bool hadamard = options.rotation == estimators::RotationKind::rht1 ||
+                          options.rotation == estimators::RotationKind::rht2 ||
+                          options.rotation == estimators::RotationKind::fht_kac;
+    if (hadamard && dimension > estimators::cuda::TurnByHadamard<float>::most_dimension)
+        return fmt::format("a Hadamard rotation of {} entries", dimension);
+    return "";
+}
+
+cuda::RowCoding row_coding(std::size_t rows, std::size_t dimension, double bits,
+                           const estimators::QuantizerOptions& options) {
+    cuda::RowCoding coding{static_cast<std::uint32_t>(rows),
+                           static_cast<std::uint32_t>(dimension),
+                           trial_codec(dimension, static_cast<std::uint32_t>(bits), options.codebook),
+                           {}};
+    const stream::Stream stream(options.seed, "quantizer", stream::Role::rotation, options.rotation_index);
+    const auto hadamard = [&](unsigned rounds) {
+        coding.codec.hadamard.emplace(stream, static_cast<std::uint32_t>(dimension), rounds);
+    };
+    switch (options.rotation) {
+        case estimators::RotationKind::haar:
+            coding.rotation.resize(dimension * dimension);
+            draw_rotation(options, dimension, coding.rotation.data());
+            break;
+        case estimators::RotationKind::rht1:
+            hadamard(1);
+            break;
+        case estimators::RotationKind::rht2:
+            hadamard(2);
+            break;
+        case estimators::RotationKind::fht_kac:
+            hadamard(4);
+            break;
+        case estimators::RotationKind::identity:
+            break;
+    }
+    return coding;
 }
 
 const cuda::TrialResult& DeviceTrials::get(std::uint64_t replicate) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "estimators/analysed_block.hpp"
-#include "estimators/row_quantizer.hpp"
+#include "estimators/compressor.hpp"
 #include "sim/spiked_sampler.hpp"
 #include "validation/cuda/trial_device.hpp"
 #include "validation/experiment.hpp"
@@ -23,6 +23,9 @@ public:
     /// As TrialDevice::run. Throws Error: out of memory (also of half the trials), or a GPU that failed.
     [[nodiscard]] std::vector<cuda::TrialResult> run(const cuda::TrialPlan& plan, std::uint64_t first,
                                                      std::size_t count, const cuda::DrawTrial& draw);
+    /// As TrialDevice::code_rows; throws as `run`.
+    [[nodiscard]] std::vector<cuda::CodedRows> code_rows(const cuda::RowCoding& coding, std::size_t count,
+                                                         const cuda::FillBlock& fill);
     /// Trials worth computing at once.
     [[nodiscard]] std::size_t together() const { return together_; }
 
@@ -32,6 +35,9 @@ private:
         std::size_t memory = 0;
         std::unique_ptr<cuda::TrialDevice> device;
     };
+
+    template <class Work>
+    auto on_a_lane(const Work& work);
 
     spiked::cuda::Backend backend_;
     std::size_t together_;
@@ -46,9 +52,17 @@ private:
                                          std::vector<estimators::EOptShrinkRule> estimators);
 
 /// tq-mse with these index bits; the rotation is the host's to draw.
-[[nodiscard]] cuda::TrialCodec trial_codec(std::size_t dimension, std::uint32_t bits);
+[[nodiscard]] cuda::TrialCodec trial_codec(std::size_t dimension, std::uint32_t bits,
+                                           estimators::CodebookKind kind = estimators::CodebookKind::sphere);
 /// The matrix of the rotation of these options, as kernels take it.
 void draw_rotation(const estimators::QuantizerOptions& options, std::size_t dimension, float* to);
+
+/// What of a method no kernel does; empty where they code its rows.
+[[nodiscard]] std::string coding_obstacle(const estimators::Method& method, const estimators::QuantizerOptions& options,
+                                          std::size_t dimension);
+/// Blocks of such rows, all turned by the rotation of the options.
+[[nodiscard]] cuda::RowCoding row_coding(std::size_t rows, std::size_t dimension, double bits,
+                                         const estimators::QuantizerOptions& options);
 
 /// The trials of a range of replicates, computed in groups as they are asked for.
 class DeviceTrials {

@@ -140,6 +140,17 @@ TEST(DeviceCommand, BatchesThreadsDevicesPartsAndInterruptionsChangeNoNumber) {
     EXPECT_EQ(table(killed, "values"), values);
 }
 
+TEST(DeviceCommand, ReplayComputesWhereTheStoreWas) {
+    const std::string folder = study_folder("device-replay");
+    ASSERT_EQ(spiked("run study.toml --no-report --device emulated", in(folder)).code, 0);
+    const Outcome same = spiked("replay small.spiked --cell 2 --rep 17", in(folder));
+    EXPECT_EQ(same.code, 0) << same.out;
+    EXPECT_EQ(same.err.find("computed on"), std::string::npos) << same.err;
+    const Outcome near = spiked("replay small.spiked --cell 2 --rep 17 --device cpu", in(folder));
+    EXPECT_EQ(near.code, 0) << near.out;
+    EXPECT_NE(near.err.find("computed on emulated, this on cpu"), std::string::npos) << near.err;
+}
+
 TEST(DeviceCommand, AnotherBackendIsRefusedUnlessItMayBeMixed) {
     const std::string folder = study_folder("device-mixed");
     ASSERT_EQ(spiked("run study.toml --no-report --device emulated --set run.reps.min=60 --shard 1/2", in(folder)).code,
@@ -193,6 +204,39 @@ TEST(DeviceCommand, DoctorComparesEveryStage) {
     for (const char* stage : {"normals", "samples", "values", "vectors", "eOptShrink", "rotation", "quantizer bytes",
                               "inner products", "whole trial"})
         EXPECT_NE(found.out.find(std::string("\"name\": \"") + stage + "\""), std::string::npos) << stage << found.out;
+}
+
+/// Bytes that the CPU decodes: of Hadamard rotations nearly all those of the CPU, whose own arithmetic is in double.
+TEST(DeviceCommand, ADumpIsCodedOnADevice) {
+    const std::string folder = scratch("device-kv");
+    fs::create_directories(folder);
+    for (const char* rotation : {"haar", "rht2", "identity"}) {
+        SCOPED_TRACE(rotation);
+        const std::string words = "kv encode '" + sample_dump + "' --bits 3 --json --rotation " + rotation;
+        const Outcome cpu = spiked(words + " -o cpu.spkv", in(folder));
+        const Outcome device = spiked(words + " -o device.spkv --device emulated --threads 2", in(folder));
+        ASSERT_EQ(device.code, 0) << device.err;
+        EXPECT_GT(number(device.json(), "blocks"), 3.0);
+        EXPECT_EQ(number(device.json(), "device_blocks"), number(device.json(), "blocks"));
+        EXPECT_EQ(number(cpu.json(), "device_blocks"), 0.0);
+        EXPECT_EQ(number(device.json(), "bytes"), number(cpu.json(), "bytes"));
+        EXPECT_EQ(device.json().find("ledger_bits")->text(), cpu.json().find("ledger_bits")->text());
+        for (const char* side : {"key", "value"})
+            EXPECT_NEAR(
+                number(*device.json().find("relative_l2"), side) / number(*cpu.json().find("relative_l2"), side), 1.0,
+                1e-4);
+        const std::string one = contents(folder + "/cpu.spkv");
+        const std::string other = contents(folder + "/device.spkv");
+        std::size_t differing = 0;
+        for (std::size_t i = 0; i < one.size(); ++i) differing += one[i] != other[i] ? 1 : 0;
+        EXPECT_LT(static_cast<double>(differing), 2e-3 * static_cast<double>(one.size()));
+        EXPECT_EQ(spiked("kv decode device.spkv -o back.safetensors", in(folder)).code, 0);
+    }
+    const Outcome none =
+        spiked("kv encode '" + sample_dump + "' --method kivi --bits 2 -o none.spkv --device emulated", in(folder));
+    EXPECT_EQ(none.code, 0);
+    EXPECT_NE(none.err.find("blocks were coded on the CPU"), std::string::npos) << none.err;
+    EXPECT_EQ(spiked("kv encode '" + sample_dump + "' -o none.spkv --device cuda:99", in(folder)).code, 2);
 }
 
 /// The script that a machine with a GPU runs, and a bundle that needs nothing of the machine it runs on.

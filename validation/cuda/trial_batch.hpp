@@ -55,6 +55,17 @@ public:
     }
     [[nodiscard]] std::size_t piece() const override { return piece_; }
 
+    std::vector<CodedRows> code_rows(const RowCoding& coding, std::size_t count, const FillBlock& fill) override {
+        unsigned char* const memory = take(count, std::size_t{coding.rows} * coding.dimension, [&](std::size_t blocks) {
+            return row_arrays(nullptr, coding, blocks).used;
+        });
+        std::vector<CodedRows> found;
+        found.reserve(count);
+        for (std::size_t done = 0; done < count; done += piece_)
+            code_piece(coding, done, std::min(piece_, count - done), memory, fill, found);
+        return found;
+    }
+
 private:
     /// Blocks whose vectors are found together: their work stays in the second cache of a GPU.
     static constexpr std::uint32_t together = 512;
@@ -224,29 +235,27 @@ private:
                results(nullptr, plan, count).bytes + work<Real>(nullptr, plan, count).used;
     }
 
-    /// Trials whose arrays fit so many bytes, at least 1 and at most `count`.
-    template <class Real>
-    static std::size_t fitting(const TrialPlan& plan, std::size_t count, std::size_t bytes) {
+    /// Takes memory for as many of `count` blocks as fit, bytes(blocks) each time, and for half of them where that is
+    /// not there.
+    template <class Bytes>
+    unsigned char* take(std::size_t count, std::size_t entries, const Bytes& bytes) {
         // Launches count their blocks in 32 bits.
-        const std::size_t entries = std::size_t{plan.rows} * plan.columns;
-        std::size_t fits =
-            std::clamp<std::size_t>(count, 1, std::max<std::size_t>(1, (std::size_t{1} << 31) / entries));
-        while (fits > 1 && device_bytes<Real>(plan, fits) > bytes) fits = (fits + 1) / 2;
-        return fits;
+        piece_ = std::clamp<std::size_t>(count, 1, std::max<std::size_t>(1, (std::size_t{1} << 31) / entries));
+        while (piece_ > 1 && bytes(piece_) > machine_.memory()) piece_ = (piece_ + 1) / 2;
+        try {
+            return machine_.reserve(bytes(piece_));
+        } catch (const spiked::cuda::DeviceFailure& failure) {
+            if (!failure.out_of_memory() || piece_ == 1) throw;
+            piece_ = (piece_ + 1) / 2;
+            return machine_.reserve(bytes(piece_));
+        }
     }
 
     template <class Real>
     std::vector<TrialResult> run_in(const TrialPlan& plan, std::uint64_t first, std::size_t count,
                                     const DrawTrial& draw, TrialStages* stages) {
-        piece_ = fitting<Real>(plan, count, machine_.memory());
-        unsigned char* memory = nullptr;
-        try {
-            memory = machine_.reserve(device_bytes<Real>(plan, piece_));
-        } catch (const spiked::cuda::DeviceFailure& failure) {
-            if (!failure.out_of_memory() || piece_ == 1) throw;
-            piece_ = (piece_ + 1) / 2;
-            memory = machine_.reserve(device_bytes<Real>(plan, piece_));
-        }
+        unsigned char* const memory = take(count, std::size_t{plan.rows} * plan.columns,
+                                           [&](std::size_t trials) { return device_bytes<Real>(plan, trials); });
         std::vector<TrialResult> found;
         found.reserve(count);
         for (std::size_t done = 0; done < count; done += piece_)
@@ -434,6 +443,85 @@ private:
         const double count = static_cast<double>(plan.rows) * (pairs < 2 ? plan.rows - 1 : random_queries);
         const double mean = sum / count;
         return {mean, std::sqrt(std::max(0.0, squares / count - mean * mean))};
+    }
+
+    /// What coding rows takes: what is sent, what stays there, what comes back.
+    struct RowArrays {
+        float *thresholds, *levels, *rotation, *rows;
+        std::size_t sent;
+        float *rotation_back, *factors, *turned, *decoded;
+        std::size_t results;  ///< begin here
+        estimators::cuda::CodingStatus* status;
+        estimators::cuda::BlockStatus* measured;
+        double *errors, *energies, *relative;
+        std::uint8_t* bytes;
+        std::size_t used;
+    };
+    static RowArrays row_arrays(unsigned char* at, const RowCoding& coding, std::size_t count) {
+        Layout layout(at);
+        RowArrays on{};
+        const std::size_t entries = count * coding.rows * coding.dimension;
+        on.thresholds = layout.take<float>(coding.codec.thresholds.size());
+        on.levels = layout.take<float>(coding.codec.levels.size());
+        on.rotation = layout.take<float>(coding.rotation.size());
+        on.rows = layout.take<float>(entries);
+        on.sent = layout.used();
+        on.rotation_back = layout.take<float>(coding.rotation.size());
+        on.factors = layout.take<float>(count * coding.rows);
+        on.turned = layout.take<float>(entries);
+        on.decoded = layout.take<float>(entries);
+        on.results = layout.used();
+        on.status = layout.take<estimators::cuda::CodingStatus>(count);
+        on.measured = layout.take<estimators::cuda::BlockStatus>(count);
+        for (double** array : {&on.errors, &on.energies, &on.relative}) *array = layout.take<double>(count);
+        on.bytes = layout.take<std::uint8_t>(
+            count * estimators::cuda::turboquant_bytes(coding.rows, coding.dimension, coding.codec.bits));
+        on.used = layout.used();
+        return on;
+    }
+
+    void code_piece(const RowCoding& coding, std::size_t first, std::size_t count, unsigned char* memory,
+                    const FillBlock& fill, std::vector<CodedRows>& found) {
+        using namespace estimators::cuda;
+        const auto blocks = static_cast<std::uint32_t>(count);
+        const std::size_t entries = std::size_t{coding.rows} * coding.dimension;
+        const std::size_t bytes = turboquant_bytes(coding.rows, coding.dimension, coding.codec.bits);
+        const double unit = std::sqrt(static_cast<double>(coding.dimension));
+        const RowArrays on = row_arrays(memory, coding, count);
+        unsigned char* const staged = machine_.staging(on.used);
+        const RowArrays here = row_arrays(staged, coding, count);
+        std::copy(coding.codec.thresholds.begin(), coding.codec.thresholds.end(), here.thresholds);
+        std::copy(coding.codec.levels.begin(), coding.codec.levels.end(), here.levels);
+        std::copy(coding.rotation.begin(), coding.rotation.end(), here.rotation);
+        for (std::size_t b = 0; b < count; ++b) fill(first + b, here.rows + b * entries);
+        machine_.upload(memory, staged, on.sent);
+
+        const auto turn = [&](bool back, const float* from, float* to) {
+            if (coding.codec.hadamard)
+                launch(TurnByHadamard<float>{*coding.codec.hadamard, back, false, blocks, coding.rows, from, to});
+            else if (!coding.rotation.empty())
+                launch(TurnByMatrix<float>{blocks, coding.rows, coding.dimension, back ? on.rotation_back : on.rotation,
+                                           from, to});
+        };
+        const bool turns = coding.codec.hadamard || !coding.rotation.empty();
+        if (!coding.rotation.empty()) launch(Transpose<float>{1, coding.dimension, on.rotation, on.rotation_back});
+        launch(ScaleRows{blocks, coding.rows, coding.dimension, unit, false, on.rows, on.status, on.factors, on.bytes,
+                         bytes});
+        turn(false, on.rows, on.turned);
+        launch(PackCells{blocks, coding.rows, coding.dimension, coding.codec.bits, on.thresholds, on.status, on.factors,
+                         turns ? on.turned : on.rows, on.bytes, bytes});
+        launch(UnpackLevels{blocks, coding.rows, coding.dimension, coding.codec.bits, 1.0 / unit, on.levels, on.bytes,
+                            bytes, turns ? on.turned : on.decoded});
+        turn(true, on.turned, on.decoded);
+        launch(SquaredErrors<float>{blocks, coding.rows * coding.dimension, on.rows, on.decoded, on.measured, on.errors,
+                                    on.energies, on.relative});
+        machine_.download(staged + on.results, memory + on.results, on.used - on.results);
+        machine_.wait();
+        for (std::size_t b = 0; b < count; ++b)
+            found.push_back({here.status[b] == CodingStatus::coded && here.measured[b] == BlockStatus::fine,
+                             {here.bytes + b * bytes, here.bytes + (b + 1) * bytes},
+                             here.errors[b],
+                             here.energies[b]});
     }
 
     void turn(const TrialPlan& plan, const TrialCodec& codec, bool back, std::uint64_t first, std::uint32_t count,

@@ -106,6 +106,22 @@ struct TrialStages {
     std::vector<std::vector<std::uint8_t>> bytes;     ///< and what is stored
 };
 
+/// Blocks of rows to be coded by one codec and one rotation.
+struct RowCoding {
+    std::uint32_t rows = 0;  ///< of a block
+    std::uint32_t dimension = 0;
+    TrialCodec codec;             ///< its Hadamard rotation is that of all blocks
+    std::vector<float> rotation;  ///< R, where it is a matrix; no rotation where there is neither
+};
+struct CodedRows {
+    bool coded = false;  ///< or left to the host, which codes in double and knows what is wrong
+    std::vector<std::uint8_t> bytes;
+    double error = 0.0;  ///< ||X^ - X||_F^2
+    double energy = 0.0;
+};
+/// Puts a block where the host gives it to the device, column-major.
+using FillBlock = std::function<void(std::size_t block, float* to)>;
+
 /// Whoever computes trials. For one thread at a time.
 class TrialDevice {
 public:
@@ -114,6 +130,9 @@ public:
     /// spiked::cuda::DeviceFailure, and bug for a plan with an obstacle.
     [[nodiscard]] virtual std::vector<TrialResult> run(const TrialPlan& plan, std::uint64_t first, std::size_t count,
                                                        const DrawTrial& draw, TrialStages* stages = nullptr) = 0;
+    /// Blocks 0, .., count - 1, coded and decoded, in pieces as trials are.
+    [[nodiscard]] virtual std::vector<CodedRows> code_rows(const RowCoding& coding, std::size_t count,
+                                                           const FillBlock& fill) = 0;
     /// Trials of the pieces of the last run, at most.
     [[nodiscard]] virtual std::size_t piece() const = 0;
 };
