@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/command.hpp"
+#include "app/study_run.hpp"
 #include "estimators/bench/decompose_bench.hpp"
 #include "estimators/bench/quantize_bench.hpp"
 #include "reports/gnuplot.hpp"
@@ -12,6 +13,7 @@
 #include "theory/base/names.hpp"
 #include "theory/base/stopwatch.hpp"
 #include "theory/bench/theory_bench.hpp"
+#include "validation/bench/device_bench.hpp"
 #include "validation/bench/model_bench.hpp"
 #include "validation/bench/trial_bench.hpp"
 
@@ -72,7 +74,35 @@ std::string ratios(const std::vector<Timing>& timings) {
     return text;
 }
 
+int run_on_device(const Arguments& arguments) {
+    const spiked::cuda::Device device = spiked::cuda::choose_device(arguments.text("--device"));
+    const std::size_t threads = thread_count(0);
+    const auto timings = validation::time_studies(device, threads, seconds_of(arguments));
+    plot(arguments, fmt::format("Trials of studies, 128 x 128, float, {} threads", threads), timings);
+    if (arguments.json()) {
+        print_json(document(timings).set("threads", threads).set("clock", "wall"));
+        return 0;
+    }
+    std::string text;
+    for (const char* what : {"dense", "eigenbasis", "coded"})
+        if (device.backend != spiked::cuda::Backend::cpu)
+            text += fmt::format("{}: {:.0f} trials a second, {:.3g} times the CPU's (p10)\n", what,
+                                1e6 / p10(timings, fmt::format("{}:{}", what, name_of(device.backend))),
+                                p10(timings, fmt::format("{}:cpu", what)) /
+                                    p10(timings, fmt::format("{}:{}", what, name_of(device.backend))));
+    reports::TextTable rows({"what", "median", "p10"});
+    for (const auto& timing : timings)
+        rows.add({timing.what, fmt::format("{:.3f}", timing.median), fmt::format("{:.3f}", timing.p10)});
+    print_text(
+        rows.text() + text +
+        fmt::format("microseconds of the clock on the wall a trial of a study, {} threads: 128 x 128 in float, two "
+                    "signals, eOptShrink; coded: and tq-mse at 4 bits with all metrics.\n",
+                    threads));
+    return 0;
+}
+
 int run_trial(const Arguments& arguments) {
+    if (arguments.has("--device")) return run_on_device(arguments);
     const validation::TrialTimings timed = validation::time_trials(seconds_of(arguments));
     plot(arguments, "Whole trials and their parts, 128 x 128, float, one thread", timed.rows);
     if (arguments.json()) {
@@ -229,11 +259,14 @@ Command bench_model_command() {
 Command bench_trial_command() {
     return {"bench trial",
             "times a whole simulated trial, here and in NumPy",
-            {"spiked bench trial", "spiked bench trial --seconds 20 --json"},
+            {"spiked bench trial", "spiked bench trial --seconds 20 --json", "spiked bench trial --device cuda:0"},
             "",
             0,
             0,
-            {{"--seconds", "S", "about how long to measure", "5", false}, plot_option},
+            {{"--seconds", "S", "about how long to measure", "5", false},
+             {"--device", "cuda:0|emulated",
+              "instead: trials of studies there and on all processors, by the wall clock", "", false},
+             plot_option},
             run_trial};
 }
 

@@ -11,7 +11,9 @@
 #include "app/command.hpp"
 #include "estimators/decomposition.hpp"
 #include "sim/stream/normal.hpp"
+#include "theory/base/cuda/device_failure.hpp"
 #include "theory/base/error.hpp"
+#include "validation/parity.hpp"
 
 namespace spiked::app {
 namespace {
@@ -66,9 +68,26 @@ Finding check_folder() {
     return {"current folder", gib < 0.1 ? "warning" : "ok", fmt::format("writable, {:.1f} GiB free", gib)};
 }
 
+/// The kernels of a device beside the CPU, stage by stage.
+void check_device(const spiked::cuda::Device& device, std::vector<Finding>& findings) {
+    constexpr std::size_t memory = std::size_t{256} << 20;
+    if (device.backend == spiked::cuda::Backend::cpu) return;
+    for (const int number : device.numbers) {
+        const std::string place = device.backend == spiked::cuda::Backend::cuda ? fmt::format("cuda:{}", number)
+                                                                                : std::string(name_of(device.backend));
+        try {
+            const auto trials = validation::cuda::trial_device(device.backend, number, memory);
+            for (const auto& check : validation::check_parity(*trials))
+                findings.push_back({check.name, check.passed ? "ok" : "failed", place + ": " + check.detail});
+        } catch (const spiked::cuda::DeviceFailure& failure) {
+            findings.push_back({"kernels", "failed", place + ": " + failure.what()});
+        }
+    }
+}
+
 int run(const Arguments& arguments) {
-    if (const std::string device = arguments.text("--device"); device != "auto" && device != "cpu")
-        throw usage_error("--device {} is not possible (this build has no CUDA path): use cpu", device);
+    const spiked::cuda::Device gpu = spiked::cuda::choose_device("auto");
+    const spiked::cuda::Device device = spiked::cuda::choose_device(arguments.text("--device"));
     std::vector<Finding> findings = {
         {"spiked", "ok", version_line().substr(7, version_line().size() - 8)},
         {"BLAS", "ok", blas_description() + ", one thread"},
@@ -76,11 +95,12 @@ int run(const Arguments& arguments) {
         {"memory", "ok",
          fmt::format("{:.1f} GiB", static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
                                        static_cast<double>(sysconf(_SC_PAGESIZE)) / 0x1p30)},
-        {"GPU", "ok", "not used by this build"},
+        {"GPU", "ok", gpu.note.empty() ? "cuda:0 can be used" : gpu.note},
         check_product(),
         check_decomposition(),
         check_folder(),
     };
+    check_device(device, findings);
     bool failed = false;
     std::string text;
     Json list = Json::array();
@@ -99,14 +119,16 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command doctor_command() {
-    return {"doctor",
-            "what this machine and build can do, and whether its linear algebra computes right",
-            {"spiked doctor", "spiked doctor --json"},
-            "",
-            0,
-            0,
-            {{"--device", "auto|cpu", "device to examine; this version knows no GPU", "auto", false}},
-            run};
+    return {
+        "doctor",
+        "what this machine and build can do, and whether its linear algebra computes right",
+        {"spiked doctor", "spiked doctor --json", "spiked doctor --device cuda:0"},
+        "",
+        0,
+        0,
+        {{"--device", "cuda:0|emulated",
+          "compare its kernels with the CPU: a GPU, or its code on the host; exit 1 where one differs", "cpu", false}},
+        run};
 }
 
 }  // namespace spiked::app

@@ -54,6 +54,7 @@ Json as_json(const validation::EncodePlan& plan, const validation::EncodeSummary
                          {"tensors", found.tensors},
                          {"blocks", found.blocks},
                          {"entries", found.entries},
+                         {"device_blocks", found.device_blocks},
                          {"window_tokens", found.window_tokens},
                          {"bits_per_entry", found.bits_per_entry()},
                          {"paper_bits", optional_json(found.paper_bits)},
@@ -98,9 +99,15 @@ int encode(const Arguments& arguments) {
     plan.dump_options.tensor_pattern = arguments.text("--tensor");
     plan.quantizer = read_quantizer_options(arguments);
     plan.quantizer.residual = arguments.count("--residual");
+    plan.device = spiked::cuda::choose_device(arguments.text("--device"));
+    if (!plan.device.note.empty()) remark(arguments, plan.device.note);
     ProgressDisplay display(arguments, "blocks");
     plan.progress = [&](std::uint64_t done, std::uint64_t total) { display.show(done, total); };
     const auto found = validation::encode_dump(plan);
+    if (plan.device.backend != spiked::cuda::Backend::cpu && found.device_blocks < found.blocks)
+        remark(arguments,
+               fmt::format("{} of {} blocks were coded on the CPU (kernels code by tq-mse with norms in fp16)",
+                           found.blocks - found.device_blocks, found.blocks));
     if (arguments.json())
         print_json(as_json(plan, found));
     else
@@ -186,6 +193,7 @@ Command kv_encode_command() {
         {"--layout", "head,token,dim", "order of the axes, where the file does not say", "", false},
         residual_option(),
         threads_option,
+        {"--device", "cpu|cuda:0|emulated", "what codes blocks that kernels can code: tq-mse, in float", "cpu", false},
     };
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return {"kv encode",

@@ -97,7 +97,7 @@ unsigned read_duration(const std::string& text) {
     return static_cast<unsigned>(seconds);
 }
 
-int run_into_store(const Arguments& arguments, const validation::Study& study) {
+int run_into_store(const Arguments& arguments, validation::Study study) {
     StudyRun run{.store_path = study.store_path,
                  .threads = study.threads,
                  .strict = arguments.has("--strict"),
@@ -106,10 +106,9 @@ int run_into_store(const Arguments& arguments, const validation::Study& study) {
                  .label = "replicates",
                  .executor = executor_for(study)};
     if (arguments.has("--shard")) run.shard = validation::Shard::parse(arguments.text("--shard"));
-    if (const std::string device = arguments.text("--device"); !device.empty() && device != "auto" && device != "cpu")
-        throw usage_error("--device {} is not possible (this version knows no GPU): use cpu", device);
     if (!arguments.has("--no-report")) run.report_path = fs::path(study.store_path).replace_extension(".html").string();
     remark(arguments, study.experiment.title + "\n" + plan_line(study.experiment, study.threads));
+    move_to_device(arguments, study.experiment, run, study.device);
     return run_study(arguments, study.experiment, run, [&](validation::Database& store) {
         if (arguments.json())
             print_json(run_json(store, study.store_path));
@@ -146,8 +145,9 @@ int run(const Arguments& arguments) {
         }
     }
     if (arguments.has("--threads")) study.threads = arguments.count("--threads");
+    if (arguments.has("--device")) study.device = arguments.text("--device");
     if (arguments.has("--dry-run")) return rehearse_study(arguments, study);
-    return run_into_store(arguments, study);
+    return run_into_store(arguments, std::move(study));
 }
 
 int demo(const Arguments& arguments) {
@@ -303,7 +303,11 @@ Command run_command() {
              {"-n,--dry-run", "", "check the file; say what it would take and what its checks could tell", "", false},
              {"--shard", "I/K", "run part I of K into a store of its own; spiked merge joins them", "", false},
              {"--max-time", "TIME", "stop after 90s, 10m, 4h; the same command again goes on", "", false},
-             {"--device", "auto|cpu", "where to compute; this version knows no GPU", "auto", false},
+             {"--device", "auto|cpu|cuda:0|emulated",
+              "where to compute what has kernels: a GPU, several as cuda:0,cuda:1, or its code on the host, slow, for "
+              "checks",
+              "auto", false},
+             {"--mixed", "", "go on with a store that was begun on another device", "", false},
              junit,
              strict,
              no_report},

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -99,7 +100,7 @@ int replay(const Arguments& arguments) {
         if (!arguments.has(option))
             throw usage_error("replay: {} is missing: add for example --cell 1 --rep 0", option);
     validation::Database store = validation::open_store(path);
-    const validation::Study study = validation::stored_study(store);
+    validation::Study study = validation::stored_study(store);
     const std::size_t cell = find_cell(store, arguments.text("--cell"));
     const std::size_t replicate = arguments.count("--rep");
     if (replicate >= study.experiment.cells[cell].replicates)
@@ -115,6 +116,13 @@ int replay(const Arguments& arguments) {
     validation::Statement failed(store, "SELECT message FROM failure WHERE cell_id = ? AND rep = ?");
     failed.bind(1, cell + 1).bind(2, replicate);
     const std::string stored_failure = failed.step() ? failed.text(0) : "";
+    move_to_device(arguments, study.experiment, {.store_path = path, .threads = 1}, arguments.text("--device"));
+    const std::string backend = validation::stored_backend(path);
+    // Last digits belong to a backend.
+    const double allowed = backend == study.experiment.backend ? 0.0 : 1e-3;
+    if (allowed > 0.0)
+        remark(arguments, fmt::format("the store was computed on {}, this on {}: values within {} are the same",
+                                      backend, study.experiment.backend, allowed));
     std::vector<validation::Observation> observations;
     try {
         observations = study.experiment.worker(cell, {replicate, 1})(replicate);
@@ -146,7 +154,9 @@ int replay(const Arguments& arguments) {
         const bool missing = kept && stored.is_null(0);
         const double before = kept && !missing ? stored.real(0) : std::numeric_limits<double>::quiet_NaN();
         stored.reset();
-        const bool same = missing ? std::isnan(o.value) : before == o.value;
+        const bool same =
+            missing ? std::isnan(o.value)
+                    : before == o.value || std::abs(before - o.value) <= allowed * std::max(1.0, std::abs(before));
         if (kept) {
             ++compared;
             differing += same ? 0 : 1;
@@ -211,7 +221,8 @@ Command replay_command() {
             1,
             {{"--cell", "C", "number, label or hash of the cell", "", false},
              {"--rep", "R", "replicate, from 0", "", false},
-             {"--block", "FILE.npy", "also write its block", "", false}},
+             {"--block", "FILE.npy", "also write its block", "", false},
+             {"--device", "cpu|cuda:0|emulated", "where to compute it; where the store was when not given", "", false}},
             replay};
 }
 

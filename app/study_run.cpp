@@ -165,6 +165,28 @@ void remember_command_line(int argc, char** argv) {
 
 const std::string& command_line() { return words_of_process(); }
 
+void move_to_device(const Arguments& arguments, validation::Experiment& experiment, const StudyRun& run,
+                    const std::string& typed) {
+    experiment.mixed = arguments.has("--mixed");
+    std::string words = typed.empty() ? "auto" : typed;
+    if (words == "auto" && !experiment.mixed) {
+        const std::string stored = validation::stored_backend(run.store_path);
+        if (run.executor || stored == "cpu" || stored == "emulated") words = stored == "emulated" ? stored : "cpu";
+    }
+    if (run.executor && words != "cpu")
+        throw usage_error("--device {} is not possible here (ranks compute on CPUs): leave it out", words);
+    const spiked::cuda::Device device = spiked::cuda::choose_device(words);
+    if (!typed.empty() && !device.note.empty()) remark(arguments, device.note);
+    if (device.backend == spiked::cuda::Backend::cpu) return;
+    std::vector<std::string> remarks;
+    if (!experiment.move_to) remarks.push_back("all is computed on the CPU, no kernel does studies of dumps");
+    if (experiment.move_to && experiment.move_to(device, thread_count(run.threads), remarks)) {
+        experiment.backend = name_of(device.backend);
+        if (device.backend == spiked::cuda::Backend::cuda) experiment.together = 1024;
+    }
+    for (const auto& text : remarks) remark(arguments, text);
+}
+
 std::size_t thread_count(std::size_t asked) {
     return asked == 0 ? std::max(1U, std::thread::hardware_concurrency()) : asked;
 }

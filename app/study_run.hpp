@@ -20,6 +20,11 @@ struct StudyRun {
     validation::BatchExecutor executor = {};  ///< threads when there is none
 };
 
+/// Moves an experiment to the device that these words choose; empty words, and `auto`, go on where the store was begun.
+/// Says what stays on the CPU. Throws usage_error for a device that cannot be used.
+void move_to_device(const Arguments& arguments, validation::Experiment& experiment, const StudyRun& run,
+                    const std::string& typed);
+
 /// 0: all of the machine.
 [[nodiscard]] std::size_t thread_count(std::size_t asked);
 

@@ -18,7 +18,7 @@ EOptShrinkOptions options_of(const NameOptions& typed) {
     return options;
 }
 
-SpectralEstimator make(const ParsedName& parsed, theory::Loss loss, const KnownLaw&) {
+EOptShrinkOptions parsed_options(const ParsedName& parsed, theory::Loss loss) {
     const NameOptions typed(
         parsed, {"rank", "bits", "pilot", "edge", "factor", "power", "margin", "cap", "impute", "mass", "clip"},
         {"paper", "author", "edgefit"});
@@ -55,6 +55,11 @@ SpectralEstimator make(const ParsedName& parsed, theory::Loss loss, const KnownL
         options.imputation = static_cast<Imputation>(*rule);
     if (const auto mass = typed.choice("mass", {"rest", "side"})) options.mass_of_rest = *mass == 0;
     if (const auto clip = typed.choice("clip", {"yes", "no"})) options.clip = *clip == 0;
+    return options;
+}
+
+SpectralEstimator make(const ParsedName& parsed, theory::Loss loss, const KnownLaw&) {
+    const EOptShrinkOptions options = parsed_options(parsed, loss);
     return {parsed.text,
             [options](std::span<const double> singular_values, Shape shape) {
                 return eoptshrink(singular_values, shape, options);
@@ -152,6 +157,12 @@ Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const
     for (double& mu : noise) mu *= spectrum.unit * spectrum.unit;
     result.noise_eigenvalues = std::move(noise);
     return result;
+}
+
+std::optional<EOptShrinkOptions> eoptshrink_options(std::string_view name, theory::Loss loss) {
+    const ParsedName parsed = parse_name(name);
+    if (parsed.name != eoptshrink_family().entry.name) return std::nullopt;
+    return parsed_options(parsed, loss);
 }
 
 SpectralFamily eoptshrink_family() {

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "estimators/eoptshrink_rule.hpp"
 #include "estimators/shrinkage.hpp"
@@ -47,6 +48,10 @@ struct EOptShrinkOptions {
 /// The same options for all blocks of one shape, as the arithmetic takes them. `pilot` is 0 where the shape is too
 /// small for an edge estimate. A rank by `entry_bits` depends on the block and is not in it.
 [[nodiscard]] EOptShrinkRule eoptshrink_rule(Shape shape, const EOptShrinkOptions& = {});
+
+/// The options of a name that is an eOptShrink, `eoptshrink:edgefit`; nothing of other names. Throws like
+/// spectral_estimator.
+[[nodiscard]] std::optional<EOptShrinkOptions> eoptshrink_options(std::string_view name, theory::Loss loss);
 
 [[nodiscard]] SpectralFamily eoptshrink_family();
 

@@ -23,6 +23,20 @@ void require_possible(const SpikedModel& model) {
             model.entries.text());
 }
 
+SignalSides signal_sides(const SpikedModel& model, const stream::StudySeed& seed, std::string_view cell,
+                         std::uint64_t replicate) {
+    using stream::Role;
+    using stream::Stream;
+    const std::size_t rank = model.strengths.size();
+    SignalSides sides{model.left_vectors.draw(Stream(seed, cell, Role::left_vectors, replicate), model.row, rank),
+                      model.right_vectors.draw(Stream(seed, cell, Role::right_vectors, replicate), model.column, rank)};
+    if (model.colouring == Colouring::eigenbasis) {
+        sides.left = model.row.to_eigenbasis(sides.left);
+        sides.right = model.column.to_eigenbasis(sides.right);
+    }
+    return sides;
+}
+
 SpikedSample sample(const SpikedModel& model, const stream::StudySeed& seed, std::string_view cell,
                     std::uint64_t replicate) {
     using stream::Role;
@@ -36,14 +50,13 @@ SpikedSample sample(const SpikedModel& model, const stream::StudySeed& seed, std
     arma::mat white(n, d);
     fill_entries(model.entries, Stream(seed, cell, Role::noise, replicate), {white.memptr(), white.n_elem});
     white /= std::sqrt(static_cast<double>(d));
-    result.left = model.left_vectors.draw(Stream(seed, cell, Role::left_vectors, replicate), model.row, rank);
-    result.right = model.right_vectors.draw(Stream(seed, cell, Role::right_vectors, replicate), model.column, rank);
+    SignalSides sides = signal_sides(model, seed, cell, replicate);
+    result.left = std::move(sides.left);
+    result.right = std::move(sides.right);
     if (model.colouring == Colouring::dense) {
         result.noise = model.column.times_root(model.row.root_times(white));
     } else {
         result.noise = model.column.in_eigenbasis().times_root(model.row.in_eigenbasis().root_times(white));
-        result.left = model.row.to_eigenbasis(result.left);
-        result.right = model.column.to_eigenbasis(result.right);
     }
     arma::rowvec strengths(rank);
     for (std::size_t i = 0; i < rank; ++i) strengths(i) = model.strengths[i].value;

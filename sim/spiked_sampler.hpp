@@ -30,6 +30,11 @@ struct SpikedModel {
     Colouring colouring = Colouring::dense;
 };
 
+struct SignalSides {
+    arma::mat left;   ///< n x r
+    arma::mat right;  ///< d x r
+};
+
 struct SpikedSample {
     arma::mat observed;
     arma::mat signal;
@@ -41,6 +46,10 @@ struct SpikedSample {
 /// Throws usage_error when no sample can be drawn: more strengths than min(n, d), vectors that do not fit, eigenbasis
 /// colouring of entries that are not Gaussian. `sample` calls it.
 void require_possible(const SpikedModel& model);
+
+/// The true vectors of one replicate, in the coordinates of the block.
+[[nodiscard]] SignalSides signal_sides(const SpikedModel& model, const stream::StudySeed& seed, std::string_view cell,
+                                       std::uint64_t replicate);
 
 /// One replicate, a pure function of (seed, cell, replicate). Cost: two dense products where a covariance is dense; in
 /// the eigenbasis only the vectors are multiplied.

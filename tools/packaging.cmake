@@ -73,5 +73,5 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "gnuplot-nox | gnuplot-qt | gnuplot-x11
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "python3-numpy")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libspiked-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-    "libarmadillo-dev, libopenblas-dev, libboost-dev, libfmt-dev, libssl-dev, nlohmann-json3-dev, libzip-dev, libsqlite3-dev, libtomlplusplus-dev, zlib1g-dev")
+    "libarmadillo-dev, libopenblas-dev, libboost-dev, libboost-context-dev, libfmt-dev, libssl-dev, nlohmann-json3-dev, libzip-dev, libsqlite3-dev, libtomlplusplus-dev, zlib1g-dev")
 include(CPack)

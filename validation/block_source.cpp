@@ -80,6 +80,15 @@ BlockSource spiked_source(const SpikedPoint& point) {
     const bool eigenbasis = point.colouring == sim::Colouring::eigenbasis;
     source.own_rows = !eigenbasis || diagonal(point.row);
     source.own_columns = !eigenbasis || diagonal(point.column);
+    const auto vanishes = [](const theory::Spectrum& spectrum) {
+        return std::any_of(spectrum.atoms().begin(), spectrum.atoms().end(),
+                           [](const theory::Atom& atom) { return atom.value == 0.0; });
+    };
+    if (!entries.gaussian())
+        source.no_kernels = fmt::format("{} entries", point.entries);
+    else if (vanishes(sim::covariance_spectrum(point.row, point.rows)) ||
+             vanishes(sim::covariance_spectrum(point.column, point.columns)))
+        source.no_kernels = "noise that vanishes in some direction";
     if (!std::is_sorted(point.strengths.rbegin(), point.strengths.rend()))
         throw usage_error(
             "strengths must not increase (component k is compared with the k-th largest singular value): write them "
@@ -96,13 +105,15 @@ BlockSource spiked_source(const SpikedPoint& point) {
                 if (model->colouring == sim::Colouring::eigenbasis)
                     return {told(model->row.in_eigenbasis()), told(model->column.in_eigenbasis())};
                 return {told(model->row), told(model->column)};
-            }};
+            },
+            model};
     };
     return source;
 }
 
 BlockSource kv_like_source(const KvLikePoint& point) {
     BlockSource source;
+    source.no_kernels = "blocks of kind kv_like";
     source.params = sim::describe(point.options);
     source.params.set("side", point.values ? "value" : "key");
     source.keys = !point.values;
@@ -127,6 +138,7 @@ BlockSource kv_like_source(const KvLikePoint& point) {
 
 BlockSource matrix_source(const std::string& path) {
     BlockSource source;
+    source.no_kernels = "a matrix of a file";
     const auto block = std::make_shared<const arma::mat>(sim::read_matrix(path));
     const std::string bytes(reinterpret_cast<const char*>(block->memptr()), block->n_elem * sizeof(double));
     source.params = Json::object({{"kind", "matrix"},

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ using BlockDraw = std::function<sim::SpikedSample(std::uint64_t replicate)>;
 struct PreparedSource {
     BlockDraw draw;
     std::function<estimators::KnownNoise()> noise;
+    std::shared_ptr<const sim::SpikedModel> model = {};  ///< what kernels draw; null where there is none for them
 };
 
 /// Where the blocks of a cell come from, and what theory knows about them.
@@ -35,7 +37,8 @@ struct BlockSource {
     /// Whether rows (columns) are those of the model, not coordinates in the eigenbasis of a covariance.
     bool own_rows = true;
     bool own_columns = true;
-    bool keys = false;  ///< groups of min-max quantizers lie along tokens, as for the keys of a dump
+    std::string no_kernels = {};  ///< why no kernel draws these blocks; empty where one does
+    bool keys = false;            ///< groups of min-max quantizers lie along tokens, as for the keys of a dump
     std::optional<theory::SeparableLaw> law;
     std::vector<SignalStrength> strengths;  ///< absolute; of the law's predictions
     /// The expensive part (bases, projections), made when the first replicate is asked for.

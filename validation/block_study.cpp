@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 
+#include "estimators/eoptshrink.hpp"
 #include "theory/base/error.hpp"
 #include "validation/claims.hpp"
 #include "validation/codec_measurement.hpp"
+#include "validation/device_trials.hpp"
 #include "validation/prepared_blocks.hpp"
 
 namespace spiked::validation {
@@ -47,6 +50,19 @@ public:
         make_ready();
         return methods_;
     }
+    /// What kernels draw, and their plan of it.
+    [[nodiscard]] const sim::SpikedModel& model() {
+        make_ready();
+        return *source_.model;
+    }
+    [[nodiscard]] const cuda::TrialPlan& plan(estimators::Precision precision, const cuda::TrialPlan& methods) {
+        make_ready();
+        std::call_once(planned_, [&] {
+            plan_ = trial_plan(*source_.model, seed_, cell_, precision, methods.estimators);
+            plan_.codecs = methods.codecs;
+        });
+        return plan_;
+    }
 
 private:
     void make_ready() {
@@ -61,7 +77,9 @@ private:
     stream::StudySeed seed_;
     std::string cell_;
     std::once_flag once_;
+    std::once_flag planned_;
     PreparedSource source_;
+    cuda::TrialPlan plan_;
     std::vector<estimators::SpectralMethod> methods_;
 };
 
@@ -92,6 +110,11 @@ struct CellSetup {
     std::size_t spikes;
     bool truth;
     estimators::GroupAxis axis;
+    std::string no_kernels;
+    std::vector<double> strengths;
+    bool on_device = false;
+    cuda::TrialPlan plan = {};                     ///< where it is: its estimators and codecs
+    std::vector<estimators::Ledger> ledgers = {};  ///< of the codecs: the same for every block
 };
 
 struct StudySetup {
@@ -100,6 +123,7 @@ struct StudySetup {
     std::vector<NamedEstimator> named;
     std::vector<std::pair<estimators::Method, double>> codecs;
     std::vector<CellSetup> cells;
+    std::unique_ptr<TrialLanes> lanes;  ///< of the device, where there is one
     RecentCells recent;
 
     [[nodiscard]] std::shared_ptr<LazyCell> cell(std::size_t at) {
@@ -124,6 +148,100 @@ Json params_of(const NamedEstimator& named) {
     return params;
 }
 
+/// A rotation of its own each replicate, so replicates are independent.
+estimators::QuantizerOptions coding(const StudySetup& study, const CellSetup& cell, std::uint64_t replicate) {
+    return {.axis = cell.axis, .seed = study.seed, .rotation_index = replicate};
+}
+
+/// What a block yields but for codecs, whoever found it.
+struct SampleNumbers {
+    std::vector<double> values, left, right;  ///< of the spikes; inner products with the true vectors
+    double energy = 0.0;                      ///< ||S||_F^2
+    double oracle = 0.0;                      ///< squared error of the best values for the observed vectors
+};
+struct EstimateNumbers {
+    std::size_t rank = 0;
+    double bulk_edge = nan;
+    std::vector<double> strengths, shrunk;
+    double error = 0.0;
+};
+
+void observe_sample(std::size_t spikes, const SampleNumbers& numbers, std::vector<Observation>& found) {
+    const auto add = [&](std::string_view metric, std::size_t i, double value) {
+        found.push_back({0, metric_index(metric), static_cast<int>(i) + 1, value});
+    };
+    for (std::size_t i = 0; i < spikes; ++i) {
+        const bool seen = i < numbers.values.size();
+        add("outlier", i, seen ? numbers.values[i] * numbers.values[i] : nan);
+        add("overlap.left", i, seen ? numbers.left[i] * numbers.left[i] : nan);
+        add("overlap.right", i, seen ? numbers.right[i] * numbers.right[i] : nan);
+    }
+}
+
+void observe_estimate(const CellSetup& cell, std::size_t spikes, std::size_t method, const SampleNumbers& sample,
+                      const EstimateNumbers& numbers, std::vector<Observation>& found) {
+    const auto add = [&](std::string_view metric, std::size_t k, double value) {
+        found.push_back({method, metric_index(metric), static_cast<int>(k), value});
+    };
+    add("rank", 0, static_cast<double>(numbers.rank));
+    if (cell.truth) {
+        add("rank_over", 0, numbers.rank > cell.spikes ? 1.0 : 0.0);
+        add("rank_right", 0, numbers.rank == cell.spikes ? 1.0 : 0.0);
+    }
+    add("bulk_edge", 0, numbers.bulk_edge);
+    const std::size_t shown = cell.truth ? spikes : numbers.rank;
+    for (std::size_t i = 0; i < shown; ++i) {
+        add("strength", i + 1, i < numbers.rank ? numbers.strengths[i] : nan);
+        add("shrunk", i + 1, i < numbers.rank ? numbers.shrunk[i] : nan);
+    }
+    if (!cell.truth) return;
+    add("relative_error", 0, sample.energy > 0.0 ? numbers.error / sample.energy : nan);
+    // Where the true vectors are found to rounding nothing is left to compare with.
+    add("loss_ratio", 0, sample.oracle > 1e-12 * sample.energy ? numbers.error / sample.oracle : nan);
+}
+
+/// What kernels found, as `measure` has it of a block.
+std::vector<Observation> observations_of(const StudySetup& study, const CellSetup& cell,
+                                         const cuda::TrialResult& trial) {
+    const std::size_t spikes = cell.spikes;
+    SampleNumbers numbers;
+    double gain = 0.0;
+    for (std::size_t i = 0; i < spikes; ++i) {
+        numbers.values.push_back(trial.values[i]);
+        numbers.left.push_back(trial.left_products[i * spikes + i]);
+        numbers.right.push_back(trial.right_products[i * spikes + i]);
+        double best = 0.0;
+        for (std::size_t k = 0; k < spikes; ++k)
+            best += trial.left_products[i * spikes + k] * cell.strengths[k] * trial.right_products[i * spikes + k];
+        gain += best * best;
+    }
+    numbers.energy = trial.energy;
+    numbers.oracle = trial.energy - gain;
+    std::vector<Observation> found;
+    observe_sample(spikes, numbers, found);
+    std::size_t method = 0;
+    for (const auto& from : trial.estimates)
+        observe_estimate(cell, spikes, ++method, numbers,
+                         {from.rank, from.bulk_edge.value_or(nan), from.strengths, from.shrunk, from.error}, found);
+    const auto errors = [](const cuda::TrialResult::Products& from) {
+        return InnerProductErrors{from.renormalised.bias, from.renormalised.deviation, from.plain.bias,
+                                  from.plain.deviation};
+    };
+    for (std::size_t c = 0; c < trial.codes.size(); ++c) {
+        const auto& code = trial.codes[c];
+        const double entries = static_cast<double>(cell.plan.rows) * cell.plan.columns;
+        observe_bits(0, study.codecs[c].second, cell.ledgers[c], entries, ++method, found);
+        observe_metrics({std::sqrt(code.error / code.energy),
+                         errors(code.other),
+                         errors(code.random),
+                         errors(code.aligned),
+                         errors(code.own),
+                         {}},
+                        code.across / code.energy, false, method, found);
+    }
+    return found;
+}
+
 std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
                                  const std::vector<estimators::SpectralMethod>& methods,
                                  const sim::SpikedSample& sample, estimators::AnalysedBlock& block,
@@ -133,53 +251,113 @@ std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
     // A block may have fewer: an all-zero one has none.
     const std::size_t seen = std::min(spikes, s.size());
     const auto vectors = block.vectors(seen);
-    std::vector<Observation> found;
-    const auto add = [&](std::size_t method, std::string_view metric, std::size_t k, double value) {
-        found.push_back({method, metric_index(metric), static_cast<int>(k), value});
-    };
-    for (std::size_t i = 0; i < spikes; ++i) {
-        const double left = i < seen ? arma::dot(vectors.left.col(i), sample.left.col(i)) : nan;
-        const double right = i < seen ? arma::dot(vectors.right.col(i), sample.right.col(i)) : nan;
-        add(0, "outlier", i + 1, i < seen ? s[i] * s[i] : nan);
-        add(0, "overlap.left", i + 1, left * left);
-        add(0, "overlap.right", i + 1, right * right);
+    SampleNumbers numbers;
+    for (std::size_t i = 0; i < seen; ++i) {
+        numbers.values.push_back(s[i]);
+        numbers.left.push_back(arma::dot(vectors.left.col(i), sample.left.col(i)));
+        numbers.right.push_back(arma::dot(vectors.right.col(i), sample.right.col(i)));
     }
+    numbers.energy = cell.truth ? arma::accu(arma::square(sample.signal)) : 0.0;
+    numbers.oracle = numbers.energy - oracle_gain(sample, vectors, seen);
+    std::vector<Observation> found;
+    observe_sample(spikes, numbers, found);
     std::size_t method = 1;
-    const double energy = cell.truth ? arma::accu(arma::square(sample.signal)) : 0.0;
-    const double oracle = energy - oracle_gain(sample, vectors, seen);
     for (const auto& estimator : methods) {
         const auto [shrinkage, signal] =
             cell.truth ? estimator.apply(block) : estimators::SpectralMethod::Applied{estimator.estimate(block), {}};
-        add(method, "rank", 0, static_cast<double>(shrinkage.rank));
-        if (cell.truth) {
-            add(method, "rank_over", 0, shrinkage.rank > cell.spikes ? 1.0 : 0.0);
-            add(method, "rank_right", 0, shrinkage.rank == cell.spikes ? 1.0 : 0.0);
-        }
-        add(method, "bulk_edge", 0, shrinkage.bulk_edge ? shrinkage.bulk_edge->value : nan);
-        const std::size_t shown = cell.truth ? spikes : shrinkage.rank;
-        for (std::size_t i = 0; i < shown; ++i) {
-            add(method, "strength", i + 1, i < shrinkage.rank ? shrinkage.strengths[i] : nan);
-            add(method, "shrunk", i + 1, i < shrinkage.rank ? shrinkage.shrunk[i] : nan);
-        }
-        if (cell.truth) {
-            const double error = arma::accu(arma::square(signal - sample.signal));
-            add(method, "relative_error", 0, energy > 0.0 ? error / energy : nan);
-            // Where the true vectors are found to rounding nothing is left to compare with.
-            add(method, "loss_ratio", 0, oracle > 1e-12 * energy ? error / oracle : nan);
-        }
+        const double error = cell.truth ? arma::accu(arma::square(signal - sample.signal)) : 0.0;
+        observe_estimate(cell, spikes, method, numbers,
+                         {shrinkage.rank, shrinkage.bulk_edge ? shrinkage.bulk_edge->value : nan, shrinkage.strengths,
+                          shrinkage.shrunk, error},
+                         found);
         ++method;
     }
     BlockQueries queries;
     if (!study.codecs.empty())
         queries = queries_for(block, stream::Stream(study.seed, cell.hash, stream::Role::query, replicate));
     for (const auto& [codec, bits] : study.codecs) {
-        // A rotation of its own each replicate, so replicates are independent.
-        const estimators::Compressor compressor(codec, sample.observed.n_cols, bits,
-                                                {.axis = cell.axis, .seed = study.seed, .rotation_index = replicate});
+        const estimators::Compressor compressor(codec, sample.observed.n_cols, bits, coding(study, cell, replicate));
         observe_codec(compressor, block, queries, method, found);
         ++method;
     }
     return found;
+}
+
+Experiment::Worker host_worker(const std::shared_ptr<StudySetup>& study, const std::shared_ptr<LazyCell>& lazy,
+                               const CellSetup& cell, ReplicateRange range) {
+    auto samples = std::make_shared<PreparedBlocks<sim::SpikedSample>>(
+        range, study->precision, [lazy](std::uint64_t replicate) { return lazy->draw(replicate); },
+        [](const sim::SpikedSample& sample) { return sample.observed; });
+    return [study, &cell, lazy, samples](std::uint64_t replicate) {
+        const auto [sample, block] = samples->get(replicate);
+        return measure(*study, cell, lazy->methods(), *sample, *block, replicate);
+    };
+}
+
+/// Trials that the kernels leave to the host, or that cannot be drawn, are those of the host's worker: it knows why.
+Experiment::Worker device_worker(const std::shared_ptr<StudySetup>& study, const std::shared_ptr<LazyCell>& lazy,
+                                 const CellSetup& cell, ReplicateRange range) {
+    const auto draw = [study, lazy, &cell](std::uint64_t replicate, const cuda::TrialDraw& to) {
+        sim::SignalSides sides;
+        try {
+            sides = sim::signal_sides(lazy->model(), study->seed, cell.hash, replicate);
+        } catch (const Error&) {
+            sides.left = arma::mat(lazy->model().row.size(), cell.spikes, arma::fill::value(nan));
+            sides.right = arma::mat(lazy->model().column.size(), cell.spikes, arma::fill::value(nan));
+        }
+        std::copy(sides.left.begin(), sides.left.end(), to.left);
+        std::copy(sides.right.begin(), sides.right.end(), to.right);
+        if (to.rotation != nullptr)
+            draw_rotation(coding(*study, cell, replicate), lazy->model().column.size(), to.rotation);
+    };
+    auto trials = std::make_shared<DeviceTrials>(*study->lanes, lazy->plan(study->precision, cell.plan), range, draw);
+    return [study, &cell, lazy, trials](std::uint64_t replicate) {
+        const cuda::TrialResult& trial = trials->get(replicate);
+        if (trial.status != cuda::TrialStatus::fine) return host_worker(study, lazy, cell, {replicate, 1})(replicate);
+        return observations_of(*study, cell, trial);
+    };
+}
+
+/// Why no kernels compute a cell; empty, with its rules set, where they do.
+std::string obstacle(const StudySetup& study, CellSetup& cell, estimators::Shape shape) {
+    if (!cell.no_kernels.empty()) return cell.no_kernels;
+    cuda::TrialPlan& plan = cell.plan;
+    for (const auto& [codec, bits] : study.codecs) {
+        if (codec.spectral || codec.quantizer != "tq-mse") return fmt::format("codec {}", codec.text);
+        plan.codecs.push_back(trial_codec(shape.columns, static_cast<std::uint32_t>(bits)));
+        const arma::mat any(shape.rows, shape.columns, arma::fill::ones);
+        const estimators::QuantizerOptions options{.rotation = estimators::RotationKind::identity};
+        cell.ledgers.push_back(estimators::row_quantizer("tq-mse", shape.columns, bits, options).encode(any).ledger);
+    }
+    for (const auto& named : study.named) {
+        const auto options = estimators::eoptshrink_options(named.method.name, named.loss);
+        if (!options || options->entry_bits) return fmt::format("estimator {}", named.method.name);
+        plan.estimators.push_back(estimators::eoptshrink_rule(shape, *options));
+    }
+    plan.rows = static_cast<std::uint32_t>(shape.rows);
+    plan.columns = static_cast<std::uint32_t>(shape.columns);
+    plan.in_float = study.precision == estimators::Precision::float32;
+    plan.strengths = cell.strengths;
+    return plan.obstacle();
+}
+
+bool move_to(StudySetup& study, const std::vector<estimators::Shape>& shapes, const spiked::cuda::Device& device,
+             std::size_t threads, std::vector<std::string>& remarks) {
+    std::map<std::string, std::size_t> stay;
+    std::size_t moved = 0;
+    for (std::size_t c = 0; c < study.cells.size(); ++c) {
+        const std::string why = obstacle(study, study.cells[c], shapes[c]);
+        study.cells[c].on_device = why.empty();
+        if (why.empty())
+            ++moved;
+        else
+            ++stay[why];
+    }
+    for (const auto& [why, count] : stay)
+        remarks.push_back(fmt::format("{} of {} cells are computed on the CPU, no kernel does this: {}", count,
+                                      study.cells.size(), why));
+    if (moved > 0) study.lanes = std::make_unique<TrialLanes>(device, threads);
+    return moved > 0;
 }
 
 /// Codecs act on tokens, and some on channels: in the eigenbasis of a covariance there are none.
@@ -254,7 +432,9 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
         }
 
     Json cells = Json::array();
+    std::vector<estimators::Shape> shapes;
     for (auto& [source, factors, label] : points) {
+        shapes.push_back({source.rows, source.columns});
         for (const auto& codec : codecs) require_own_lines(source, codec);
         for (const auto& named : estimators)
             if (named.told_law && !source.law)
@@ -275,21 +455,26 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
             add_predictions(cell, experiment, *source.law, source.strengths);
         }
         cells.push(cell.params);
-        study->cells.push_back({source.prepare, cell.hash(), source.spikes, source.truth,
-                                source.keys ? estimators::GroupAxis::key : estimators::GroupAxis::value});
+        study->cells.push_back({source.prepare,
+                                cell.hash(),
+                                source.spikes,
+                                source.truth,
+                                source.keys ? estimators::GroupAxis::key : estimators::GroupAxis::value,
+                                source.no_kernels,
+                                {}});
+        for (const auto& strength : source.strengths) study->cells.back().strengths.push_back(strength.value);
         experiment.cells.push_back(std::move(cell));
     }
     experiment.science.set("cells", std::move(cells));
+    experiment.move_to = [study, shapes = std::move(shapes)](const spiked::cuda::Device& device, std::size_t threads,
+                                                             std::vector<std::string>& remarks) {
+        return move_to(*study, shapes, device, threads, remarks);
+    };
     experiment.worker = [study](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
         const auto lazy = study->cell(cell);
         const CellSetup& at = study->cells[cell];
-        auto samples = std::make_shared<PreparedBlocks<sim::SpikedSample>>(
-            range, study->precision, [lazy](std::uint64_t replicate) { return lazy->draw(replicate); },
-            [](const sim::SpikedSample& sample) { return sample.observed; });
-        return [study, &at, lazy, samples](std::uint64_t replicate) {
-            const auto [sample, block] = samples->get(replicate);
-            return measure(*study, at, lazy->methods(), *sample, *block, replicate);
-        };
+        if (at.on_device) return device_worker(study, lazy, at, range);
+        return host_worker(study, lazy, at, range);
     };
     experiment.block = [study](std::size_t cell, std::uint64_t replicate) {
         return study->cell(cell)->draw(replicate).observed;

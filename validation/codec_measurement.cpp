@@ -24,37 +24,46 @@ void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBloc
     const auto [encoded, rank] = codec.encode(turned.coded != nullptr ? *turned.coded : block);
     arma::mat decoded = codec.decode(encoded.bytes, original.n_rows);
     if (turned.coded != nullptr) decoded = turned.back(decoded);
-    const double entries = static_cast<double>(original.n_elem);
+    observe_bits(rank, codec.paper_bits(rank, original.n_rows), encoded.ledger, static_cast<double>(original.n_elem),
+                 method, to);
+    observe_errors(original, decoded, queries, method, to);
+}
+
+void observe_bits(std::size_t rank, double paper_bits, const estimators::Ledger& ledger, double entries,
+                  std::size_t method, std::vector<Observation>& to) {
     const auto add = [&](const std::string& metric, double value) {
         to.push_back({method, metric_index(metric), 0, value});
     };
-
     add("rank", static_cast<double>(rank));
-    add("paper_bits", codec.paper_bits(rank, original.n_rows));
-    add("bits_per_entry", static_cast<double>(encoded.ledger.total()) / entries);
+    add("paper_bits", paper_bits);
+    add("bits_per_entry", static_cast<double>(ledger.total()) / entries);
     for (std::size_t item = 0; item < estimators::item_count; ++item)
         add("bits." + std::string(estimators::item_names[item]),
-            static_cast<double>(encoded.ledger.bits(static_cast<estimators::Item>(item))) / entries);
-    observe_errors(original, decoded, queries, method, to);
+            static_cast<double>(ledger.bits(static_cast<estimators::Item>(item))) / entries);
 }
 
 void observe_errors(const arma::mat& original, const arma::mat& decoded, const BlockQueries& queries,
                     std::size_t method, std::vector<Observation>& to) {
-    const BlockMetrics found = measure_block(original, decoded, queries);
+    BlockMetrics found = measure_block(original, decoded, queries);
     const double energy = arma::accu(arma::square(original));
+    // Of a block of zeros no share can be lost.
+    if (!(energy > 0.0)) found.relative_l2 = std::numeric_limits<double>::quiet_NaN();
+    observe_metrics(found, arma::dot(original, decoded) / energy, !queries.dumped.is_empty(), method, to);
+}
+
+void observe_metrics(const BlockMetrics& metrics, double linear_gain, bool dumped_queries, std::size_t method,
+                     std::vector<Observation>& to) {
     const auto add = [&](const std::string& metric, double value) {
         to.push_back({method, metric_index(metric), 0, value});
     };
-    // Of a block of zeros no share can be lost.
-    const double relative_l2 = energy > 0.0 ? found.relative_l2 : std::numeric_limits<double>::quiet_NaN();
-    add("relative_l2", relative_l2);
-    add("distortion", relative_l2 * relative_l2);
-    add("linear_gain", arma::dot(original, decoded) / energy);
+    add("relative_l2", metrics.relative_l2);
+    add("distortion", metrics.relative_l2 * metrics.relative_l2);
+    add("linear_gain", linear_gain);
     for (const auto& model : query_models()) {
-        const InnerProductErrors& errors = found.*model.errors;
+        const InnerProductErrors& errors = metrics.*model.errors;
         const std::string suffix(model.suffix);
         // What nothing was asked of is not measured, not missing.
-        if (model.errors == &BlockMetrics::dumped && queries.dumped.is_empty()) continue;
+        if (model.errors == &BlockMetrics::dumped && !dumped_queries) continue;
         add("ip_bias" + suffix, errors.bias);
         add("ip_std" + suffix, errors.deviation);
         add("ip_bias_plain" + suffix, errors.bias_plain);

@@ -55,10 +55,12 @@ bool fails_the_replicate(const Experiment& experiment, const Error& error) {
            (error.code() == ExitCode::unusable_input || error.code() == ExitCode::usage);
 }
 
-std::optional<Batch> run_batch(const Experiment& experiment, const BatchJob& job, const std::function<bool()>& halted) {
+namespace {
+
+std::optional<Batch> run_batch(const Experiment& experiment, const BatchJob& job, const Experiment::Worker& worker,
+                               const std::function<bool()>& halted) {
     const auto start = std::chrono::steady_clock::now();
     Batch batch{.cell = job.cell, .number = job.number, .first = job.first, .count = job.count};
-    const Experiment::Worker worker = experiment.worker(job.cell, {job.first, job.count});
     for (std::uint64_t r = job.first; r < job.first + job.count; ++r) {
         if (halted && halted()) return std::nullopt;
         std::vector<Observation> observations;
@@ -84,6 +86,30 @@ std::optional<Batch> run_batch(const Experiment& experiment, const BatchJob& job
     if (job.first == 0 && experiment.arrays) batch.arrays = experiment.arrays(job.cell);
     batch.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return batch;
+}
+
+/// Batches that follow each other in one cell, as many as its worker likes to be asked for in one range.
+std::vector<std::vector<BatchJob>> joined(const std::vector<BatchJob>& jobs, std::size_t together) {
+    std::vector<std::vector<BatchJob>> groups;
+    std::uint64_t size = 0;
+    for (const BatchJob& job : jobs) {
+        const BatchJob* const last = groups.empty() ? nullptr : &groups.back().back();
+        if (last != nullptr && last->cell == job.cell && last->first + last->count == job.first &&
+            size + job.count <= together) {
+            groups.back().push_back(job);
+            size += job.count;
+        } else {
+            groups.push_back({job});
+            size = job.count;
+        }
+    }
+    return groups;
+}
+
+}  // namespace
+
+std::optional<Batch> run_batch(const Experiment& experiment, const BatchJob& job, const std::function<bool()>& halted) {
+    return run_batch(experiment, job, experiment.worker(job.cell, {job.first, job.count}), halted);
 }
 
 Shard Shard::parse(std::string_view text) {
@@ -127,14 +153,21 @@ RunOutcome run_experiment(const Experiment& experiment, Store& store, const RunO
         };
         if (options.executor)
             options.executor(jobs, finished, halted);
-        else
-            for_each_parallel(jobs.size(), options.threads, [&](std::size_t i) {
+        else {
+            const auto groups = joined(jobs, experiment.together);
+            for_each_parallel(groups.size(), options.threads, [&](std::size_t i) {
                 if (halted()) return;
-                const auto batch = run_batch(experiment, jobs[i], halted);
-                if (!batch) return;
-                const std::lock_guard lock(guard);
-                finished(*batch);
+                const BatchJob& first = groups[i].front();
+                const BatchJob& last = groups[i].back();
+                const auto worker = experiment.worker(first.cell, {first.first, last.first + last.count - first.first});
+                for (const BatchJob& job : groups[i]) {
+                    const auto batch = run_batch(experiment, job, worker, halted);
+                    if (!batch) return;
+                    const std::lock_guard lock(guard);
+                    finished(*batch);
+                }
             });
+        }
         jobs = missing_jobs(part, cells, done, total);
     }
     judge(store.database());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/stream/address.hpp"
+#include "theory/base/cuda/device.hpp"
 #include "theory/base/json.hpp"
 
 namespace spiked::validation {
@@ -162,6 +163,14 @@ struct Experiment {
     /// observations, the same whatever range it was made for; asked in order, it prepares several at once.
     using Worker = std::function<std::vector<Observation>(std::uint64_t replicate)>;
     std::function<Worker(std::size_t cell, ReplicateRange range)> worker;
+    /// Has the worker compute on a device whatever kernels can, from now on and for so many threads; says what stays on
+    /// the CPU, and why. False where all of it does. Null: no kernel knows such studies.
+    std::function<bool(const spiked::cuda::Device& device, std::size_t threads, std::vector<std::string>& remarks)>
+        move_to;
+    std::string backend = "cpu";  ///< who computes: name_of its Backend
+    bool mixed = false;           ///< whether a store of another backend may be gone on with
+    /// Replicates of one cell that a worker likes to be asked for in one range: batches are joined to that. 0: one.
+    std::size_t together = 0;
     /// The block of one replicate, to look at; may be empty.
     std::function<arma::mat(std::size_t cell, std::uint64_t replicate)> block;
     /// Arrays worth keeping of replicate 0 of a cell; may be empty.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cfloat>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/sha256.hpp"
+#include "validation/device_trials.hpp"
 #include "validation/head_codec.hpp"
 #include "validation/kv_measurement.hpp"
 #include "validation/parallel.hpp"
@@ -30,6 +32,7 @@ using sim::Side;
 constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
 constexpr std::uint64_t batch_entries = std::uint64_t{1} << 22;  ///< of the blocks at work at once
 constexpr std::uint64_t compressor_entries = std::uint64_t{1} << 24;
+constexpr std::size_t device_batch = 4096;  ///< blocks, within those bounds
 
 /// Every block of every coded tensor in the order of the file.
 class BlockOrder {
@@ -243,6 +246,8 @@ public:
           rotary_(header_, plan.dump),
           compressors_(header_, plan.dump) {
         for (const auto& tensor : dump_.tensors()) by_index_[tensor.index] = &tensor;
+        if (plan.device.backend != spiked::cuda::Backend::cpu)
+            lanes_ = std::make_unique<TrialLanes>(plan.device, thread_count(plan.threads));
     }
 
     EncodeSummary run() {
@@ -252,7 +257,7 @@ public:
         std::uint64_t done = 0;
         std::size_t tensor = 0;
         while (!order.at_end()) {
-            const auto batch = next_batch(order, header_, most_blocks(plan_.threads));
+            const auto batch = next_batch(order, header_, lanes_ ? device_batch : most_blocks(plan_.threads));
             const auto coded = encode(batch);
             for (std::size_t i = 0; i < batch.size(); ++i) {
                 finish_tensors(writer, tensor, batch[i].tensor);
@@ -286,20 +291,77 @@ private:
         }
     }
 
+    /// The rows of a block as they are coded.
+    [[nodiscard]] arma::mat rows_at(const BlockPlace& place) const {
+        arma::mat block = dump_.read_block(*by_index_.at(place.tensor), place.head, place.first_token(header_),
+                                           place.tokens(header_));
+        if (!place.full(header_)) return block;
+        return located(plan_.dump, place, header_, [&] { return rotary_.undone(place, std::move(block)); });
+    }
+
+    /// Codes the full blocks of a batch that kernels code, those of a head together. What they leave stays as it is.
+    std::vector<bool> encode_on_device(const std::vector<BlockPlace>& batch, std::vector<Coded>& coded) {
+        std::vector<bool> done(batch.size(), false);
+        if (!lanes_) return done;
+        const auto method = estimators::parse_method(header_.method);
+        std::map<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>> by_head;
+        for (std::size_t i = 0; i < batch.size(); ++i)
+            if (batch[i].full(header_) &&
+                coding_obstacle(method, header_.quantizer, header_.tensors[batch[i].tensor].coded->dim).empty())
+                by_head[{batch[i].tensor, batch[i].head}].push_back(i);
+        const std::vector<std::pair<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>>> heads(
+            by_head.begin(), by_head.end());
+        std::vector<char> by_device(batch.size(), 0);  // of each its own: written by several threads
+        for_each_parallel(heads.size(), plan_.threads, [&](std::size_t h) {
+            const auto& [key, blocks] = heads[h];
+            const CodedTensor& tensor = *header_.tensors[key.first].coded;
+            estimators::QuantizerOptions options = header_.quantizer;
+            options.rotation_index = tensor.rotations[key.second];
+            const auto coding = row_coding(header_.block_tokens, tensor.dim, header_.bits, options);
+            const estimators::Ledger ledger = ledger_of(coding, header_.bits);
+            const auto found = lanes_->code_rows(coding, blocks.size(), [&](std::size_t b, float* to) {
+                const arma::mat rows = rows_at(batch[blocks[b]]);
+                std::transform(rows.begin(), rows.end(), to, [](double entry) { return static_cast<float>(entry); });
+            });
+            for (std::size_t b = 0; b < blocks.size(); ++b) {
+                if (!found[b].coded) continue;
+                const double error = found[b].error;
+                coded[blocks[b]] = {
+                    {found[b].bytes, ledger}, 0, header_.bits, error == 0.0 ? 0.0 : std::sqrt(error / found[b].energy)};
+                by_device[blocks[b]] = 1;
+            }
+        });
+        for (std::size_t i = 0; i < batch.size(); ++i) {
+            done[i] = by_device[i] != 0;
+            device_blocks_ += done[i] ? 1 : 0;
+        }
+        return done;
+    }
+    /// The same for every block.
+    static estimators::Ledger ledger_of(const cuda::RowCoding& coding, double bits) {
+        const estimators::QuantizerOptions options{.rotation = estimators::RotationKind::identity};
+        return estimators::row_quantizer("tq-mse", coding.dimension, bits, options)
+            .encode(arma::mat(coding.rows, coding.dimension, arma::fill::ones))
+            .ledger;
+    }
+
     std::vector<Coded> encode(const std::vector<BlockPlace>& batch) {
-        compressors_.prepare(batch, plan_.threads);
         std::vector<Coded> coded(batch.size());
+        const std::vector<bool> done = encode_on_device(batch, coded);
+        std::vector<BlockPlace> left;
+        for (std::size_t i = 0; i < batch.size(); ++i)
+            if (!done[i]) left.push_back(batch[i]);
+        compressors_.prepare(left, plan_.threads);
         for_each_group(batch.size(), plan_.threads, [&](std::size_t first, std::size_t end) {
             std::vector<arma::mat> rows;
             std::vector<std::size_t> full;
             for (std::size_t i = first; i < end; ++i) {
+                if (done[i]) continue;
                 const auto& place = batch[i];
-                arma::mat block = dump_.read_block(*by_index_.at(place.tensor), place.head, place.first_token(header_),
-                                                   place.tokens(header_));
+                arma::mat block = rows_at(place);
                 if (place.full(header_)) {
                     full.push_back(i);
-                    rows.push_back(
-                        located(plan_.dump, place, header_, [&] { return rotary_.undone(place, std::move(block)); }));
+                    rows.push_back(std::move(block));
                 } else {
                     coded[i].encoded = located(plan_.dump, place, header_, [&] { return keep_rows(block); });
                 }
@@ -339,6 +401,7 @@ private:
         EncodeSummary found;
         found.bytes = writer.bytes();
         found.blocks = blocks_;
+        found.device_blocks = device_blocks_;
         found.kept_bytes = writer.kept_bytes();
         found.window_tokens = window_tokens_;
         found.ledger = writer.ledger();
@@ -369,7 +432,9 @@ private:
     KeyRotary rotary_;
     Compressors compressors_;
     std::map<std::size_t, const sim::DumpTensor*> by_index_;
+    std::unique_ptr<TrialLanes> lanes_;
     std::uint64_t blocks_ = 0;
+    std::uint64_t device_blocks_ = 0;
     std::uint64_t window_tokens_ = 0;
     double paper_bits_ = 0.0;
     double ranks_ = 0.0;

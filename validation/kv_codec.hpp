@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "theory/base/cuda/device.hpp"
 #include "validation/kv_container.hpp"
 
 namespace spiked::validation {
@@ -21,6 +22,7 @@ struct EncodePlan {
     sim::DumpOptions dump_options;
     estimators::QuantizerOptions quantizer;
     CodecProgress progress;
+    spiked::cuda::Device device;  ///< codes the blocks of methods that have kernels
 };
 
 /// What a container holds and what it costs.
@@ -28,6 +30,7 @@ struct EncodeSummary {
     std::uint64_t bytes = 0;                       ///< of the file
     std::size_t tensors = 0;                       ///< coded
     std::uint64_t blocks = 0;                      ///< full ones, coded
+    std::uint64_t device_blocks = 0;               ///< of them, by the device
     std::uint64_t entries = 0;                     ///< of coded tensors, those kept in fp16 among them
     std::size_t kept_tensors = 0;                  ///< stored as they are
     std::uint64_t kept_bytes = 0;                  ///< of them
@@ -42,9 +45,10 @@ struct EncodeSummary {
 };
 
 /// Codes the keys and values of a dump into a container (kv_container.hpp); queries and what lies outside the cache are
-/// kept as they are. Rotations, and so the errors, are those of a dump study of the same dump, seed and block.
-/// Memory: some blocks a thread and the compressors of the heads at work, however long the dump. Throws usage_error,
-/// input_error naming tensor, head and block, write_error.
+/// kept as they are. What a device codes it codes in float (estimators/cuda/turboquant.hpp): where a norm or a
+/// coordinate lies beside a threshold, its neighbour may be stored. Rotations, and so the errors, are those of a dump
+/// study of the same dump, seed and block. Memory: some blocks a thread and the compressors of the heads at work,
+/// however long the dump. Throws usage_error, input_error naming tensor, head and block, write_error.
 [[nodiscard]] EncodeSummary encode_dump(const EncodePlan& plan);
 
 struct DecodeSummary {

@@ -26,6 +26,7 @@ namespace {
 
 constexpr std::int64_t application_id = 0x53504B31;  // 'SPK1'
 constexpr std::int64_t schema_version = 2;
+constexpr const char* mixed_backend = "mixed";
 
 void check_is_store(Database& database) {
     if (database.integer("PRAGMA application_id") != application_id)
@@ -84,14 +85,21 @@ Database open_store(const std::string& path) {
     return database;
 }
 
-std::string stored_seed(const std::string& path) {
+namespace {
+
+std::string stored(const std::string& path, const std::string& column) {
     if (!exists_with_content(path)) return "";
     Database database(path, Database::Mode::read);
     if (database.integer("SELECT count(*) FROM sqlite_master") == 0) return "";
     check_is_store(database);
-    Statement study(database, "SELECT seed FROM study");
+    Statement study(database, "SELECT " + column + " FROM study");
     return study.step() ? study.text(0) : "";
 }
+
+}  // namespace
+
+std::string stored_seed(const std::string& path) { return stored(path, "seed"); }
+std::string stored_backend(const std::string& path) { return stored(path, "backend"); }
 
 Store::Lock::Lock(const std::string& path) {
     if (path == ":memory:") return;
@@ -135,23 +143,24 @@ Store::Store(const std::string& path, const Experiment& experiment, const std::s
     database_.execute("PRAGMA synchronous = FULL");
     Transaction transaction(database_);
     expect(experiment);
-    begin_session(command_line, threads, provenance);
+    begin_session(command_line, threads, experiment.backend, provenance);
     database_.execute("UPDATE study SET status = 'running'");
     transaction.commit();
 }
 
-void Store::begin_session(const std::string& command_line, std::size_t threads, const Json& provenance) {
+void Store::begin_session(const std::string& command_line, std::size_t threads, const std::string& backend,
+                          const Json& provenance) {
     char host[256] = {};
     gethostname(host, sizeof host - 1);
-    Statement(
-        database_,
-        "INSERT INTO session(started_utc, argv, host, pid, threads, device, provenance) VALUES(?,?,?,?,?,'cpu',?)")
+    Statement(database_,
+              "INSERT INTO session(started_utc, argv, host, pid, threads, device, provenance) VALUES(?,?,?,?,?,?,?)")
         .bind(1, utc_now())
         .bind(2, command_line)
         .bind(3, host)
         .bind(4, static_cast<std::int64_t>(getpid()))
         .bind(5, threads)
-        .bind(6, provenance.text())
+        .bind(6, backend)
+        .bind(7, provenance.text())
         .run();
     session_ = database_.integer("SELECT max(session_id) FROM session");
 }
@@ -202,7 +211,7 @@ void Store::expect(const Experiment& experiment) {
 void Store::create(const Experiment& experiment) {
     Transaction transaction(database_);
     create_schema(database_);
-    Statement(database_, "INSERT INTO study VALUES(1,?,?,?,?,?,?,?,?,?,'cpu','running',?,?,?,?)")
+    Statement(database_, "INSERT INTO study VALUES(1,?,?,?,?,?,?,?,?,?,?,'running',?,?,?,?)")
         .bind(1, experiment.name)
         .bind(2, experiment.title)
         .bind(3, experiment.kind)
@@ -212,10 +221,11 @@ void Store::create(const Experiment& experiment) {
         .bind(7, experiment.seed.text())
         .bind(8, experiment.seed_source)
         .bind_real(9, experiment.false_alarm)
-        .bind(10, utc_now())
-        .bind(11, experiment.batch)
-        .bind(12, experiment.config_set.text())
-        .bind_real(13, experiment.failure_budget)
+        .bind(10, experiment.backend)
+        .bind(11, utc_now())
+        .bind(12, experiment.batch)
+        .bind(13, experiment.config_set.text())
+        .bind_real(14, experiment.failure_budget)
         .run();
     Statement input(database_,
                     "INSERT INTO input(path, bytes, sha256, format, layout, model, meta) VALUES(?,?,?,?,?,?,?)");
@@ -266,7 +276,19 @@ void Store::create(const Experiment& experiment) {
 }
 
 void Store::match(const Experiment& experiment) {
-    const std::string changes = differences(identity_of(database_), identity_of(experiment), ", now ");
+    StudyIdentity stored = identity_of(database_);
+    const StudyIdentity wanted = identity_of(experiment);
+    if (stored.backend != wanted.backend && stored.backend != mixed_backend) {
+        if (!experiment.mixed)
+            throw usage_error(
+                "{}: the store was computed on {}, this would be {} (their last digits differ): go on with --device "
+                "{}, "
+                "or with --mixed",
+                database_.path(), stored.backend, wanted.backend, stored.backend);
+        Statement(database_, "UPDATE study SET backend = ?").bind(1, mixed_backend).run();
+    }
+    stored.backend = wanted.backend;
+    const std::string changes = differences(stored, wanted, ", now ");
     if (!changes.empty())
         throw usage_error("{}: the store holds another study ({}): choose another name with -o, or delete the store",
                           database_.path(), changes);

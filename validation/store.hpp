@@ -38,7 +38,8 @@ struct Batch {
 class Store {
 public:
     /// Creates the file, or opens it to go on when it holds the same science. A store of another study is a usage_error
-    /// that says what differs; a file that is no store an input_error. ":memory:" keeps everything in memory.
+    /// that says what differs, and so is one of another backend unless the experiment may be mixed; a file that is no
+    /// store an input_error. ":memory:" keeps everything in memory.
     Store(const std::string& path, const Experiment& experiment, const std::string& command_line, std::size_t threads,
           const Json& provenance);
 
@@ -53,7 +54,8 @@ private:
     void create(const Experiment& experiment);
     void match(const Experiment& experiment);
     void expect(const Experiment& experiment);
-    void begin_session(const std::string& command_line, std::size_t threads, const Json& provenance);
+    void begin_session(const std::string& command_line, std::size_t threads, const std::string& backend,
+                       const Json& provenance);
 
     /// Held as long as the store is open for writing, so that no second run works on it; readers are not kept out.
     class Lock {
@@ -79,8 +81,10 @@ void create_schema(Database& database);
 /// Opens a store for reading. Throws input_error when it is none, or of another schema than this program's.
 [[nodiscard]] Database open_store(const std::string& path);
 
-/// The seed of a store, as it was written; empty where a run was killed before it wrote one.
+/// The seed of a store, as it was written, and its backend: cpu, cuda, emulated, or mixed; empty where a run was killed
+/// before it wrote them, and where there is no store.
 [[nodiscard]] std::string stored_seed(const std::string& path);
+[[nodiscard]] std::string stored_backend(const std::string& path);
 
 [[nodiscard]] std::string utc_now();
 

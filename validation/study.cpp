@@ -309,7 +309,9 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     });
     Section exec(root.table("exec") != nullptr ? *file.get("exec")->as_table() : empty_table, "[exec]", mistakes);
     study.threads = exec.count("threads", 0, 0, 4096);
-    exec.choice("device", "auto", {"auto", "cpu"});
+    study.device = exec.text("device", "");
+    if (const toml::node* device = exec.node("device"); device != nullptr && !spiked::cuda::is_device(study.device))
+        mistakes.add(*device, "\"device\" is auto, cpu, cuda:0 and so on, or emulated");
     exec.no_other_keys();
     Section store(root.table("store") != nullptr ? *file.get("store")->as_table() : empty_table, "[store]", mistakes);
     study.store_path = store.text("path", "results/" + experiment.name + ".spiked");

@@ -27,6 +27,7 @@ struct Study {
     Experiment experiment;
     std::string store_path;
     std::size_t threads = 0;
+    std::string device;  ///< words for choose_device; empty where the file says nothing
 };
 
 /// Reads a study (interface of the project, section 4). Every mistake of the file is found before anything runs and

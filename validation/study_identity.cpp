@@ -52,7 +52,8 @@ std::string name_line(std::string_view what, std::size_t index, std::string_view
 }  // namespace
 
 StudyIdentity identity_of(const Experiment& experiment) {
-    StudyIdentity identity{experiment.science, experiment.science_hash(), experiment.seed.text(), "cpu", {}};
+    StudyIdentity identity{
+        experiment.science, experiment.science_hash(), experiment.seed.text(), experiment.backend, {}};
     auto& plan = identity.plan;
     plan.push_back(fmt::format("batches of {}", experiment.batch));
     for (std::size_t c = 0; c < experiment.cells.size(); ++c) {

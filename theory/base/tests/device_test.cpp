@@ -19,11 +19,19 @@ std::string refusal(std::string_view typed) {
 }
 
 TEST(Device, IsTheProcessorUnlessAGpuIsThere) {
-    EXPECT_FALSE(choose_device("cpu").gpu);
+    EXPECT_EQ(choose_device("cpu").backend, Backend::cpu);
     EXPECT_EQ(choose_device("cpu").note, "");
     const Device chosen = choose_device("auto");
-    EXPECT_EQ(chosen.gpu.has_value(), device_count().count > 0);
-    EXPECT_EQ(chosen.note.empty(), chosen.gpu.has_value()) << "the fallback says why";
+    const bool gpu = device_count().count > 0 && device_problem(0).empty();
+    EXPECT_EQ(chosen.backend, gpu ? Backend::cuda : Backend::cpu);
+    EXPECT_EQ(chosen.numbers.size(), gpu ? 1U : 0U);
+    EXPECT_EQ(chosen.note.empty(), gpu) << "the fallback says why";
+}
+
+TEST(Device, EmulatedOnesAreThereEverywhereAndShareWorkWhenListed) {
+    EXPECT_EQ(choose_device("emulated").backend, Backend::emulated);
+    EXPECT_EQ(choose_device("emulated,emulated").numbers, (std::vector<int>{0, 1}));
+    EXPECT_TRUE(is_device("cuda:7,cuda:0"));
 }
 
 TEST(Device, OneThatIsNotThereIsRefusedWhenAskedFor) {
@@ -32,8 +40,9 @@ TEST(Device, OneThatIsNotThereIsRefusedWhenAskedFor) {
 }
 
 TEST(Device, OtherWordsAreRefused) {
-    for (const char* typed : {"", "gpu", "cuda", "cuda:", "cuda:x", "cuda:-1", "cuda:0x", "CPU"})
-        EXPECT_NE(refusal(typed).find("auto, cpu, or cuda:0"), std::string::npos) << typed;
+    for (const char* typed : {"", "gpu", "cuda", "cuda:", "cuda:x", "cuda:-1", "cuda:0x", "CPU", "emulated,cuda:0",
+                              "emulated,", "auto,cpu"})
+        EXPECT_NE(refusal(typed).find("auto, cpu, cuda:0"), std::string::npos) << typed;
 }
 
 }  // namespace

@@ -1,0 +1,39 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "theory/base/cuda/tile_product.hpp"
+
+namespace spiked::sim {
+
+/// Kernel: column-major blocks X, lines x length each, to R X^T, length x lines, for a symmetric matrix R: one half of
+/// dense colouring. A^{1/2} X B^{1/2} is this with B^{1/2}, then with A^{1/2}. Not in place.
+template <class Real>
+struct ColourSide {
+    using Product = spiked::cuda::TileProduct<Real>;
+    static constexpr unsigned threads = Product::threads;
+    static constexpr unsigned resident = 2;
+
+    std::uint32_t count;
+    std::uint32_t lines;
+    std::uint32_t length;
+    const Real* root;  ///< R
+    const Real* from;
+    Real* to;
+
+    [[nodiscard]] SPIKED_DEVICE unsigned tiles() const { return Product::tiles(length, lines); }
+    [[nodiscard]] unsigned blocks() const { return count * tiles(); }
+    [[nodiscard]] std::size_t shared_bytes() const { return Product::shared_bytes(); }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
+        const std::size_t corner = std::size_t{part / tiles()} * lines * length;
+        Product product(length, lines, part % tiles());
+        product.multiply(team, root, from + corner, length, [](unsigned) { return Real{1}; });
+        product.each_entry(team, [&](unsigned row, unsigned column, Real sum) {
+            to[corner + std::size_t{column} * length + row] = sum;
+        });
+    }
+};
+
+}  // namespace spiked::sim

@@ -1,0 +1,47 @@
+#pragma once
+#include <cstring>
+#include <vector>
+
+#include "theory/base/cuda/device_failure.hpp"
+#include "theory/base/cuda/emulated_block.hpp"
+
+namespace spiked::cuda {
+
+/// What a driver of kernels computes on: memory, copies, launches. This one is the host, whose "device" memory has a
+/// limit; DeviceMachine (device_machine.cuh) is a GPU. What is asked of one happens in order; `wait` ends it.
+class EmulatedMachine {
+public:
+    explicit EmulatedMachine(int, std::size_t memory) : limit_(memory) {}
+
+    /// At least so many bytes of device memory, what was in them before is lost. Throws DeviceFailure.
+    unsigned char* reserve(std::size_t bytes) {
+        if (bytes > limit_) throw DeviceFailure("taking memory", "out of memory", true);
+        memory_.assign(bytes, 0xFF);  // NaN: what is read before it is written shows
+        return memory_.data();
+    }
+    /// Host memory for what goes there and comes back.
+    unsigned char* staging(std::size_t bytes) {
+        staging_.resize(bytes);
+        return staging_.data();
+    }
+    /// Bytes that `reserve` may be asked for.
+    [[nodiscard]] std::size_t memory() const { return limit_; }
+
+    void upload(void* device, const void* host, std::size_t bytes) {
+        if (bytes > 0) std::memcpy(device, host, bytes);
+    }
+    void download(void* host, const void* device, std::size_t bytes) {
+        if (bytes > 0) std::memcpy(host, device, bytes);
+    }
+    template <class Kernel>
+    void launch(const Kernel& kernel, unsigned blocks) const {
+        EmulatedExecutor().launch(kernel, blocks);
+    }
+    void wait() {}
+
+private:
+    std::size_t limit_;
+    std::vector<unsigned char> memory_, staging_;
+};
+
+}  // namespace spiked::cuda

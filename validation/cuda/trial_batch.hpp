@@ -1,0 +1,611 @@
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "estimators/cuda/decomposition_pipeline.hpp"
+#include "estimators/cuda/inner_products.hpp"
+#include "estimators/cuda/low_rank.hpp"
+#include "estimators/cuda/matrix_rotation.hpp"
+#include "estimators/cuda/precision.hpp"
+#include "estimators/cuda/shrinkage.hpp"
+#include "estimators/cuda/squared_error.hpp"
+#include "estimators/cuda/turboquant.hpp"
+#include "estimators/cuda/vector_products.hpp"
+#include "sim/cuda/colour_side.hpp"
+#include "sim/cuda/spiked_blocks.hpp"
+#include "sim/stream/cuda/fill_normals.hpp"
+#include "theory/base/cuda/device_failure.hpp"
+#include "theory/base/error.hpp"
+#include "validation/cuda/trial_device.hpp"
+
+/// The driver of whole trials, for any machine (theory/base/cuda/emulated_machine.hpp says what that is): a GPU, or the
+/// host thread by thread. Included by the files that compile it for one of them.
+namespace spiked::validation::cuda {
+
+/// Arrays laid out one after the other in one piece of memory; with none, only their bytes are counted.
+class Layout {
+public:
+    explicit Layout(unsigned char* memory) : memory_(memory) {}
+    template <class T>
+    T* take(std::size_t count) {
+        T* const here = memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + used_);
+        used_ += (count * sizeof(T) + 255) / 256 * 256;
+        return here;
+    }
+    [[nodiscard]] std::size_t used() const { return used_; }
+
+private:
+    unsigned char* memory_;
+    std::size_t used_ = 0;
+};
+
+template <class Machine>
+class TrialBatch final : public TrialDevice {
+public:
+    template <class... Words>
+    explicit TrialBatch(const Words&... words) : machine_(words...) {}
+
+    std::vector<TrialResult> run(const TrialPlan& plan, std::uint64_t first, std::size_t count, const DrawTrial& draw,
+                                 TrialStages* stages) override {
+        if (const std::string obstacle = plan.obstacle(); !obstacle.empty())
+            throw bug("trials that no kernel computes ({})", obstacle);
+        return plan.in_float ? run_in<float>(plan, first, count, draw, stages)
+                             : run_in<double>(plan, first, count, draw, stages);
+    }
+    [[nodiscard]] std::size_t piece() const override { return piece_; }
+
+    std::vector<CodedRows> code_rows(const RowCoding& coding, std::size_t count, const FillBlock& fill) override {
+        unsigned char* const memory = take(count, std::size_t{coding.rows} * coding.dimension, [&](std::size_t blocks) {
+            return row_arrays(nullptr, coding, blocks).used;
+        });
+        std::vector<CodedRows> found;
+        found.reserve(count);
+        for (std::size_t done = 0; done < count; done += piece_)
+            code_piece(coding, done, std::min(piece_, count - done), memory, fill, found);
+        return found;
+    }
+
+private:
+    /// Blocks whose vectors are found together: their work stays in the second cache of a GPU.
+    static constexpr std::uint32_t together = 512;
+
+    struct Inputs {  // one copy to the device
+        double *left, *right;
+        float* rotations;
+        std::size_t bytes;
+    };
+    struct Constants {  // one copy a run
+        double *strengths, *row_roots, *column_roots, *row_root, *column_root;
+        std::vector<double*> weights;
+        std::vector<float*> thresholds, levels;
+        std::size_t bytes;
+    };
+    struct Results {  // one copy back
+        estimators::cuda::BlockStatus* status;
+        double *values, *left_products, *right_products;
+        struct Estimate {
+            estimators::cuda::ShrinkageStatus* answers;
+            std::uint32_t* ranks;
+            double *edges, *strengths, *overlaps_left, *overlaps_right, *shrunk, *errors, *energies, *relative;
+            estimators::cuda::BlockStatus* measured;
+        };
+        std::vector<Estimate> estimates;
+        struct Code {
+            estimators::cuda::CodingStatus* status;
+            estimators::cuda::BlockStatus *measured, *asked;
+            double *errors, *energies, *relative;
+            estimators::cuda::RowErrorSums* rows;
+            double* pairs[4];  ///< PairSums of other and random, renormalised and plain
+        };
+        std::vector<Code> codes;
+        std::size_t bytes;
+    };
+    template <class Real>
+    struct Work {  // stays on the device
+        double *white, *half_coloured, *signal;
+        Real *observed, *signal_as_real, *estimate;
+        double* shrink;
+        float *rows, *factors, *turned, *decoded, *rotations_back;
+        std::uint8_t* bytes;
+        std::size_t stride;
+        double *queries, *units, *renormalised, *plain;
+        unsigned char* decomposition;
+        std::size_t used;
+    };
+
+    static Inputs inputs(unsigned char* at, const TrialPlan& plan, std::size_t count) {
+        Layout layout(at);
+        Inputs in{};
+        in.left = layout.take<double>(count * plan.rows * plan.spikes());
+        in.right = layout.take<double>(count * plan.columns * plan.spikes());
+        in.rotations = layout.take<float>(plan.draws_rotations() ? count * plan.columns * plan.columns : 0);
+        in.bytes = layout.used();
+        return in;
+    }
+    /// Where it is on the host when `fill`, each array is written there too.
+    static Constants constants(unsigned char* at, const TrialPlan& plan, bool fill) {
+        Layout layout(at);
+        const auto put = [&]<class T>(const std::vector<T>& numbers) {
+            T* const to = layout.take<T>(numbers.size());
+            if (fill) std::copy(numbers.begin(), numbers.end(), to);
+            return to;
+        };
+        Constants constant{};
+        constant.strengths = put(plan.strengths);
+        constant.row_roots = put(plan.row_roots);
+        constant.column_roots = put(plan.column_roots);
+        constant.row_root = put(plan.row_root);
+        constant.column_root = put(plan.column_root);
+        for (const auto& rule : plan.estimators)
+            constant.weights.push_back(put(rule.edge == estimators::EdgeRule::fit
+                                               ? estimators::intercept_weights(rule.pilot)
+                                               : std::vector<double>{}));
+        for (const auto& codec : plan.codecs) {
+            constant.thresholds.push_back(put(codec.thresholds));
+            constant.levels.push_back(put(codec.levels));
+        }
+        constant.bytes = layout.used();
+        return constant;
+    }
+    static Results results(unsigned char* at, const TrialPlan& plan, std::size_t count) {
+        using estimators::cuda::BlockStatus;
+        Layout layout(at);
+        Results out{};
+        const std::size_t pairs = count * plan.spikes() * plan.spikes();
+        out.status = layout.take<BlockStatus>(count);
+        out.values = layout.take<double>(count * std::min(plan.rows, plan.columns));
+        out.left_products = layout.take<double>(pairs);
+        out.right_products = layout.take<double>(pairs);
+        const std::size_t room = count * plan.vectors();
+        for (std::size_t e = 0; e < plan.estimators.size(); ++e) {
+            auto& estimate = out.estimates.emplace_back();
+            estimate.answers = layout.take<estimators::cuda::ShrinkageStatus>(count);
+            estimate.ranks = layout.take<std::uint32_t>(count);
+            estimate.edges = layout.take<double>(count);
+            for (double** array :
+                 {&estimate.strengths, &estimate.overlaps_left, &estimate.overlaps_right, &estimate.shrunk})
+                *array = layout.take<double>(room);
+            for (double** array : {&estimate.errors, &estimate.energies, &estimate.relative})
+                *array = layout.take<double>(count);
+            estimate.measured = layout.take<BlockStatus>(count);
+        }
+        for (std::size_t c = 0; c < plan.codecs.size(); ++c) {
+            auto& code = out.codes.emplace_back();
+            code.status = layout.take<estimators::cuda::CodingStatus>(count);
+            code.measured = layout.take<BlockStatus>(count);
+            code.asked = layout.take<BlockStatus>(count);
+            for (double** array : {&code.errors, &code.energies, &code.relative}) *array = layout.take<double>(count);
+            code.rows = layout.take<estimators::cuda::RowErrorSums>(count);
+            for (std::size_t p = 0; p < 4; ++p) code.pairs[p] = layout.take<double>(2 * count * parts(plan, p));
+        }
+        out.bytes = layout.used();
+        return out;
+    }
+    template <class Real>
+    static Work<Real> work(unsigned char* at, const TrialPlan& plan, std::size_t count) {
+        Layout layout(at);
+        Work<Real> on{};
+        const std::size_t entries = count * plan.rows * plan.columns;
+        on.white = layout.take<double>(entries);
+        on.half_coloured = plan.dense() ? layout.take<double>(entries) : nullptr;
+        on.signal = layout.take<double>(entries);
+        if constexpr (sizeof(Real) == sizeof(float)) {
+            on.observed = layout.take<float>(entries);
+            on.signal_as_real = layout.take<float>(entries);
+        } else {
+            on.observed = on.white;
+            on.signal_as_real = on.signal;
+        }
+        if (!plan.estimators.empty()) {
+            on.estimate = layout.take<Real>(entries);
+            on.shrink = layout.take<double>(3 * count * std::min(plan.rows, plan.columns));
+        }
+        if (!plan.codecs.empty()) {
+            if constexpr (sizeof(Real) == sizeof(float))
+                on.rows = on.observed;
+            else
+                on.rows = layout.take<float>(entries);
+            on.factors = layout.take<float>(count * plan.rows);
+            on.turned = layout.take<float>(entries);
+            on.decoded = layout.take<float>(entries);
+            for (const auto& codec : plan.codecs)
+                on.stride =
+                    std::max(on.stride, estimators::cuda::turboquant_bytes(plan.rows, plan.columns, codec.bits));
+            on.bytes = layout.take<std::uint8_t>(count * on.stride);
+            on.queries = layout.take<double>(count * random_queries * plan.columns);
+            for (double** array : {&on.units, &on.renormalised, &on.plain}) *array = layout.take<double>(entries);
+            on.rotations_back = layout.take<float>(plan.draws_rotations() ? count * plan.columns * plan.columns : 0);
+        }
+        estimators::cuda::DecompositionBatch<Real> unused;
+        const std::size_t decomposition =
+            estimators::cuda::lay_out<Real>(nullptr, nullptr, size_of(plan, count), part_of(count), unused);
+        on.decomposition = layout.take<unsigned char>(decomposition);
+        on.used = layout.used();
+        return on;
+    }
+    static estimators::cuda::BatchSize size_of(const TrialPlan& plan, std::size_t count) {
+        return {static_cast<std::uint32_t>(count), std::max(plan.rows, plan.columns), std::min(plan.rows, plan.columns),
+                plan.rows < plan.columns, plan.vectors()};
+    }
+    static std::uint32_t part_of(std::size_t count) { return std::min(static_cast<std::uint32_t>(count), together); }
+    template <class Real>
+    static std::size_t device_bytes(const TrialPlan& plan, std::size_t count) {
+        return constants(nullptr, plan, false).bytes + inputs(nullptr, plan, count).bytes +
+               results(nullptr, plan, count).bytes + work<Real>(nullptr, plan, count).used;
+    }
+
+    /// Takes memory for as many of `count` blocks as fit, bytes(blocks) each time, and for half of them where that is
+    /// not there.
+    template <class Bytes>
+    unsigned char* take(std::size_t count, std::size_t entries, const Bytes& bytes) {
+        // Launches count their blocks in 32 bits.
+        piece_ = std::clamp<std::size_t>(count, 1, std::max<std::size_t>(1, (std::size_t{1} << 31) / entries));
+        while (piece_ > 1 && bytes(piece_) > machine_.memory()) piece_ = (piece_ + 1) / 2;
+        try {
+            return machine_.reserve(bytes(piece_));
+        } catch (const spiked::cuda::DeviceFailure& failure) {
+            if (!failure.out_of_memory() || piece_ == 1) throw;
+            piece_ = (piece_ + 1) / 2;
+            return machine_.reserve(bytes(piece_));
+        }
+    }
+
+    template <class Real>
+    std::vector<TrialResult> run_in(const TrialPlan& plan, std::uint64_t first, std::size_t count,
+                                    const DrawTrial& draw, TrialStages* stages) {
+        unsigned char* const memory = take(count, std::size_t{plan.rows} * plan.columns,
+                                           [&](std::size_t trials) { return device_bytes<Real>(plan, trials); });
+        std::vector<TrialResult> found;
+        found.reserve(count);
+        for (std::size_t done = 0; done < count; done += piece_)
+            run_piece<Real>(plan, first + done, std::min(piece_, count - done), memory, draw, done == 0, found, stages);
+        return found;
+    }
+
+    template <class Real>
+    void run_piece(const TrialPlan& plan, std::uint64_t first, std::size_t count, unsigned char* memory,
+                   const DrawTrial& draw, bool send_constants, std::vector<TrialResult>& found, TrialStages* stages) {
+        const Constants constant = constants(memory, plan, false);
+        const Inputs in = inputs(memory + constant.bytes, plan, count);
+        const Results out = results(memory + constant.bytes + in.bytes, plan, count);
+        const Work<Real> on = work<Real>(memory + constant.bytes + in.bytes + out.bytes, plan, count);
+
+        unsigned char* const staged = machine_.staging(constant.bytes + std::max(in.bytes, out.bytes));
+        if (send_constants) {
+            constants(staged, plan, true);
+            machine_.upload(memory, staged, constant.bytes);
+        }
+        const Inputs drawn = inputs(staged + constant.bytes, plan, count);
+        const std::size_t left = std::size_t{plan.rows} * plan.spikes();
+        const std::size_t right = std::size_t{plan.columns} * plan.spikes();
+        const std::size_t square = std::size_t{plan.columns} * plan.columns;
+        for (std::size_t t = 0; t < count; ++t)
+            draw(first + t, {drawn.left + t * left, drawn.right + t * right,
+                             plan.draws_rotations() ? drawn.rotations + t * square : nullptr});
+        machine_.upload(memory + constant.bytes, staged + constant.bytes, in.bytes);
+
+        sample(plan, first, count, constant, in, on, stages);
+        estimators::cuda::DecompositionBatch<Real> batch;
+        estimators::cuda::lay_out(on.decomposition, static_cast<const Real*>(on.observed), size_of(plan, count),
+                                  part_of(count), batch);
+        batch.status = out.status;
+        batch.values = out.values;
+        estimators::cuda::decompose(machine_, batch, part_of(count));
+        const bool wide = batch.size.wide;
+        const Real* const left_vectors = wide ? batch.right_vectors : batch.left_vectors;
+        const Real* const right_vectors = wide ? batch.left_vectors : batch.right_vectors;
+        if constexpr (sizeof(Real) == sizeof(float))
+            launch(estimators::cuda::DropRounding{batch.size.count, batch.size.short_side, batch.size.long_side,
+                                                  out.values});
+        if (plan.spikes() > 0)
+            launch(estimators::cuda::VectorProducts<Real>{batch.size.count, plan.rows, plan.columns, plan.spikes(),
+                                                          plan.vectors(), left_vectors, right_vectors, in.left,
+                                                          in.right, out.left_products, out.right_products});
+        for (std::size_t e = 0; e < plan.estimators.size(); ++e)
+            estimate(plan, plan.estimators[e], batch, left_vectors, right_vectors, constant.weights[e],
+                     out.estimates[e], on);
+        keep(stages, plan, count, on, left_vectors, right_vectors);
+        for (std::size_t c = 0; c < plan.codecs.size(); ++c) {
+            code(plan, c, first, count, constant, in, out.codes[c], on, stages);
+            ask(plan, c, first, count, right_vectors, out.codes[c], on);
+        }
+
+        machine_.download(staged + constant.bytes, memory + constant.bytes + in.bytes, out.bytes);
+        machine_.wait();
+        const Results back = results(staged + constant.bytes, plan, count);
+        for (std::size_t t = 0; t < count; ++t) found.push_back(result(plan, back, t));
+    }
+
+    template <class Kernel>
+    void launch(const Kernel& kernel) {
+        machine_.launch(kernel, kernel.blocks());
+    }
+
+    template <class Real>
+    void sample(const TrialPlan& plan, std::uint64_t first, std::size_t count, const Constants& constant,
+                const Inputs& in, const Work<Real>& on, TrialStages* stages) {
+        const auto trials = static_cast<std::uint32_t>(count);
+        const std::size_t entries = count * plan.rows * plan.columns;
+        launch(
+            stream::FillNormals<double>{plan.key, plan.noise_role, first, trials, plan.rows * plan.columns, on.white});
+        if (stages != nullptr) append(stages->normals, on.white, entries);
+        if (plan.dense()) {
+            launch(sim::ColourSide<double>{trials, plan.rows, plan.columns, constant.column_root, on.white,
+                                           on.half_coloured});
+            launch(sim::ColourSide<double>{trials, plan.columns, plan.rows, constant.row_root, on.half_coloured,
+                                           on.white});
+        }
+        launch(sim::SpikedBlocks<double>{trials, plan.rows, plan.columns, plan.spikes(),
+                                         std::sqrt(static_cast<double>(plan.columns)), constant.row_roots,
+                                         constant.column_roots, constant.strengths, in.left, in.right, on.white,
+                                         on.white, on.signal});
+        if constexpr (sizeof(Real) == sizeof(float)) {
+            launch(estimators::cuda::Narrow{entries, on.white, on.observed});
+            launch(estimators::cuda::Narrow{entries, on.signal, on.signal_as_real});
+        }
+        if (stages == nullptr) return;
+        append(stages->observed, on.white, entries);
+        append(stages->signal, on.signal, entries);
+    }
+
+    template <class Real>
+    void estimate(const TrialPlan& plan, const estimators::EOptShrinkRule& rule,
+                  const estimators::cuda::DecompositionBatch<Real>& batch, const Real* left, const Real* right,
+                  const double* weights, const typename Results::Estimate& to, const Work<Real>& on) {
+        const std::uint32_t room = plan.vectors();
+        launch(estimators::cuda::ShrinkBlocks{batch.size.count,
+                                              {plan.rows, plan.columns},
+                                              rule,
+                                              weights,
+                                              batch.status,
+                                              batch.values,
+                                              room,
+                                              on.shrink,
+                                              to.answers,
+                                              to.ranks,
+                                              to.edges,
+                                              to.strengths,
+                                              to.overlaps_left,
+                                              to.overlaps_right,
+                                              to.shrunk});
+        launch(estimators::cuda::SplitLowRank<Real>{batch.size.count, plan.rows, plan.columns, room, room, batch.status,
+                                                    to.ranks, to.shrunk, left, right, on.observed, on.estimate,
+                                                    nullptr});
+        launch(estimators::cuda::SquaredErrors<Real>{batch.size.count, plan.rows * plan.columns, on.signal_as_real,
+                                                     on.estimate, to.measured, to.errors, to.energies, to.relative});
+    }
+
+    template <class Real>
+    void code(const TrialPlan& plan, std::size_t which, std::uint64_t first, std::size_t count,
+              const Constants& constant, const Inputs& in, const typename Results::Code& to, const Work<Real>& on,
+              TrialStages* stages) {
+        using namespace estimators::cuda;
+        const TrialCodec& codec = plan.codecs[which];
+        const auto trials = static_cast<std::uint32_t>(count);
+        const std::size_t entries = count * plan.rows * plan.columns;
+        const double unit = std::sqrt(static_cast<double>(plan.columns));
+        if constexpr (sizeof(Real) == sizeof(double))
+            if (which == 0) launch(Narrow{entries, on.white, on.rows});
+        if (which == 0 && plan.draws_rotations())
+            launch(Transpose<float>{trials, plan.columns, in.rotations, on.rotations_back});
+        launch(ScaleRows{trials, plan.rows, plan.columns, unit, false, on.rows, to.status, on.factors, on.bytes,
+                         on.stride});
+        turn(plan, codec, false, first, trials, in.rotations, on.rows, on.turned);
+        if (stages != nullptr) append(stages->turned[which], on.turned, entries);
+        launch(PackCells{trials, plan.rows, plan.columns, codec.bits, constant.thresholds[which], to.status, on.factors,
+                         on.turned, on.bytes, on.stride});
+        launch(UnpackLevels{trials, plan.rows, plan.columns, codec.bits, 1.0 / unit, constant.levels[which], on.bytes,
+                            on.stride, on.turned});
+        turn(plan, codec, true, first, trials, on.rotations_back, on.turned, on.decoded);
+        launch(SquaredErrors<float>{trials, plan.rows * plan.columns, on.rows, on.decoded, to.measured, to.errors,
+                                    to.energies, to.relative});
+        if (stages == nullptr) return;
+        append(stages->decoded[which], on.decoded, entries);
+        std::vector<std::uint8_t> strided;
+        append(strided, on.bytes, count * on.stride);
+        const std::size_t bytes = turboquant_bytes(plan.rows, plan.columns, codec.bits);
+        for (std::size_t t = 0; t < count; ++t)
+            stages->bytes[which].insert(stages->bytes[which].end(), strided.data() + t * on.stride,
+                                        strided.data() + t * on.stride + bytes);
+    }
+
+    /// Parts of PairSums: the queries are the rows, or random ones.
+    static unsigned parts(const TrialPlan& plan, std::size_t pairs) {
+        return estimators::cuda::PairSums::Product::tiles(pairs < 2 ? plan.rows : random_queries, plan.rows);
+    }
+
+    template <class Real>
+    void ask(const TrialPlan& plan, std::size_t which, std::uint64_t first, std::size_t count, const Real* right,
+             const typename Results::Code& to, const Work<Real>& on) {
+        using namespace estimators::cuda;
+        const auto trials = static_cast<std::uint32_t>(count);
+        if (which == 0) {
+            launch(stream::FillNormals<double>{plan.key, plan.query_role, first, trials, random_queries * plan.columns,
+                                               on.queries});
+            launch(UnitLines{trials, random_queries, plan.columns, on.queries});
+        }
+        launch(RowErrors<Real>{trials, plan.rows, plan.columns, plan.vectors(), on.white, on.decoded, right, on.units,
+                               on.renormalised, on.plain, to.asked, to.rows});
+        for (std::size_t p = 0; p < 4; ++p)
+            launch(PairSums{trials, p < 2 ? plan.rows : random_queries, plan.rows, plan.columns, p < 2,
+                            p < 2 ? on.units : on.queries, p % 2 == 0 ? on.renormalised : on.plain, to.pairs[p]});
+    }
+    [[nodiscard]] static TrialResult::Spread spread(const TrialPlan& plan, const typename Results::Code& from,
+                                                    std::size_t pairs, std::size_t trial) {
+        double sum = 0.0;
+        double squares = 0.0;
+        const std::size_t each = parts(plan, pairs);
+        for (std::size_t part = trial * each; part < (trial + 1) * each; ++part) {
+            sum += from.pairs[pairs][2 * part];
+            squares += from.pairs[pairs][2 * part + 1];
+        }
+        const double count = static_cast<double>(plan.rows) * (pairs < 2 ? plan.rows - 1 : random_queries);
+        const double mean = sum / count;
+        return {mean, std::sqrt(std::max(0.0, squares / count - mean * mean))};
+    }
+
+    /// What coding rows takes: what is sent, what stays there, what comes back.
+    struct RowArrays {
+        float *thresholds, *levels, *rotation, *rows;
+        std::size_t sent;
+        float *rotation_back, *factors, *turned, *decoded;
+        std::size_t results;  ///< begin here
+        estimators::cuda::CodingStatus* status;
+        estimators::cuda::BlockStatus* measured;
+        double *errors, *energies, *relative;
+        std::uint8_t* bytes;
+        std::size_t used;
+    };
+    static RowArrays row_arrays(unsigned char* at, const RowCoding& coding, std::size_t count) {
+        Layout layout(at);
+        RowArrays on{};
+        const std::size_t entries = count * coding.rows * coding.dimension;
+        on.thresholds = layout.take<float>(coding.codec.thresholds.size());
+        on.levels = layout.take<float>(coding.codec.levels.size());
+        on.rotation = layout.take<float>(coding.rotation.size());
+        on.rows = layout.take<float>(entries);
+        on.sent = layout.used();
+        on.rotation_back = layout.take<float>(coding.rotation.size());
+        on.factors = layout.take<float>(count * coding.rows);
+        on.turned = layout.take<float>(entries);
+        on.decoded = layout.take<float>(entries);
+        on.results = layout.used();
+        on.status = layout.take<estimators::cuda::CodingStatus>(count);
+        on.measured = layout.take<estimators::cuda::BlockStatus>(count);
+        for (double** array : {&on.errors, &on.energies, &on.relative}) *array = layout.take<double>(count);
+        on.bytes = layout.take<std::uint8_t>(
+            count * estimators::cuda::turboquant_bytes(coding.rows, coding.dimension, coding.codec.bits));
+        on.used = layout.used();
+        return on;
+    }
+
+    void code_piece(const RowCoding& coding, std::size_t first, std::size_t count, unsigned char* memory,
+                    const FillBlock& fill, std::vector<CodedRows>& found) {
+        using namespace estimators::cuda;
+        const auto blocks = static_cast<std::uint32_t>(count);
+        const std::size_t entries = std::size_t{coding.rows} * coding.dimension;
+        const std::size_t bytes = turboquant_bytes(coding.rows, coding.dimension, coding.codec.bits);
+        const double unit = std::sqrt(static_cast<double>(coding.dimension));
+        const RowArrays on = row_arrays(memory, coding, count);
+        unsigned char* const staged = machine_.staging(on.used);
+        const RowArrays here = row_arrays(staged, coding, count);
+        std::copy(coding.codec.thresholds.begin(), coding.codec.thresholds.end(), here.thresholds);
+        std::copy(coding.codec.levels.begin(), coding.codec.levels.end(), here.levels);
+        std::copy(coding.rotation.begin(), coding.rotation.end(), here.rotation);
+        for (std::size_t b = 0; b < count; ++b) fill(first + b, here.rows + b * entries);
+        machine_.upload(memory, staged, on.sent);
+
+        const auto turn = [&](bool back, const float* from, float* to) {
+            if (coding.codec.hadamard)
+                launch(TurnByHadamard<float>{*coding.codec.hadamard, back, false, blocks, coding.rows, from, to});
+            else if (!coding.rotation.empty())
+                launch(TurnByMatrix<float>{blocks, coding.rows, coding.dimension, back ? on.rotation_back : on.rotation,
+                                           from, to});
+        };
+        const bool turns = coding.codec.hadamard || !coding.rotation.empty();
+        if (!coding.rotation.empty()) launch(Transpose<float>{1, coding.dimension, on.rotation, on.rotation_back});
+        launch(ScaleRows{blocks, coding.rows, coding.dimension, unit, false, on.rows, on.status, on.factors, on.bytes,
+                         bytes});
+        turn(false, on.rows, on.turned);
+        launch(PackCells{blocks, coding.rows, coding.dimension, coding.codec.bits, on.thresholds, on.status, on.factors,
+                         turns ? on.turned : on.rows, on.bytes, bytes});
+        launch(UnpackLevels{blocks, coding.rows, coding.dimension, coding.codec.bits, 1.0 / unit, on.levels, on.bytes,
+                            bytes, turns ? on.turned : on.decoded});
+        turn(true, on.turned, on.decoded);
+        launch(SquaredErrors<float>{blocks, coding.rows * coding.dimension, on.rows, on.decoded, on.measured, on.errors,
+                                    on.energies, on.relative});
+        machine_.download(staged + on.results, memory + on.results, on.used - on.results);
+        machine_.wait();
+        for (std::size_t b = 0; b < count; ++b)
+            found.push_back({here.status[b] == CodingStatus::coded && here.measured[b] == BlockStatus::fine,
+                             {here.bytes + b * bytes, here.bytes + (b + 1) * bytes},
+                             here.errors[b],
+                             here.energies[b]});
+    }
+
+    void turn(const TrialPlan& plan, const TrialCodec& codec, bool back, std::uint64_t first, std::uint32_t count,
+              const float* matrices, const float* from, float* to) {
+        if (!codec.hadamard) {
+            launch(estimators::cuda::TurnByMatrix<float>{count, plan.rows, plan.columns, matrices, from, to, true});
+            return;
+        }
+        estimators::cuda::HadamardPlan hadamard = *codec.hadamard;
+        hadamard.replicate = first;
+        launch(estimators::cuda::TurnByHadamard<float>{hadamard, back, true, count, plan.rows, from, to});
+    }
+
+    [[nodiscard]] static TrialResult result(const TrialPlan& plan, const Results& back, std::size_t t) {
+        using estimators::cuda::BlockStatus;
+        using estimators::cuda::CodingStatus;
+        const auto part = [&](const double* array, std::size_t each) {
+            return std::vector<double>(array + t * each, array + (t + 1) * each);
+        };
+        const std::size_t pairs = std::size_t{plan.spikes()} * plan.spikes();
+        TrialResult found;
+        const auto unless_worse = [&](TrialStatus status) {
+            if (found.status == TrialStatus::fine) found.status = status;
+        };
+        if (back.status[t] == BlockStatus::not_finite) unless_worse(TrialStatus::not_finite);
+        if (back.status[t] == BlockStatus::for_the_host) unless_worse(TrialStatus::for_the_host);
+        found.values = part(back.values, std::min(plan.rows, plan.columns));
+        found.left_products = part(back.left_products, pairs);
+        found.right_products = part(back.right_products, pairs);
+        for (const auto& from : back.estimates) {
+            auto& estimate = found.estimates.emplace_back();
+            estimate.rank = from.ranks[t];
+            if (estimate.rank > plan.vectors()) {
+                unless_worse(TrialStatus::too_many);
+                continue;
+            }
+            if (from.edges[t] > 0.0) estimate.bulk_edge = from.edges[t];
+            estimate.strengths = part(from.strengths, plan.vectors());
+            estimate.shrunk = part(from.shrunk, plan.vectors());
+            estimate.strengths.resize(estimate.rank);
+            estimate.shrunk.resize(estimate.rank);
+            if (from.measured[t] != BlockStatus::fine) unless_worse(TrialStatus::not_finite);
+            estimate.error = from.errors[t];
+            found.energy = from.energies[t];
+        }
+        for (const auto& from : back.codes) {
+            if (from.status[t] != CodingStatus::coded || from.measured[t] != BlockStatus::fine ||
+                from.asked[t] != BlockStatus::fine || plan.rows < 2)
+                unless_worse(TrialStatus::for_the_host);
+            const auto& rows = from.rows[t];
+            found.codes.push_back(
+                {from.errors[t],
+                 from.energies[t],
+                 rows.across,
+                 {spread(plan, from, 0, t), spread(plan, from, 1, t)},
+                 {spread(plan, from, 2, t), spread(plan, from, 3, t)},
+                 {{rows.aligned_bias, rows.aligned_deviation}, {rows.aligned_bias_plain, rows.aligned_deviation_plain}},
+                 {{rows.own_bias, rows.own_deviation}, {rows.own_bias_plain, rows.own_deviation_plain}}});
+        }
+        return found;
+    }
+
+    /// Downloads behind what is there already.
+    template <class To, class From>
+    void append(std::vector<To>& to, const From* device, std::size_t count) {
+        std::vector<From> here(count);
+        machine_.download(here.data(), device, count * sizeof(From));
+        machine_.wait();
+        to.insert(to.end(), here.begin(), here.end());
+    }
+    template <class Real>
+    void keep(TrialStages* stages, const TrialPlan& plan, std::size_t count, const Work<Real>& on, const Real* left,
+              const Real* right) {
+        if (stages == nullptr) return;
+        append(stages->left_vectors, left, count * plan.rows * plan.vectors());
+        append(stages->right_vectors, right, count * plan.columns * plan.vectors());
+        if (!plan.estimators.empty()) append(stages->estimate, on.estimate, count * plan.rows * plan.columns);
+        stages->turned.resize(plan.codecs.size());
+        stages->decoded.resize(plan.codecs.size());
+        stages->bytes.resize(plan.codecs.size());
+    }
+
+    Machine machine_;
+    std::size_t piece_ = 0;
+};
+
+}  // namespace spiked::validation::cuda

@@ -1,0 +1,47 @@
+#include "validation/cuda/trial_device.hpp"
+
+#include "theory/base/cuda/emulated_machine.hpp"
+#include "validation/cuda/trial_batch.hpp"
+
+namespace spiked::validation::cuda {
+
+bool TrialPlan::draws_rotations() const {
+    return std::any_of(codecs.begin(), codecs.end(), [](const TrialCodec& codec) { return !codec.hadamard; });
+}
+
+std::uint32_t TrialPlan::vectors() const {
+    std::size_t most = std::max<std::size_t>(spikes(), codecs.empty() ? 0 : 1);
+    for (const auto& rule : estimators) most = std::max(most, rule.rank_is_told ? rule.rank : rule.bound);
+    return static_cast<std::uint32_t>(
+        std::min<std::size_t>({most, std::min(rows, columns), estimators::cuda::most_vectors}));
+}
+
+std::string TrialPlan::obstacle() const {
+    const std::size_t longer = std::max(rows, columns);
+    const std::size_t shorter = std::min(rows, columns);
+    if (!(in_float ? estimators::cuda::fits<float>(longer, shorter) : estimators::cuda::fits<double>(longer, shorter)))
+        return fmt::format("blocks of {} x {}: kernels take 128 x 128, in float 256 x 128", rows, columns);
+    if (spikes() > estimators::cuda::most_vectors)
+        return fmt::format("{} signals: kernels take {}", spikes(), estimators::cuda::most_vectors);
+    for (const auto& rule : estimators)
+        if (rule.rank_is_told && rule.rank > estimators::cuda::most_vectors)
+            return fmt::format("rank {}: kernels take {}", rule.rank, estimators::cuda::most_vectors);
+    for (const auto* roots : {&row_roots, &column_roots})
+        if (std::find(roots->begin(), roots->end(), 0.0) != roots->end()) return "rows or columns without noise";
+    for (const auto& codec : codecs)
+        if (codec.hadamard && columns > estimators::cuda::TurnByHadamard<float>::most_dimension)
+            return fmt::format("a Hadamard rotation of {} entries: kernels take {}", columns,
+                               estimators::cuda::TurnByHadamard<float>::most_dimension);
+    return "";
+}
+
+#ifndef SPIKED_HAS_CUDA
+std::unique_ptr<TrialDevice> gpu_trials(int, std::size_t) { throw bug("a build without CUDA code has no GPU"); }
+#endif
+
+std::unique_ptr<TrialDevice> trial_device(spiked::cuda::Backend backend, int number, std::size_t memory) {
+    if (backend == spiked::cuda::Backend::cuda) return gpu_trials(number, memory);
+    return std::make_unique<TrialBatch<spiked::cuda::EmulatedMachine>>(number, memory);
+}
+
+}  // namespace spiked::validation::cuda

@@ -1,0 +1,85 @@
+#pragma once
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "estimators/analysed_block.hpp"
+#include "estimators/compressor.hpp"
+#include "sim/spiked_sampler.hpp"
+#include "validation/cuda/trial_device.hpp"
+#include "validation/experiment.hpp"
+
+namespace spiked::validation {
+
+/// The places of a device where trials are computed, shared by the threads of a run: each thread takes one for as long
+/// as it computes, so on a GPU one thread's kernels run while another's results travel.
+class TrialLanes {
+public:
+    /// For so many threads. Memory is taken when a place is first used.
+    TrialLanes(const spiked::cuda::Device& device, std::size_t threads);
+
+    /// As TrialDevice::run. Throws Error: out of memory (also of half the trials), or a GPU that failed.
+    [[nodiscard]] std::vector<cuda::TrialResult> run(const cuda::TrialPlan& plan, std::uint64_t first,
+                                                     std::size_t count, const cuda::DrawTrial& draw);
+    /// As TrialDevice::code_rows; throws as `run`.
+    [[nodiscard]] std::vector<cuda::CodedRows> code_rows(const cuda::RowCoding& coding, std::size_t count,
+                                                         const cuda::FillBlock& fill);
+    /// Trials worth computing at once.
+    [[nodiscard]] std::size_t together() const { return together_; }
+
+private:
+    struct Lane {
+        int number = 0;
+        std::size_t memory = 0;
+        std::unique_ptr<cuda::TrialDevice> device;
+    };
+
+    template <class Work>
+    auto on_a_lane(const Work& work);
+
+    spiked::cuda::Backend backend_;
+    std::size_t together_;
+    std::mutex guard_;
+    std::condition_variable freed_;
+    std::vector<Lane> free_;
+};
+
+/// The plan of a cell's trials: its model's covariances and strengths, and these estimators.
+[[nodiscard]] cuda::TrialPlan trial_plan(const sim::SpikedModel& model, const stream::StudySeed& seed,
+                                         const std::string& cell, estimators::Precision precision,
+                                         std::vector<estimators::EOptShrinkRule> estimators);
+
+/// tq-mse with these index bits; the rotation is the host's to draw.
+[[nodiscard]] cuda::TrialCodec trial_codec(std::size_t dimension, std::uint32_t bits,
+                                           estimators::CodebookKind kind = estimators::CodebookKind::sphere);
+/// The matrix of the rotation of these options, as kernels take it.
+void draw_rotation(const estimators::QuantizerOptions& options, std::size_t dimension, float* to);
+
+/// What of a method no kernel does; empty where they code its rows.
+[[nodiscard]] std::string coding_obstacle(const estimators::Method& method, const estimators::QuantizerOptions& options,
+                                          std::size_t dimension);
+/// Blocks of such rows, all turned by the rotation of the options.
+[[nodiscard]] cuda::RowCoding row_coding(std::size_t rows, std::size_t dimension, double bits,
+                                         const estimators::QuantizerOptions& options);
+
+/// The trials of a range of replicates, computed in groups as they are asked for.
+class DeviceTrials {
+public:
+    DeviceTrials(TrialLanes& lanes, const cuda::TrialPlan& plan, ReplicateRange range, cuda::DrawTrial draw)
+        : lanes_(lanes), plan_(plan), range_(range), draw_(std::move(draw)) {}
+
+    /// Valid until the next question.
+    [[nodiscard]] const cuda::TrialResult& get(std::uint64_t replicate);
+
+private:
+    TrialLanes& lanes_;
+    const cuda::TrialPlan& plan_;
+    ReplicateRange range_;
+    cuda::DrawTrial draw_;
+    ReplicateRange group_{0, 0};
+    std::vector<cuda::TrialResult> found_;
+};
+
+}  // namespace spiked::validation

@@ -1,0 +1,292 @@
+#include "validation/parity.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "estimators/analysed_block.hpp"
+#include "estimators/batch_decomposition.hpp"
+#include "estimators/eoptshrink.hpp"
+#include "estimators/row_quantizer.hpp"
+#include "sim/spiked_sampler.hpp"
+#include "sim/stream/normal.hpp"
+#include "validation/codec_measurement.hpp"
+#include "validation/device_trials.hpp"
+
+namespace spiked::validation {
+namespace {
+
+constexpr std::string_view cell = "parity";
+constexpr std::uint64_t first = 5;
+
+struct Case {
+    estimators::Shape shape;
+    estimators::Precision precision;
+    sim::Colouring colouring;
+    std::size_t trials;
+
+    [[nodiscard]] bool in_float() const { return precision == estimators::Precision::float32; }
+};
+
+/// Tall, wide and square; the largest tile of registers last.
+constexpr Case cases[] = {
+    {{48, 32}, estimators::Precision::float64, sim::Colouring::dense, 3},
+    {{20, 64}, estimators::Precision::float32, sim::Colouring::eigenbasis, 3},
+    {{64, 64}, estimators::Precision::float64, sim::Colouring::eigenbasis, 2},
+    {{128, 128}, estimators::Precision::float32, sim::Colouring::dense, 2},
+};
+
+/// The largest of some differences over what is allowed of each.
+class Worst {
+public:
+    explicit Worst(std::string name, std::string allowed) : name_(std::move(name)), allowed_(std::move(allowed)) {}
+    void difference(double size, double allowed) {
+        const double share = size / allowed;
+        // What is no number is no agreement.
+        if (!(share <= worst_)) worst_ = std::isnan(share) ? std::numeric_limits<double>::infinity() : share;
+    }
+    void require(bool holds) {
+        if (!holds) worst_ = std::numeric_limits<double>::infinity();
+    }
+    [[nodiscard]] ParityCheck check() const {
+        return {name_, worst_ <= 1.0,
+                std::isinf(worst_) ? fmt::format("differs from the CPU's (allowed: {})", allowed_)
+                                   : fmt::format("at most {:.2g} of what is allowed ({})", worst_, allowed_)};
+    }
+
+private:
+    std::string name_, allowed_;
+    double worst_ = 0.0;
+};
+
+struct Checks {
+    Worst normals{"normals", "the same bits"};
+    Worst samples{"samples", "1e-12 of the largest entry"};
+    Worst values{"values", "1e-12 p of the largest, in float 1e-6 + 4e-9 q"};
+    Worst vectors{"vectors", "1e-11 of the largest value, in float 5e-6"};
+    Worst shrinkage{"eOptShrink", "the same rank; 1e-10"};
+    Worst rotation{"rotation", "Hadamard the same bits; Haar 1e-5"};
+    Worst bytes{"quantizer bytes", "Hadamard the same bytes; Haar 1 of 200 indices"};
+    Worst products{"inner products", "1e-9, in float 1e-5"};
+    Worst whole{"whole trial", "the same rank; 1e-9, in float 1e-4"};
+};
+
+sim::SpikedModel model_of(const Case& one) {
+    sim::SpikedModel model{
+        sim::Covariance::ar1(0.4, one.shape.rows), sim::Covariance::exponential(1.0, one.shape.columns), {}};
+    model.strengths = {SignalStrength{8.0}, SignalStrength{5.0}};
+    model.colouring = one.colouring;
+    return model;
+}
+
+estimators::QuantizerOptions coding(const stream::StudySeed& seed, estimators::RotationKind rotation,
+                                    std::uint64_t replicate) {
+    estimators::QuantizerOptions options;
+    options.rotation = rotation;
+    options.seed = seed;
+    options.rotation_index = replicate;
+    return options;
+}
+
+constexpr std::uint32_t bits = 3;
+constexpr estimators::RotationKind rotations[] = {estimators::RotationKind::rht2, estimators::RotationKind::haar};
+
+cuda::TrialCodec codec_of(std::size_t dimension, const stream::StudySeed& seed, estimators::RotationKind rotation) {
+    cuda::TrialCodec codec = trial_codec(dimension, bits);
+    if (rotation == estimators::RotationKind::rht2)
+        codec.hadamard.emplace(stream::Stream(seed, "quantizer", stream::Role::rotation, first),
+                               static_cast<std::uint32_t>(dimension), 2);
+    return codec;
+}
+
+template <class Real>
+arma::Mat<Real> part(const std::vector<double>& all, std::size_t at, std::size_t rows, std::size_t columns) {
+    arma::Mat<Real> matrix(rows, columns);
+    std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(at * rows * columns), rows * columns, matrix.begin());
+    return matrix;
+}
+
+double largest(const arma::mat& matrix) { return arma::abs(matrix).max(); }
+
+template <class Real>
+void check_decomposition(const Case& one, const cuda::TrialPlan& plan, const cuda::TrialStages& stages,
+                         const cuda::TrialResult& trial, std::size_t t, Checks& checks) {
+    const auto [rows, columns] = one.shape;
+    const auto block = part<Real>(stages.observed, t, rows, columns);
+    estimators::BatchDecomposition<Real> cpu(one.shape);
+    cpu.decompose({block.memptr(), block.n_elem});
+    const auto expected = cpu.singular_values(0);
+    const double top = expected[0];
+    const auto p = static_cast<double>(one.shape.short_side());
+    const auto q = static_cast<double>(one.shape.long_side());
+    checks.values.require(trial.values.size() == expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        checks.values.difference(std::abs(trial.values[i] - expected[i]),
+                                 (one.in_float() ? 1e-6 + 4e-9 * q : 1e-12 * p) * top);
+    const auto u = part<double>(stages.left_vectors, t, rows, plan.vectors());
+    const auto v = part<double>(stages.right_vectors, t, columns, plan.vectors());
+    const auto a = arma::conv_to<arma::mat>::from(block);
+    const arma::mat s =
+        arma::diagmat(arma::vec(std::vector<double>(expected.begin(), expected.begin() + plan.vectors())));
+    const arma::mat eye(plan.vectors(), plan.vectors(), arma::fill::eye);
+    const double allowed = one.in_float() ? 5e-6 : 1e-11;
+    checks.vectors.difference(largest(a * v - u * s), allowed * top);
+    checks.vectors.difference(largest(a.t() * u - v * s), allowed * top);
+    checks.vectors.difference(largest(u.t() * u - eye), allowed);
+    checks.vectors.difference(largest(v.t() * v - eye), allowed);
+}
+
+void check_shrinkage(const Case& one, const cuda::TrialResult& trial, Checks& checks) {
+    const auto cpu = estimators::eoptshrink(trial.values, one.shape, estimators::EOptShrinkOptions::edge_fit());
+    const auto& found = trial.estimates.front();
+    checks.shrinkage.require(found.rank == cpu.rank && found.bulk_edge.has_value() == cpu.bulk_edge.has_value());
+    if (found.rank != cpu.rank || !found.bulk_edge || !cpu.bulk_edge) return;
+    checks.shrinkage.difference(std::abs(*found.bulk_edge - cpu.bulk_edge->value), 1e-10 * cpu.bulk_edge->value);
+    for (std::size_t i = 0; i < cpu.rank; ++i) {
+        checks.shrinkage.difference(std::abs(found.strengths[i] - cpu.strengths[i]), 1e-10 * cpu.strengths[i]);
+        checks.shrinkage.difference(std::abs(found.shrunk[i] - cpu.shrunk[i]), 1e-10 * cpu.strengths[i]);
+    }
+}
+
+void check_coding(const Case& one, const stream::StudySeed& seed, const cuda::TrialStages& stages, std::size_t t,
+                  Checks& checks) {
+    const auto [rows, columns] = one.shape;
+    const arma::fmat block = part<float>(stages.observed, t, rows, columns);
+    const std::size_t entries = rows * columns;
+    for (std::size_t c = 0; c < std::size(rotations); ++c) {
+        const bool same_bits = rotations[c] == estimators::RotationKind::rht2;
+        const auto options = coding(seed, rotations[c], first + t);
+        const arma::fmat turned = estimators::row_rotation(options, columns).rotate(block);
+        const float* const found = stages.turned[c].data() + t * entries;
+        if (same_bits)
+            checks.rotation.require(std::memcmp(found, turned.memptr(), entries * sizeof(float)) == 0);
+        else
+            for (std::size_t i = 0; i < entries; ++i)
+                checks.rotation.difference(std::abs(found[i] - turned[i]), 1e-5 * arma::abs(turned).max());
+        const auto quantizer = estimators::row_quantizer("tq-mse", columns, bits, options);
+        const auto cpu = quantizer.encode_float(block).bytes;
+        const std::vector<std::uint8_t> bytes(
+            stages.bytes[c].begin() + static_cast<std::ptrdiff_t>(t * cpu.size()),
+            stages.bytes[c].begin() + static_cast<std::ptrdiff_t>((t + 1) * cpu.size()));
+        double differing = 0.0;
+        for (std::size_t i = 0; i < cpu.size(); ++i) differing += bytes[i] != cpu[i] ? 1.0 : 0.0;
+        if (same_bits)
+            checks.bytes.require(differing == 0.0);
+        else
+            checks.bytes.difference(differing, static_cast<double>(entries) / 200.0);
+        const arma::fmat decoded = quantizer.decode_float(bytes, rows);
+        for (std::size_t i = 0; i < entries; ++i)
+            checks.bytes.difference(std::abs(stages.decoded[c][t * entries + i] - decoded[i]),
+                                    1e-5 * arma::abs(decoded).max());
+    }
+}
+
+/// Inner products of what kernels decoded, beside measure_block's.
+void check_products(const Case& one, const stream::StudySeed& seed, std::uint64_t replicate,
+                    const cuda::TrialStages& stages, const cuda::TrialResult& trial, std::size_t t, Checks& checks) {
+    const auto [rows, columns] = one.shape;
+    const auto observed = part<double>(stages.observed, t, rows, columns);
+    estimators::AnalysedBlock block(observed, estimators::AnalysedBlock::EmptyLines::strip, one.precision);
+    const BlockQueries queries = queries_for(block, stream::Stream(seed, cell, stream::Role::query, replicate));
+    const double allowed = one.in_float() ? 1e-5 : 1e-9;
+    for (std::size_t c = 0; c < std::size(rotations); ++c) {
+        arma::mat decoded(rows, columns);
+        std::copy_n(stages.decoded[c].begin() + static_cast<std::ptrdiff_t>(t * decoded.n_elem), decoded.n_elem,
+                    decoded.begin());
+        const BlockMetrics cpu = measure_block(observed, decoded, queries);
+        const auto& code = trial.codes[c];
+        checks.products.difference(std::abs(code.across / arma::dot(observed, decoded) - 1.0), allowed);
+        for (const auto& [found, expected] : {std::pair{&code.other, &cpu.other}, std::pair{&code.random, &cpu.random},
+                                              std::pair{&code.aligned, &cpu.aligned}, std::pair{&code.own, &cpu.own}}) {
+            checks.products.difference(std::abs(found->renormalised.bias - expected->bias), allowed);
+            checks.products.difference(std::abs(found->renormalised.deviation - expected->deviation), allowed);
+            checks.products.difference(std::abs(found->plain.bias - expected->bias_plain), allowed);
+            checks.products.difference(std::abs(found->plain.deviation - expected->deviation_plain), allowed);
+        }
+    }
+}
+
+void check_whole(const Case& one, const stream::StudySeed& seed, std::uint64_t replicate,
+                 const sim::SpikedSample& sample, const cuda::TrialResult& trial, Checks& checks) {
+    estimators::AnalysedBlock block(sample.observed, estimators::AnalysedBlock::EmptyLines::strip, one.precision);
+    const auto cpu =
+        estimators::eoptshrink(block.singular_values(), one.shape, estimators::EOptShrinkOptions::edge_fit());
+    const double allowed = one.in_float() ? 1e-4 : 1e-9;
+    const double error = arma::accu(arma::square(block.denoised(cpu) - sample.signal));
+    const auto vectors = block.vectors(sample.left.n_cols);
+    checks.whole.require(trial.estimates.front().rank == cpu.rank);
+    checks.whole.difference(std::abs(trial.estimates.front().error / error - 1.0), allowed);
+    checks.whole.difference(std::abs(trial.energy / arma::accu(arma::square(sample.signal)) - 1.0), allowed);
+    for (std::size_t i = 0; i < sample.left.n_cols; ++i) {
+        const auto difference = [&](double found, double expected) {
+            checks.whole.difference(std::abs(std::abs(found) - std::abs(expected)), allowed);
+        };
+        difference(trial.left_products[i * sample.left.n_cols + i], arma::dot(vectors.left.col(i), sample.left.col(i)));
+        difference(trial.right_products[i * sample.left.n_cols + i],
+                   arma::dot(vectors.right.col(i), sample.right.col(i)));
+    }
+    for (std::size_t c = 0; c < std::size(rotations); ++c) {
+        const auto quantizer =
+            estimators::row_quantizer("tq-mse", one.shape.columns, bits, coding(seed, rotations[c], replicate));
+        const arma::mat decoded = quantizer.decode(quantizer.encode(sample.observed).bytes, one.shape.rows);
+        // An index beside a threshold may be its neighbour: that costs a code next to nothing.
+        checks.whole.difference(
+            std::abs(trial.codes[c].error / arma::accu(arma::square(decoded - sample.observed)) - 1.0), 1e-4);
+    }
+}
+
+void check_case(cuda::TrialDevice& device, const Case& one, Checks& checks) {
+    const stream::StudySeed seed{};
+    const auto [rows, columns] = one.shape;
+    const sim::SpikedModel model = model_of(one);
+    cuda::TrialPlan plan =
+        trial_plan(model, seed, std::string(cell), one.precision,
+                   {estimators::eoptshrink_rule(one.shape, estimators::EOptShrinkOptions::edge_fit())});
+    for (const auto rotation : rotations) plan.codecs.push_back(codec_of(columns, seed, rotation));
+    const auto draw = [&, &width = columns](std::uint64_t replicate, const cuda::TrialDraw& to) {
+        const sim::SignalSides sides = sim::signal_sides(model, seed, cell, replicate);
+        std::copy(sides.left.begin(), sides.left.end(), to.left);
+        std::copy(sides.right.begin(), sides.right.end(), to.right);
+        draw_rotation(coding(seed, estimators::RotationKind::haar, replicate), width, to.rotation);
+    };
+    cuda::TrialStages stages;
+    const auto trials = device.run(plan, first, one.trials, draw, &stages);
+    for (std::size_t t = 0; t < one.trials; ++t) {
+        const sim::SpikedSample sample = sim::sample(model, seed, cell, first + t);
+        checks.whole.require(trials[t].status == cuda::TrialStatus::fine);
+        arma::mat normals(rows, columns);
+        stream::fill_normal(stream::Stream(seed, cell, stream::Role::noise, first + t),
+                            {normals.memptr(), normals.n_elem});
+        checks.normals.require(std::memcmp(stages.normals.data() + t * normals.n_elem, normals.memptr(),
+                                           normals.n_elem * sizeof(double)) == 0);
+        for (const auto& [found, expected] :
+             {std::pair{&stages.observed, &sample.observed}, std::pair{&stages.signal, &sample.signal}})
+            checks.samples.difference(largest(part<double>(*found, t, rows, columns) - *expected),
+                                      1e-12 * largest(*expected));
+        if (one.in_float())
+            check_decomposition<float>(one, plan, stages, trials[t], t, checks);
+        else
+            check_decomposition<double>(one, plan, stages, trials[t], t, checks);
+        check_shrinkage(one, trials[t], checks);
+        check_coding(one, seed, stages, t, checks);
+        check_products(one, seed, first + t, stages, trials[t], t, checks);
+        check_whole(one, seed, first + t, sample, trials[t], checks);
+    }
+}
+
+}  // namespace
+
+std::vector<ParityCheck> check_parity(cuda::TrialDevice& device) {
+    Checks checks;
+    for (const Case& one : cases) check_case(device, one, checks);
+    std::vector<ParityCheck> found;
+    for (const Worst* worst : {&checks.normals, &checks.samples, &checks.values, &checks.vectors, &checks.shrinkage,
+                               &checks.rotation, &checks.bytes, &checks.products, &checks.whole})
+        found.push_back(worst->check());
+    return found;
+}
+
+}  // namespace spiked::validation

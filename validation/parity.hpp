@@ -1,0 +1,22 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "validation/cuda/trial_device.hpp"
+
+namespace spiked::validation {
+
+/// One stage of trials on a device beside the CPU's own.
+struct ParityCheck {
+    std::string name;
+    bool passed = false;
+    std::string detail;  ///< the largest difference, and what is allowed
+};
+
+/// Trials of several shapes, in float and double, through the driver that studies use, each stage compared with the
+/// CPU's answer to what the stage before it left: normals, samples, values, vectors, eOptShrink, rotation, quantizer
+/// bytes, inner products; then whole trials with the CPU's from their addresses on. Takes seconds on emulated blocks.
+/// Throws cuda::DeviceFailure.
+[[nodiscard]] std::vector<ParityCheck> check_parity(cuda::TrialDevice& device);
+
+}  // namespace spiked::validation

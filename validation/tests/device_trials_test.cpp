@@ -1,0 +1,213 @@
+#include "validation/device_trials.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "estimators/eoptshrink.hpp"
+#include "theory/base/cuda/emulated_machine.hpp"
+#include "theory/base/error.hpp"
+#include "validation/cuda/trial_batch.hpp"
+#include "validation/parity.hpp"
+
+namespace spiked::validation {
+namespace {
+
+using spiked::cuda::DeviceFailure;
+using spiked::cuda::EmulatedMachine;
+
+const auto seed = stream::StudySeed::parse("0x5eed");
+constexpr std::size_t plenty = std::size_t{64} << 20;
+
+sim::SpikedModel small_model() {
+    sim::SpikedModel model{sim::Covariance::ar1(0.4, 12), sim::Covariance::exponential(1.0, 10), {}};
+    model.strengths = {SignalStrength{6.0}, SignalStrength{4.0}};
+    return model;
+}
+
+cuda::TrialPlan small_plan(const sim::SpikedModel& model, estimators::Precision precision) {
+    return trial_plan(model, seed, "device trials", precision,
+                      {estimators::eoptshrink_rule({12, 10}, {}),
+                       estimators::eoptshrink_rule({12, 10}, estimators::EOptShrinkOptions::edge_fit())});
+}
+
+cuda::DrawTrial draw_of(const sim::SpikedModel& model) {
+    return [&model](std::uint64_t replicate, const cuda::TrialDraw& to) {
+        const auto sides = sim::signal_sides(model, seed, "device trials", replicate);
+        std::copy(sides.left.begin(), sides.left.end(), to.left);
+        std::copy(sides.right.begin(), sides.right.end(), to.right);
+    };
+}
+
+/// Every number of a trial.
+std::vector<double> numbers(const cuda::TrialResult& trial) {
+    std::vector<double> all = trial.values;
+    const auto add = [&](const std::vector<double>& more) { all.insert(all.end(), more.begin(), more.end()); };
+    add(trial.left_products);
+    add(trial.right_products);
+    add({trial.energy, static_cast<double>(trial.status)});
+    for (const auto& estimate : trial.estimates) {
+        add({static_cast<double>(estimate.rank), estimate.bulk_edge.value_or(-1.0), estimate.error});
+        add(estimate.strengths);
+        add(estimate.shrunk);
+    }
+    return all;
+}
+
+/// Promises more memory than it has.
+class TightMachine : public EmulatedMachine {
+public:
+    explicit TightMachine(std::size_t has) : EmulatedMachine(0, has) {}
+    [[nodiscard]] static std::size_t memory() { return plenty; }
+};
+
+TEST(DeviceTrials, DoNotDependOnTheirBatch) {
+    const sim::SpikedModel model = small_model();
+    for (const auto precision : {estimators::Precision::float64, estimators::Precision::float32}) {
+        const auto plan = small_plan(model, precision);
+        cuda::TrialBatch<EmulatedMachine> at_once(0, plenty);
+        const auto together = at_once.run(plan, 3, 9, draw_of(model), nullptr);
+        ASSERT_EQ(together.size(), 9U);
+        EXPECT_EQ(at_once.piece(), 9U);
+        cuda::TrialBatch<EmulatedMachine> little(0, std::size_t{100} << 10);
+        const auto in_pieces = little.run(plan, 3, 9, draw_of(model), nullptr);
+        EXPECT_LT(little.piece(), 9U);
+        for (std::size_t t = 0; t < 9; ++t) {
+            EXPECT_EQ(numbers(in_pieces[t]), numbers(together[t])) << t;
+            EXPECT_EQ(numbers(at_once.run(plan, 3 + t, 1, draw_of(model), nullptr).front()), numbers(together[t])) << t;
+            EXPECT_EQ(together[t].status, cuda::TrialStatus::fine);
+        }
+    }
+}
+
+TEST(DeviceTrials, MemoryThatIsNotThereHalvesTheBatchOnceAndChangesNoNumber) {
+    const sim::SpikedModel model = small_model();
+    const auto plan = small_plan(model, estimators::Precision::float64);
+    cuda::TrialBatch<EmulatedMachine> at_once(0, plenty);
+    const auto together = at_once.run(plan, 0, 8, draw_of(model), nullptr);
+    std::size_t halved = 0;
+    std::size_t refused = 0;
+    for (std::size_t kib = 8; kib <= 256; kib += 8) {
+        cuda::TrialBatch<TightMachine> tight(kib << 10);
+        try {
+            const auto found = tight.run(plan, 0, 8, draw_of(model), nullptr);
+            EXPECT_TRUE(tight.piece() == 8U || tight.piece() == 4U);
+            halved += tight.piece() == 4U ? 1 : 0;
+            for (std::size_t t = 0; t < 8; ++t) EXPECT_EQ(numbers(found[t]), numbers(together[t]));
+        } catch (const DeviceFailure& failure) {
+            EXPECT_TRUE(failure.out_of_memory());
+            ++refused;
+        }
+    }
+    EXPECT_GT(halved, 0U);
+    EXPECT_GT(refused, 0U) << "less than half is not tried";
+}
+
+TEST(DeviceTrials, AFailedOneHasItsStatusAndDoesNotTouchItsNeighbours) {
+    const sim::SpikedModel model = small_model();
+    const auto plan = small_plan(model, estimators::Precision::float64);
+    cuda::TrialBatch<EmulatedMachine> device(0, plenty);
+    const auto sound = device.run(plan, 0, 4, draw_of(model), nullptr);
+    const auto spoilt = [&](double entry) {
+        return device.run(
+            plan, 0, 4,
+            [&](std::uint64_t replicate, const cuda::TrialDraw& to) {
+                draw_of(model)(replicate, to);
+                if (replicate == 2) to.left[1] = entry;
+            },
+            nullptr);
+    };
+    for (const double entry :
+         {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), 1e200}) {
+        const auto found = spoilt(entry);
+        EXPECT_EQ(found[2].status,
+                  std::isfinite(entry) ? cuda::TrialStatus::for_the_host : cuda::TrialStatus::not_finite)
+            << entry;
+        for (const std::size_t t : {0U, 1U, 3U}) EXPECT_EQ(numbers(found[t]), numbers(sound[t])) << t;
+    }
+}
+
+TEST(DeviceTrials, WhatNoKernelTakesIsSaidBeforeAndRefused) {
+    cuda::TrialPlan plan = small_plan(small_model(), estimators::Precision::float64);
+    EXPECT_EQ(plan.obstacle(), "");
+    plan.rows = 129;
+    EXPECT_NE(plan.obstacle().find("129 x 10"), std::string::npos);
+    cuda::TrialBatch<EmulatedMachine> device(0, plenty);
+    EXPECT_THROW((void)device.run(plan, 0, 1, {}, nullptr), Error);
+    plan.in_float = true;
+    EXPECT_EQ(plan.obstacle(), "");
+    plan.row_roots[4] = 0.0;
+    EXPECT_NE(plan.obstacle(), "");
+}
+
+/// Emulated blocks with a fault behind one kernel.
+enum class Fault { none, normals, samples, values, vectors, shrinkage, rotation, bytes, products, errors };
+class FaultyMachine : public EmulatedMachine {
+public:
+    explicit FaultyMachine(Fault fault) : EmulatedMachine(0, plenty), fault_(fault) {}
+    template <class Kernel>
+    void launch(const Kernel& kernel, unsigned blocks) const {
+        EmulatedMachine::launch(kernel, blocks);
+        spoil(kernel);
+    }
+
+private:
+    template <class Kernel>
+    void spoil(const Kernel&) const {}
+    void spoil(const stream::FillNormals<double>& kernel) const {
+        if (fault_ == Fault::normals) kernel.out[5] = std::nextafter(kernel.out[5], 9.0);
+    }
+    void spoil(const sim::SpikedBlocks<double>& kernel) const {
+        if (fault_ == Fault::samples) kernel.observed[5] += 1e-9;
+    }
+    template <class Real>
+    void spoil(const estimators::cuda::SingularValues<Real>& kernel) const {
+        if (fault_ == Fault::values) kernel.batch.values[1] *= 1.0 + 1e-5;
+    }
+    template <class Real, unsigned slots>
+    void spoil(const estimators::cuda::BackTransform<Real, slots>& kernel) const {
+        if (fault_ == Fault::vectors) kernel.batch.left_vectors[3] += Real{1e-4F};
+    }
+    void spoil(const estimators::cuda::ShrinkBlocks& kernel) const {
+        if (fault_ == Fault::shrinkage) kernel.shrunk[0] *= 1.0 + 1e-8;
+    }
+    void spoil(const estimators::cuda::TurnByHadamard<float>& kernel) const {
+        if (fault_ == Fault::rotation && !kernel.back) kernel.to[7] = std::nextafter(kernel.to[7], 9.0F);
+    }
+    void spoil(const estimators::cuda::PackCells& kernel) const {
+        if (fault_ == Fault::bytes) kernel.bytes[2 * kernel.rows] ^= 1U;
+    }
+    void spoil(const estimators::cuda::PairSums& kernel) const {
+        if (fault_ == Fault::products) kernel.sums[0] += 1.0;
+    }
+    template <class Real>
+    void spoil(const estimators::cuda::SquaredErrors<Real>& kernel) const {
+        if (fault_ == Fault::errors) kernel.errors[0] *= 1.001;
+    }
+
+    Fault fault_;
+};
+
+TEST(ParityControl, APlantedFaultFailsItsCheckAndNoneBeforeIt) {
+    const std::vector<std::string> names = {"normals",  "samples",         "values",         "vectors",    "eOptShrink",
+                                            "rotation", "quantizer bytes", "inner products", "whole trial"};
+    for (int fault = 0; fault <= 9; ++fault) {
+        cuda::TrialBatch<FaultyMachine> device(static_cast<Fault>(fault));
+        const auto checks = check_parity(device);
+        ASSERT_EQ(checks.size(), names.size());
+        for (int c = 0; c < 9; ++c) {
+            const auto& check = checks[static_cast<std::size_t>(c)];
+            EXPECT_EQ(check.name, names[static_cast<std::size_t>(c)]);
+            if (fault == 0 || c < fault - 1) {
+                EXPECT_TRUE(check.passed) << "fault " << fault << ": " << check.name << " " << check.detail;
+            }
+            if (c == fault - 1) {
+                EXPECT_FALSE(check.passed) << check.name << " " << check.detail;
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace spiked::validation
