@@ -42,7 +42,7 @@ validation::StudyOverrides read_overrides(const Arguments& arguments) {
 
 Json run_json(validation::Database& store, const std::string& path) {
     const auto verdicts = count_verdicts(store);
-    validation::Statement study(store, "SELECT name, kind, seed, status, science_hash FROM study");
+    validation::Statement study(store, "SELECT name, kind, seed, status, science_hash, backend FROM study");
     (void)study.step();
     return Json::object({{"schema", "spiked.run/1"},
                          {"name", study.text(0)},
@@ -50,6 +50,7 @@ Json run_json(validation::Database& store, const std::string& path) {
                          {"seed", study.text(2)},
                          {"status", study.text(3)},
                          {"science_hash", study.text(4)},
+                         {"backend", study.text(5)},
                          {"store", path},
                          {"replicates", store.integer("SELECT coalesce(sum(reps), 0) FROM batch")},
                          {"failed", store.integer("SELECT coalesce(sum(failed), 0) FROM batch")},

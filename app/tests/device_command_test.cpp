@@ -159,7 +159,9 @@ TEST(DeviceCommand, AnotherBackendIsRefusedUnlessItMayBeMixed) {
     EXPECT_EQ(refused.code, 2);
     EXPECT_NE(refused.err.find("computed on emulated, this would be cpu"), std::string::npos) << refused.err;
     EXPECT_NE(refused.err.find("--mixed"), std::string::npos);
-    EXPECT_EQ(spiked("run study.toml --no-report --device cpu --mixed", in(folder)).code, 0);
+    const Outcome mixed = spiked("run study.toml --no-report --device cpu --mixed --json", in(folder));
+    EXPECT_EQ(mixed.code, 0) << mixed.err;
+    EXPECT_EQ(*mixed.json().find("backend")->string(), "mixed");
     EXPECT_EQ(backend(folder), "mixed");
     const std::string cpu = study_folder("device-unmixed");
     ASSERT_EQ(spiked("run study.toml --no-report --device cpu", in(cpu)).code, 0);
