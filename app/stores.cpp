@@ -64,7 +64,7 @@ int compare(const Arguments& arguments) {
                    row.pairs > 0     ? fmt::format("{} pairs", row.pairs)
                    : row.batches > 0 ? fmt::format("{} batches", row.batches)
                                      : "means",
-                   fmt::format("{:.2g}", row.p)});
+                   reports::number(row.p, 2)});
     }
     std::string text = shown > 0 ? table.text() : "";
     text += fmt::format(

@@ -110,6 +110,7 @@ public:
           study_(read_study(store)),
           progress_(read_progress(store)),
           checks_(read_checks(store)),
+          questions_(static_cast<std::size_t>(store.integer("SELECT count(*) FROM question"))),
           dump_(study_.kind == "kv_dump") {}
 
     [[nodiscard]] const Study& study() const { return study_; }
@@ -227,17 +228,19 @@ private:
                 "<div class=\"partial\" id=\"{}partial\"><p><strong>PARTIAL</strong> ({}): {} of {} cells "
                 "done, {} of {}{} "
                 "{}s measured. Everything below is about these; {}.</p></div>\n",
-                place_.prefix, escape(shard ? study_.status + " of the study" : "the study is " + study_.status),
+                place_.prefix,
+                escape(shard                        ? study_.status + " of the study"
+                       : study_.status == "running" ? "the study is running, or was killed"
+                                                    : "the study is " + study_.status),
                 progress_.cells_done, progress_.cells, progress_.replicates,
                 progress_.least < progress_.target ? "at most " : "", progress_.target, dump_ ? "block" : "replicate",
                 shard ? "spiked merge joins it with the others" : "the same command resumes");
         }
         const auto counts = count_checks(checks_);
         if (checks_.empty())
-            return markup + fmt::format(
-                                "<div class=\"band\" id=\"{}verdict\"><p>This study has no checks: nothing here was "
-                                "judged.</p></div>\n",
-                                place_.prefix);
+            return markup + fmt::format("<div class=\"band\" id=\"{}verdict\"><p>{}</p></div>\n", place_.prefix,
+                                        questions_ == 0 ? "This study has no checks: nothing here was judged."
+                                                        : counted(questions_, "check") + ", none judged yet.");
         const std::string verdict = verdict_of(counts);
         markup += fmt::format(
             "<div class=\"band {}\" id=\"{}verdict\">\n<p class=\"word\">{} {}</p>\n<p>False-alarm rate declared for "
@@ -565,6 +568,7 @@ private:
     Study study_;
     Progress progress_;
     std::vector<CheckRow> checks_;
+    std::size_t questions_;
     bool dump_;
     ShownCells shown_;
     std::size_t most_bytes_ = page_bytes;

@@ -92,7 +92,7 @@ Figure spectrum_figure(const std::string& title, std::vector<double> singular, s
     spectrum.settings =
         fmt::format("set xlabel 'index'\nset ylabel ''\nset xrange [0:{}]\n{}{}", count + 1,
                     floor > 0.0 ? fmt::format("set format y '%g'\nset logscale y\nset yrange [{:.4g}:*]\n",
-                                              std::max(floor, singular.back()))
+                                              std::max(floor, 0.97 * singular.back()))
                                 : "set yrange [*:*]\n",
                     mark_edge(root, false));
     spectrum.plots = {"$values using 1:($3 == 0 ? $2 : NaN) with points pt 7 ps 0.45 lc rgb '#004C7F'",

@@ -31,7 +31,7 @@ std::string checks_text(validation::Database& store) {
             rows.add({printable(check.k > 0 ? fmt::format("{} k={}", check.claim, check.k) : check.claim),
                       printable(check.cell), with_error(check.estimate, check.standard_error),
                       fmt::format("{:.4g}", check.expected), fmt::format("+-{:.3g}", check.margin),
-                      fmt::format("{:.2g}", check.detectable), check.verdict,
+                      number(check.detectable, 2), check.verdict,
                       check.control == "pass"   ? "passes: sees nothing"
                       : check.control == "fail" ? "fails, as it must"
                                                 : "inconclusive"});

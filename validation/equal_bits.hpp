@@ -48,8 +48,8 @@ struct EqualBitsTable {
 [[nodiscard]] std::vector<EqualBits> methods_at(Database& store, double bits, std::string_view metric);
 
 struct BitsAndError {
-    double bits = 0.0;
-    double error = 0.0;
+    double bits = 0.0;   ///< an entry
+    double error = 0.0;  ///< ||X - X^|| / ||X||, or another that is smaller where less is lost
 };
 /// Which points lie on the lower convex hull of the logarithms of errors over bits. An error at or below 0 (nothing
 /// lost that its noise could tell) ends the hull: of such points the one of fewest bits is on it, and none of more

@@ -206,7 +206,10 @@ std::vector<std::string> read_source(Section& section, Mistakes& mistakes) {
     for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
         const auto pattern = list->get(i)->value<std::string>();
         const auto found = pattern ? expand_pattern(*pattern) : std::vector<std::string>{};
-        if (found.empty()) mistakes.add(*list->get(i), fmt::format("no file is called {}", node_text(*list->get(i))));
+        if (found.empty())
+            mistakes.add(*list->get(i), fmt::format("no file is called {}: correct the path, or name yours with "
+                                                    "--set 'model.source=[\"FILE\"]'",
+                                                    node_text(*list->get(i))));
         files.insert(files.end(), found.begin(), found.end());
     }
     return files;

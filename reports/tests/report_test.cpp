@@ -720,6 +720,20 @@ TEST_F(Report, TheThresholdIsDrawnWhereStrengthsAreMultiplesOfIt) {
     EXPECT_FALSE(has(first().description, "Strength "));
 }
 
+TEST_F(Report, ChecksOfARunThatWasKilledAreNotNone) {
+    const std::string path = study();
+    const std::string judged = page_of(path);
+    EXPECT_FALSE(has(judged, "none judged yet"));
+    edit(path,
+         "INSERT INTO question SELECT NULL, check_name, claim, cell_id, method_id, (SELECT min(metric_id) FROM "
+         "metric), k, "
+         "1, 1, 1 FROM verdict; DELETE FROM verdict; UPDATE study SET status = 'running'");
+    const std::string page = page_of(path);
+    EXPECT_TRUE(has(page, " checks, none judged yet."));
+    EXPECT_FALSE(has(page, "nothing here was judged"));
+    EXPECT_TRUE(has(page, "the study is running, or was killed"));
+}
+
 TEST_F(Report, AStudyOfNoiseShowsItsRanks) {
     const std::string path = study();
     edit(path, "DELETE FROM moment WHERE metric_id IN (SELECT metric_id FROM metric WHERE name LIKE 'o%')");

@@ -1,13 +1,9 @@
 #pragma once
 
 // Numbers of the paper that claims are judged by.
+#include "validation/equal_bits.hpp"
 
 namespace spiked::validation {
-
-struct BitsAndError {
-    double bits = 0.0;   ///< an entry
-    double error = 0.0;  ///< ||X - X^|| / ||X||
-};
 
 /// As printed, the error in per cent.
 struct PrintedTable {
