@@ -11,7 +11,6 @@
 #include "app/command.hpp"
 #include "estimators/decomposition.hpp"
 #include "sim/stream/normal.hpp"
-#include "theory/base/cuda/device_failure.hpp"
 #include "theory/base/error.hpp"
 #include "validation/parity.hpp"
 
@@ -68,23 +67,6 @@ Finding check_folder() {
     return {"current folder", gib < 0.1 ? "warning" : "ok", fmt::format("writable, {:.1f} GiB free", gib)};
 }
 
-/// The kernels of a device beside the CPU, stage by stage.
-void check_device(const spiked::cuda::Device& device, std::vector<Finding>& findings) {
-    constexpr std::size_t memory = std::size_t{256} << 20;
-    if (device.backend == spiked::cuda::Backend::cpu) return;
-    for (const int number : device.numbers) {
-        const std::string place = device.backend == spiked::cuda::Backend::cuda ? fmt::format("cuda:{}", number)
-                                                                                : std::string(name_of(device.backend));
-        try {
-            const auto trials = validation::cuda::trial_device(device.backend, number, memory);
-            for (const auto& check : validation::check_parity(*trials))
-                findings.push_back({check.name, check.passed ? "ok" : "failed", place + ": " + check.detail});
-        } catch (const spiked::cuda::DeviceFailure& failure) {
-            findings.push_back({"kernels", "failed", place + ": " + failure.what()});
-        }
-    }
-}
-
 int run(const Arguments& arguments) {
     const spiked::cuda::Device gpu = spiked::cuda::choose_device("auto");
     const spiked::cuda::Device device = spiked::cuda::choose_device(arguments.text("--device"));
@@ -100,7 +82,8 @@ int run(const Arguments& arguments) {
         check_decomposition(),
         check_folder(),
     };
-    check_device(device, findings);
+    for (const auto& check : validation::check_parity(device))
+        findings.push_back({check.name, check.passed ? "ok" : "failed", check.detail});
     bool failed = false;
     std::string text;
     Json list = Json::array();

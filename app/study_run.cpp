@@ -18,6 +18,7 @@
 #include "reports/store_text.hpp"
 #include "sim/output_file.hpp"
 #include "theory/base/error.hpp"
+#include "validation/parity.hpp"
 
 namespace spiked::app {
 namespace {
@@ -178,6 +179,15 @@ void move_to_device(const Arguments& arguments, validation::Experiment& experime
     const spiked::cuda::Device device = spiked::cuda::choose_device(words);
     if (!typed.empty() && !device.note.empty()) remark(arguments, device.note);
     if (device.backend == spiked::cuda::Backend::cpu) return;
+    // Nobody named this GPU: it computes where its numbers are the CPU's.
+    if (words == "auto")
+        for (const auto& check : validation::check_parity(device))
+            if (!check.passed) {
+                remark(arguments, fmt::format("all is computed on the CPU: the GPU differs from it ({} of {}), see "
+                                              "spiked doctor --device cuda:0",
+                                              check.name, check.detail));
+                return;
+            }
     std::vector<std::string> remarks;
     if (!experiment.move_to) remarks.push_back("all is computed on the CPU, no kernel does studies of dumps");
     if (experiment.move_to && experiment.move_to(device, thread_count(run.threads), remarks)) {

@@ -13,6 +13,7 @@
 #include "estimators/row_quantizer.hpp"
 #include "sim/spiked_sampler.hpp"
 #include "sim/stream/normal.hpp"
+#include "theory/base/cuda/device_failure.hpp"
 #include "validation/codec_measurement.hpp"
 #include "validation/device_trials.hpp"
 
@@ -286,6 +287,24 @@ std::vector<ParityCheck> check_parity(cuda::TrialDevice& device) {
     for (const Worst* worst : {&checks.normals, &checks.samples, &checks.values, &checks.vectors, &checks.shrinkage,
                                &checks.rotation, &checks.bytes, &checks.products, &checks.whole})
         found.push_back(worst->check());
+    return found;
+}
+
+std::vector<ParityCheck> check_parity(const spiked::cuda::Device& device) {
+    using spiked::cuda::Backend;
+    constexpr std::size_t memory = std::size_t{256} << 20;
+    std::vector<ParityCheck> found;
+    if (device.backend == Backend::cpu) return found;
+    for (const int number : device.numbers) {
+        const std::string place = device.backend == Backend::cuda ? fmt::format("cuda:{}", number)
+                                                                  : std::string(spiked::cuda::name_of(device.backend));
+        try {
+            for (auto& check : check_parity(*cuda::trial_device(device.backend, number, memory)))
+                found.push_back({check.name, check.passed, place + ": " + check.detail});
+        } catch (const spiked::cuda::DeviceFailure& failure) {
+            found.push_back({"kernels", false, place + ": " + failure.what()});
+        }
+    }
     return found;
 }
 

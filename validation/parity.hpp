@@ -19,4 +19,8 @@ struct ParityCheck {
 /// Throws cuda::DeviceFailure.
 [[nodiscard]] std::vector<ParityCheck> check_parity(cuda::TrialDevice& device);
 
+/// The same of every place of a device, named in each detail. One that fails is a check `kernels` that did not pass;
+/// a CPU has none.
+[[nodiscard]] std::vector<ParityCheck> check_parity(const spiked::cuda::Device& device);
+
 }  // namespace spiked::validation
