@@ -189,7 +189,7 @@ void move_to_device(const Arguments& arguments, validation::Experiment& experime
                 return;
             }
     std::vector<std::string> remarks;
-    if (!experiment.move_to) remarks.push_back("all is computed on the CPU, no kernel does studies of dumps");
+    if (!experiment.move_to) remarks.emplace_back("all is computed on the CPU, no kernel does studies of dumps");
     if (experiment.move_to && experiment.move_to(device, thread_count(run.threads), remarks)) {
         experiment.backend = name_of(device.backend);
         if (device.backend == spiked::cuda::Backend::cuda) experiment.together = 1024;
