@@ -96,7 +96,7 @@ int run_recipes(const std::string& page, const std::string& folder) {
 
 TEST(Readme, RecipesRun) {
     const std::string folder = reader_folder("reader");
-    EXPECT_EQ(run_recipes("README.md", folder), 23);
+    EXPECT_EQ(run_recipes("README.md", folder), 24);
     EXPECT_TRUE(std::filesystem::exists(folder + "/clean.npy"));
 }
 
