@@ -92,9 +92,9 @@ private:
 /// `overlap.left 2` is the metric overlap.left of component 2, as tables write it; without a number, of none.
 std::pair<std::string, std::int64_t> metric_and_component(const std::string& text) {
     const std::size_t space = text.rfind(' ');
-    const auto number = space == std::string::npos ? std::nullopt : to_number(text.substr(space + 1));
-    if (!number || !(*number >= 1.0) || *number > 1e9 || *number != std::floor(*number)) return {text, 0};
-    return {text.substr(0, space), static_cast<std::int64_t>(*number)};
+    const auto k = space == std::string::npos ? std::nullopt : to_integer(text.substr(space + 1));
+    if (!k || *k < 1) return {text, 0};
+    return {text.substr(0, space), *k};
 }
 
 void read_rows(Database& store, const std::string& path) {

@@ -17,9 +17,7 @@ namespace fs = std::filesystem;
 /// Blocks from 10 x 14 to 22 x 14, dense colouring.
 std::string study_folder(const std::string& name, const std::string& precision = "double",
                          const std::string& estimator = "eoptshrink:edgefit") {
-    const std::string folder = scratch(name);
-    fs::create_directories(folder);
-    std::ofstream(folder + "/study.toml") << R"(spiked = 1
+    return folder_with_study(name, R"(spiked = 1
 [study]
 name = "small"
 seed = "0x5eed"
@@ -34,21 +32,18 @@ n = [10, 22]
 [[estimator]]
 name = "eoptshrink"
 [[estimator]]
-name = ")" << estimator << R"("
+name = ")" + estimator + R"("
 as = "second"
 [[codec]]
 name = "tq-mse"
 bits = [3]
 [run]
 reps = { min = 60, batch = 6 }
-precision = ")" << precision << R"("
+precision = ")" + precision + R"("
 [store]
 path = "small.spiked"
-)";
-    return folder;
+)");
 }
-
-std::string in(const std::string& folder) { return "cd '" + folder + "' &&"; }
 
 std::string table(const std::string& folder, const std::string& name) {
     const Outcome found = spiked("export small.spiked --format csv --table " + name, in(folder));

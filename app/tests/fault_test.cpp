@@ -16,9 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string study_folder(const std::string& name) {
-    const std::string folder = scratch(name);
-    fs::create_directories(folder);
-    std::ofstream(folder + "/study.toml") << R"(spiked = 1
+    return folder_with_study(name, R"(spiked = 1
 [study]
 name = "small"
 seed = "0x5eed"
@@ -36,11 +34,8 @@ bits = [2]
 reps = { min = 60, batch = 5 }
 [store]
 path = "small.spiked"
-)";
-    return folder;
+)");
 }
-
-std::string in(const std::string& folder) { return "cd '" + folder + "' && "; }
 
 std::string numbers(const std::string& folder) {
     const Outcome found = spiked("export small.spiked --table summary --format csv", in(folder));

@@ -51,6 +51,17 @@ inline std::string scratch(const std::string& name) {
     return folder.path() + "/" + name;
 }
 
+/// A fresh folder with this study.toml.
+inline std::string folder_with_study(const std::string& name, const std::string& text) {
+    const std::string folder = scratch(name);
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/study.toml") << text;
+    return folder;
+}
+
+/// In front of a command that is to run in a folder.
+inline std::string in(const std::string& folder) { return "cd \"" + folder + "\" && "; }
+
 inline std::string contents(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     std::stringstream text;

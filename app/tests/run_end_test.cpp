@@ -29,10 +29,7 @@ path = "small.spiked"
 )";
 
 std::string study_folder(const std::string& name, const std::string& text = unlucky_study) {
-    const std::string folder = scratch(name);
-    fs::create_directories(folder);
-    std::ofstream(folder + "/study.toml") << text;
-    return folder;
+    return folder_with_study(name, text);
 }
 
 std::string changed(std::string text, const std::string& from, const std::string& to) {
@@ -42,8 +39,6 @@ std::string changed(std::string text, const std::string& from, const std::string
 
 const std::string plain_study = changed(unlucky_study, "qr:sparse:0.005", "haar");
 const std::string seedless_study = changed(plain_study, "seed = \"0x5eed\"\n", "");
-
-std::string in(const std::string& folder) { return "cd \"" + folder + "\" &&"; }
 
 std::string query(const std::string& folder, const std::string& sql) {
     const std::string answer = scratch("answer");

@@ -36,13 +36,8 @@ path = "shared.spiked"
 )";
 
 std::string study_folder(const std::string& name, const std::string& text = adaptive_study) {
-    const std::string folder = scratch(name);
-    fs::create_directories(folder);
-    std::ofstream(folder + "/study.toml") << text;
-    return folder;
+    return folder_with_study(name, text);
 }
-
-std::string in(const std::string& folder) { return "cd '" + folder + "' &&"; }
 
 std::string summary(const std::string& folder, const std::string& store = "shared.spiked") {
     return spiked("export " + store + " --table summary --format csv", in(folder)).out +

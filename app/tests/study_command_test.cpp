@@ -14,9 +14,7 @@ namespace fs = std::filesystem;
 
 /// A fresh folder with a study of about 2000 small replicates.
 std::string study_folder(const std::string& name) {
-    const std::string folder = scratch(name);
-    fs::create_directories(folder);
-    std::ofstream(folder + "/study.toml") << R"(spiked = 1
+    return folder_with_study(name, R"(spiked = 1
 [study]
 name = "small"
 seed = "0x5eed"
@@ -40,11 +38,8 @@ where = { "signal.strength" = { ge = 1.5 } }
 margin = { rel = 0.06 }
 [store]
 path = "small.spiked"
-)";
-    return folder;
+)");
 }
-
-std::string in(const std::string& folder) { return "cd '" + folder + "' &&"; }
 
 std::string summary(const std::string& folder) {
     return spiked("export small.spiked --table summary --format csv", in(folder)).out;
