@@ -15,7 +15,7 @@ struct BackTransform {
     static constexpr unsigned together = 4;  ///< vectors of a warp
     static constexpr unsigned warps = 4;
     static constexpr unsigned threads = warps * warp_size;
-    static constexpr unsigned resident = 8;
+    static constexpr unsigned resident = slots * sizeof(Real) > 32 ? 4 : 8;
     static constexpr unsigned most_rows = slots * warp_size;
 
     DecompositionBatch<Real> batch;

@@ -16,7 +16,7 @@ template <class Real>
 struct BidiagonalVectors {
     static constexpr unsigned threads = spiked::cuda::warp_size;
     static constexpr unsigned resident = 16;
-    static constexpr unsigned slots = 4;  ///< of 32 rows
+    static constexpr unsigned slots = 8;  ///< of 32 rows
 
     DecompositionBatch<Real> batch;
     std::uint32_t first;

@@ -2,9 +2,7 @@
 #include <cmath>
 #include <utility>
 
-#include "estimators/cuda/decomposition_batch.hpp"
-#include "estimators/scaling_exponent.hpp"
-#include "theory/base/cuda/team.hpp"
+#include "estimators/cuda/bidiagonal_step.hpp"
 
 namespace spiked::estimators::cuda {
 
@@ -35,39 +33,18 @@ struct Bidiagonalise {
     /// and these besides (README.md has what it uses).
     static constexpr unsigned words = row_slots * column_slots * (sizeof(Real) / 4) + (sizeof(Real) == 4 ? 64 : 104);
     static constexpr unsigned resident = 16384 / (spiked::cuda::warp_size * words) * 4 / warps;
-    static constexpr unsigned rows_a_lane = (most_rows + 31) / 32;
+
+    /// Column group + groups * slot at 8 group + slot: a thread's own lie together.
+    struct Place {
+        SPIKED_DEVICE static unsigned of(unsigned column) { return column % groups * column_slots + column / groups; }
+    };
+    using Step = BidiagonalStep<Real, most_rows, most_columns, warps, Place>;
+    template <class Team>
+    using Shared = typename Step::template Shared<Team>;
 
     DecompositionBatch<Real> batch;
 
-    [[nodiscard]] std::size_t shared_bytes() const {
-        using spiked::cuda::shared_room;
-        return 4 * shared_room<Real>(most_rows) + shared_room<Real>(warps * most_rows) +
-               2 * shared_room<Real>(most_columns) + shared_room<Real>(4) + shared_room<double>(warps);
-    }
-
-    template <class Team>
-    struct Shared {
-        template <class T>
-        using Array = typename Team::template Shared<T>;
-        Array<Real> u;  ///< left reflectors of even steps, then of odd ones
-        Array<Real> z;
-        Array<Real> column;   ///< the next one, before this step
-        Array<Real> q;        ///< parts of it, warp after warp
-        Array<Real> y, r;     ///< column group + groups * slot at 8 group + slot
-        Array<Real> scalars;  ///< left scale, u_k
-        Array<double> largest;
-
-        SPIKED_DEVICE explicit Shared(Team& team) {
-            u = team.template take<Real>(2 * most_rows);
-            z = team.template take<Real>(most_rows);
-            column = team.template take<Real>(most_rows);
-            q = team.template take<Real>(warps * most_rows);
-            y = team.template take<Real>(most_columns);
-            r = team.template take<Real>(most_columns);
-            scalars = team.template take<Real>(4);
-            largest = team.template take<double>(warps);
-        }
-    };
+    [[nodiscard]] std::size_t shared_bytes() const { return Step::shared_bytes(); }
 
     /// What a thread keeps.
     struct Tile {
@@ -75,21 +52,6 @@ struct Bidiagonalise {
         Real y[column_slots], v[column_slots];
         unsigned lane, group;
     };
-
-    struct Reflector {
-        Real beta, scale;
-    };
-    SPIKED_DEVICE static Reflector reflector(Real head, double tail_square) {
-        constexpr double nothing = sizeof(Real) == 8 ? 1e-280 : 1e-32;
-        if (!(tail_square > nothing)) return {head, 0};
-        const double alpha = head;
-        const double square = std::fma(alpha, alpha, tail_square);
-        const double norm = std::sqrt(square);
-        return {static_cast<Real>(alpha >= 0.0 ? -norm : norm),
-                static_cast<Real>(1.0 / std::fma(std::fabs(alpha), norm, square))};
-    }
-
-    SPIKED_DEVICE static unsigned place_of(unsigned column) { return column % groups * column_slots + column / groups; }
 
     /// Fills the tile, scaled. False where an entry is no number.
     template <class Team>
@@ -116,16 +78,8 @@ struct Bidiagonalise {
             tile.y[c] = tile.v[c] = 0;
         }
         if (wrong != Real(0)) largest = HUGE_VAL;  // 0 * x is NaN for NaN and infinity, and then this comparison holds
-        largest = spiked::cuda::warp_max(team, largest);
-        if (team.lane() == 0) shared.largest[team.warp()] = largest;
-        team.barrier();
-        for (unsigned w = 0; w < warps; ++w) {
-            const double other = shared.largest[w];
-            largest = other > largest ? other : largest;
-        }
-        if (largest == HUGE_VAL) return false;
-        const int exponent = scaling_exponent<Real>(largest);
-        if (team.rank() == 0) batch.exponents[block] = exponent;
+        int exponent = 0;
+        if (!Step::scale(batch, team, shared, block, largest, exponent)) return false;
         if (exponent != 0) {
             const Real factor = static_cast<Real>(std::ldexp(1.0, exponent));
             SPIKED_UNROLL
@@ -239,95 +193,12 @@ struct Bidiagonalise {
         }
     }
 
-    /// The left reflector of column k, from entry k on, of which a lane holds w[t] at row lane + 32 t.
-    template <class Team>
-    SPIKED_DEVICE void left_reflector(Team& team, Shared<Team>& shared, unsigned block, unsigned k,
-                                      Real (&w)[rows_a_lane]) const {
-        double square = 0.0;
-        Real head = 0;
-        SPIKED_UNROLL
-        for (unsigned t = 0; t < rows_a_lane; ++t) {
-            const unsigned i = team.lane() + 32 * t;
-            if (i > k) square = std::fma(static_cast<double>(w[t]), static_cast<double>(w[t]), square);
-            if (i == k) head = w[t];
-        }
-        square = spiked::cuda::warp_sum(team, square);
-        head = team.shuffle(head, k % 32);
-        const Reflector left = reflector(head, square);
-        const std::size_t column = block * batch.size.block_entries() + std::size_t{k} * batch.size.long_side;
-        SPIKED_UNROLL
-        for (unsigned t = 0; t < rows_a_lane; ++t) {
-            const unsigned i = team.lane() + 32 * t;
-            if (i == k) w[t] -= left.beta;
-            if (i < most_rows) shared.u[k % 2 * most_rows + i] = i < k ? Real(0) : w[t];
-            if (i >= k && i < batch.size.long_side) batch.left[column + i] = w[t];
-        }
-        if (team.lane() == 0) {
-            shared.scalars[0] = left.scale;
-            shared.scalars[1] = head - left.beta;
-            const std::size_t at = std::size_t{block} * batch.size.short_side + k;
-            batch.diagonal[at] = left.beta;
-            batch.left_scales[at] = left.scale;
-        }
-    }
-
-    /// By one warp, after pass k: the right reflector of row k, z, column k + 1 and its reflector.
-    template <class Team>
-    SPIKED_DEVICE void finish(Team& team, Shared<Team>& shared, unsigned block, unsigned k) const {
-        const unsigned n = batch.size.short_side;
-        const unsigned lane = team.lane();
-        double square = 0.0;
-        double overlap = 0.0;
-        for (unsigned j = lane; j < n; j += 32)
-            if (j > k) {
-                const double r = shared.r[place_of(j)];
-                overlap = std::fma(static_cast<double>(static_cast<Real>(shared.y[place_of(j)])), r, overlap);
-                if (j > k + 1) square = std::fma(r, r, square);
-            }
-        square = spiked::cuda::warp_sum(team, square);
-        overlap = spiked::cuda::warp_sum(team, overlap);
-        const Real head = shared.r[place_of(k + 1)];
-        const Real y = shared.y[place_of(k + 1)];
-        const Reflector right = reflector(head, square);
-        const Real v = head - right.beta;
-        const std::size_t row = (std::size_t{block} * n + k) * n;
-        for (unsigned j = lane; j < n; j += 32)
-            if (j > k) batch.right[row + j] = j == k + 1 ? v : static_cast<Real>(shared.r[place_of(j)]);
-        if (lane == 0) {
-            const std::size_t at = std::size_t{block} * n + k;
-            batch.off_diagonal[at] = right.beta;
-            batch.right_scales[at] = right.scale;
-        }
-        const Real by_a = right.scale * right.beta;
-        const Real by_u = right.scale * std::fma(-right.beta, y, static_cast<Real>(overlap));
-        const auto u = shared.u + k % 2 * most_rows;
-        Real w[rows_a_lane];
-        SPIKED_UNROLL
-        for (unsigned t = 0; t < rows_a_lane; ++t) {
-            const unsigned i = lane + 32 * t;
-            w[t] = 0;
-            Real z = 0;
-            if (i > k && i < most_rows) {
-                Real q = 0;
-                for (unsigned part = 0; part < warps; ++part) q += shared.q[part * most_rows + i];
-                const Real a = shared.column[i];
-                const Real along = u[i];
-                z = std::fma(-by_u, along, std::fma(-by_a, a, right.scale * q));
-                w[t] = std::fma(-z, v, std::fma(-along, y, a));
-            }
-            if (i < most_rows) shared.z[i] = z;
-        }
-        left_reflector(team, shared, block, k + 1, w);
-    }
-
     template <unsigned phase, class Team>
     SPIKED_DEVICE void steps(Team& team, Shared<Team>& shared, unsigned block, Tile& tile) const {
         const unsigned end = (phase + 1) * groups;
         for (unsigned k = phase * groups; k < end && k + 1 < batch.size.short_side; ++k) {
             pass<phase>(team, shared, tile, k);
-            team.barrier();
-            if (team.warp() == 0) finish(team, shared, block, k);
-            team.barrier();
+            Step::between(batch, team, shared, block, k);
         }
     }
 
@@ -343,27 +214,10 @@ struct Bidiagonalise {
         Tile tile;
         tile.lane = team.lane() % lanes;
         tile.group = team.rank() / lanes;
-        const bool finite = load(team, shared, block, tile);
-        if (team.rank() == 0) {
-            batch.status[block] = finite ? BlockStatus::fine : BlockStatus::not_finite;
-            const std::size_t last = std::size_t{block + 1} * batch.size.short_side - 1;
-            batch.off_diagonal[last] = 0.0;
-            batch.right_scales[last] = 0;
-        }
-        if (!finite) return;
+        if (!load(team, shared, block, tile)) return;
         if (tile.group == 0) SPIKED_UNROLL
         for (unsigned s = 0; s < row_slots; ++s) shared.column[tile.lane + lanes * s] = tile.a[s][0];
-        team.barrier();
-        if (team.warp() == 0) {
-            Real w[rows_a_lane];
-            SPIKED_UNROLL
-            for (unsigned t = 0; t < rows_a_lane; ++t) {
-                const unsigned i = team.lane() + 32 * t;
-                w[t] = i < most_rows ? static_cast<Real>(shared.column[i]) : Real(0);
-            }
-            left_reflector(team, shared, block, 0, w);
-        }
-        team.barrier();
+        Step::begin(batch, team, shared, block);
         all_steps(team, shared, block, tile, std::make_integer_sequence<unsigned, column_slots>());
     }
 };

@@ -3,6 +3,7 @@
 #include "estimators/cuda/bidiagonal_values.hpp"
 #include "estimators/cuda/bidiagonal_vectors.hpp"
 #include "estimators/cuda/bidiagonalisation.hpp"
+#include "estimators/cuda/bidiagonalisation_in_memory.hpp"
 
 /// A batched decomposition as a sequence of kernels, for any executor (theory/base/cuda/team.hpp): on a GPU and, in
 /// tests, on the host.
@@ -21,16 +22,20 @@ void visit_tilings(Visitor&& visit) {
     if constexpr (sizeof(Real) == 4) visit(Tiling<16, 16>());
 }
 
-/// Whether a batch of this shape fits in registers: up to 128 x 128, in float also 256 x 128. Larger blocks are the
-/// CPU's.
+/// Whether a block of this shape fits in registers: up to 128 x 128, in float also 256 x 128.
 template <class Real>
-[[nodiscard]] bool fits(std::size_t long_side, std::size_t short_side) {
+[[nodiscard]] bool fits_in_registers(std::size_t long_side, std::size_t short_side) {
     bool found = false;
     visit_tilings<Real>([&]<unsigned row_slots, unsigned groups>(Tiling<row_slots, groups>) {
         using Kernel = Bidiagonalise<Real, row_slots, groups>;
         found = found || (long_side <= Kernel::most_rows && short_side <= Kernel::most_columns);
     });
     return found && short_side > 0;
+}
+
+/// Whether kernels take a block of this shape: up to 256 x 256. Larger blocks are the CPU's.
+[[nodiscard]] inline bool fits(std::size_t long_side, std::size_t short_side) {
+    return long_side <= BidiagonaliseInMemory<double>::most_rows && short_side > 0;
 }
 
 /// Lays the arrays of a batch out in one piece of memory; `part` blocks have their vectors found together. Returns the
@@ -80,6 +85,7 @@ void decompose(Executor& executor, const DecompositionBatch<Real>& batch, std::u
         executor.launch(Kernel{batch}, size.count);
         reduced = true;
     });
+    if (!reduced) executor.launch(BidiagonaliseInMemory<Real>{batch}, size.count);
     const TridiagonalEigenvalues<Real> eigenvalues{batch};
     executor.launch(eigenvalues, eigenvalues.blocks());
     const SingularValues<Real> values{batch};
@@ -93,7 +99,7 @@ void decompose(Executor& executor, const DecompositionBatch<Real>& batch, std::u
             back(BackTransform<Real, 2>{batch, first, some});
         else if (size.long_side <= 128)
             back(BackTransform<Real, 4>{batch, first, some});
-        else if constexpr (sizeof(Real) == 4)
+        else
             back(BackTransform<Real, 8>{batch, first, some});
     }
 }

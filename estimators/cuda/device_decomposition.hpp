@@ -26,7 +26,7 @@ struct DecomposedBlocks {
 template <class Real>
 class DeviceDecomposition {
 public:
-    /// `size.count` is the number of blocks of a piece, at most. fits<Real> of the sides must hold.
+    /// `size.count` is the number of blocks of a piece, at most. fits() of the sides must hold.
     DeviceDecomposition(int device, const BatchSize& size, std::size_t memory);
     ~DeviceDecomposition();
     DeviceDecomposition(DeviceDecomposition&&) noexcept;

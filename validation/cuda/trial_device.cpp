@@ -19,8 +19,8 @@ std::uint32_t TrialPlan::vectors() const {
 std::string TrialPlan::obstacle() const {
     const std::size_t longer = std::max(rows, columns);
     const std::size_t shorter = std::min(rows, columns);
-    if (!(in_float ? estimators::cuda::fits<float>(longer, shorter) : estimators::cuda::fits<double>(longer, shorter)))
-        return fmt::format("blocks of {} x {}: kernels take 128 x 128, in float 256 x 128", rows, columns);
+    if (!estimators::cuda::fits(longer, shorter))
+        return fmt::format("blocks of {} x {}: kernels take 256 x 256", rows, columns);
     if (spikes() > estimators::cuda::most_vectors)
         return fmt::format("{} signals: kernels take {}", spikes(), estimators::cuda::most_vectors);
     for (const auto& rule : estimators)
