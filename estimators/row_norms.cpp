@@ -47,14 +47,17 @@ std::vector<double> norms_of(const arma::Mat<Real>& rows) {
     const Real least = std::numeric_limits<Real>::min() / std::numeric_limits<Real>::epsilon();
     std::vector<double> norms(rows.n_rows);
     for (arma::uword t = 0; t < rows.n_rows; ++t) {
-        norms[t] = squares[t] > least && squares[t] <= std::numeric_limits<Real>::max()
-                       ? std::sqrt(static_cast<double>(squares[t]))
-                       : arma::norm(arma::conv_to<arma::rowvec>::from(rows.row(t)));
-        if (!std::isfinite(norms[t]) && rows.row(t).is_finite())
+        if (squares[t] > least && squares[t] <= std::numeric_limits<Real>::max()) {
+            norms[t] = std::sqrt(static_cast<double>(squares[t]));
+            continue;
+        }
+        // Asked of the entries: arma::norm says 0 of zeros and a NaN.
+        if (!rows.row(t).is_finite())
+            throw input_error("a row holds NaN or infinity (it has no direction): clean the data first");
+        norms[t] = arma::norm(arma::conv_to<arma::rowvec>::from(rows.row(t)));
+        if (!std::isfinite(norms[t]))
             throw input_error("the norm of a row with entries up to {:.6g} is beyond double: scale the data",
                               static_cast<double>(arma::abs(rows.row(t)).max()));
-        if (!std::isfinite(norms[t]))
-            throw input_error("a row holds NaN or infinity (it has no direction): clean the data first");
     }
     return norms;
 }

@@ -207,20 +207,6 @@ Setup make_setup(std::size_t dimension, unsigned bits, const QuantizerOptions& o
 
 }  // namespace
 
-double stored_scale(RowScale scale, double norm, double dimension, double across, double energy) {
-    switch (scale) {
-        case RowScale::norm:
-            break;
-        case RowScale::unbiased:
-            return norm * (dimension / across);
-        case RowScale::least_squares:
-            return norm * (across / energy);
-        case RowScale::norm_matched:
-            return norm * (std::sqrt(dimension) / std::sqrt(energy));
-    }
-    return norm;
-}
-
 RowQuantizer turboquant_mse(std::size_t dimension, unsigned bits, const QuantizerOptions& options, RowScale scale) {
     constexpr std::string_view names[] = {"tq-mse", "eden", "eden-mmse", "eden-norm"};
     return quantizer(std::string(names[static_cast<int>(scale)]),

@@ -1,19 +1,9 @@
 #pragma once
 #include "estimators/row_quantizer.hpp"
+#include "estimators/row_scale.hpp"
 #include "estimators/sign_sketch.hpp"
 
 namespace spiked::estimators {
-
-/// What is stored as the scale of a row x whose rotated entries z, at unit variance, have levels c: it comes back as
-/// scale / sqrt(d) R^T c.
-///
-///   norm           |x|                     TurboQuant; shrinks by 1 - E[z c]
-///   unbiased       |x| d / <z, c>          EDEN: <x, x^> = |x|^2 exactly, so E x^ = x over Haar rotations
-///   least_squares  |x| <z, c> / |c|^2      the smallest |x - x^|
-///   norm_matched   |x| sqrt(d) / |c|       |x^| = |x|; the geometric mean of the last two
-enum class RowScale { norm, unbiased, least_squares, norm_matched };
-/// That number, from |x|, d, <z, c> and |c|^2.
-[[nodiscard]] double stored_scale(RowScale scale, double norm, double dimension, double across, double energy);
 
 /// TurboQuant and EDEN: a scale a row, random rotation, Lloyd-Max index of every coordinate.
 ///

@@ -323,11 +323,11 @@ std::string obstacle(const StudySetup& study, CellSetup& cell, estimators::Shape
     if (!cell.no_kernels.empty()) return cell.no_kernels;
     cuda::TrialPlan& plan = cell.plan;
     for (const auto& [codec, bits] : study.codecs) {
-        if (codec.spectral || codec.quantizer != "tq-mse") return fmt::format("codec {}", codec.text);
-        plan.codecs.push_back(trial_codec(shape.columns, static_cast<std::uint32_t>(bits)));
-        const arma::mat any(shape.rows, shape.columns, arma::fill::ones);
-        const estimators::QuantizerOptions options{.rotation = estimators::RotationKind::identity};
-        cell.ledgers.push_back(estimators::row_quantizer("tq-mse", shape.columns, bits, options).encode(any).ledger);
+        const estimators::QuantizerOptions options = coding(study, cell, 0);
+        if (const std::string why = coding_obstacle(codec, options, shape, bits); !why.empty())
+            return fmt::format("codec {}", why);
+        plan.codecs.push_back(trial_codec(codec.quantizer, options, shape, bits));
+        cell.ledgers.push_back(ledger_of(codec.quantizer, options, shape, bits));
     }
     for (const auto& named : study.named) {
         const auto options = estimators::eoptshrink_options(named.method.name, named.loss);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
+#include "estimators/row_scale.hpp"
 #include "theory/base/cuda/device_count.hpp"
 #include "theory/base/cuda/device_failure.hpp"
 #include "theory/base/error.hpp"
@@ -16,6 +18,40 @@ using spiked::cuda::Backend;
 /// A thread that draws feeds a GPU worse than eight do; more only cut its memory up.
 constexpr std::size_t most_lanes = 8;
 constexpr std::size_t emulated_memory = std::size_t{256} << 20;
+
+/// Row quantizers that have kernels; options behind a name have none.
+struct DeviceQuantizer {
+    std::string_view name;
+    estimators::RowScale scale = estimators::RowScale::norm;
+    bool sketched = false;
+    bool grouped = false;
+};
+const DeviceQuantizer* find_quantizer(std::string_view name) {
+    using estimators::RowScale;
+    static constexpr DeviceQuantizer all[] = {{"tq-mse"},
+                                              {"eden", RowScale::unbiased},
+                                              {"eden-mmse", RowScale::least_squares},
+                                              {"eden-norm", RowScale::norm_matched},
+                                              {"tq-prod", RowScale::norm, true},
+                                              {"kivi", RowScale::norm, false, true}};
+    const auto* const found =
+        std::find_if(std::begin(all), std::end(all), [&](const auto& one) { return one.name == name; });
+    return found == std::end(all) ? nullptr : found;
+}
+
+/// Of a Hadamard rotation; 0 of others.
+unsigned rounds_of(estimators::RotationKind kind) {
+    switch (kind) {
+        case estimators::RotationKind::rht1:
+            return 1;
+        case estimators::RotationKind::rht2:
+            return 2;
+        case estimators::RotationKind::fht_kac:
+            return 4;
+        default:
+            return 0;
+    }
+}
 
 std::vector<double> entries(const arma::mat& matrix) { return {matrix.begin(), matrix.end()}; }
 
@@ -106,16 +142,6 @@ cuda::TrialPlan trial_plan(const sim::SpikedModel& model, const stream::StudySee
     return plan;
 }
 
-cuda::TrialCodec trial_codec(std::size_t dimension, std::uint32_t bits, estimators::CodebookKind kind) {
-    const auto codebook = kind == estimators::CodebookKind::sphere
-                              ? theory::lloyd_max_sphere(static_cast<int>(dimension), static_cast<int>(bits))
-                              : theory::lloyd_max_normal(static_cast<int>(bits));
-    return {bits,
-            {codebook.thresholds.begin(), codebook.thresholds.end()},
-            {codebook.levels.begin(), codebook.levels.end()},
-            std::nullopt};
-}
-
 void draw_rotation(const estimators::QuantizerOptions& options, std::size_t dimension, float* to) {
     const arma::fmat matrix =
         estimators::row_rotation(options, dimension).rotate(arma::fmat(dimension, dimension, arma::fill::eye)).t();
@@ -123,43 +149,69 @@ void draw_rotation(const estimators::QuantizerOptions& options, std::size_t dime
 }
 
 std::string coding_obstacle(const estimators::Method& method, const estimators::QuantizerOptions& options,
-                            std::size_t dimension) {
-    if (method.spectral || method.quantizer != "tq-mse") return method.text;
+                            estimators::Shape shape, double bits) {
+    const DeviceQuantizer* const quantizer = find_quantizer(method.quantizer);
+    if (method.spectral || quantizer == nullptr) return method.text;
     if (options.norm != estimators::NumberFormat::fp16) return "norms that are not fp16";
-    const bool hadamard = options.rotation == estimators::RotationKind::rht1 ||
-                          options.rotation == estimators::RotationKind::rht2 ||
-                          options.rotation == estimators::RotationKind::fht_kac;
-    if (hadamard && dimension > estimators::cuda::TurnByHadamard<float>::most_dimension)
-        return fmt::format("a Hadamard rotation of {} entries", dimension);
+    if (quantizer->grouped)
+        return options.residual > 0 || options.kept.value_or(0) > 0 ? "kivi with tokens kept in full" : "";
+    if (rounds_of(options.rotation) > 0 && shape.columns > estimators::cuda::TurnByHadamard<float>::most_dimension)
+        return fmt::format("a Hadamard rotation of {} entries", shape.columns);
+    if (quantizer->sketched && static_cast<std::size_t>(bits) * shape.rows * shape.columns % 8 != 0)
+        return fmt::format("tq-prod whose indices end within a byte ({} x {}, {} bits)", shape.rows, shape.columns,
+                           bits);
     return "";
 }
 
-cuda::RowCoding row_coding(std::size_t rows, std::size_t dimension, double bits,
-                           const estimators::QuantizerOptions& options) {
-    cuda::RowCoding coding{static_cast<std::uint32_t>(rows),
-                           static_cast<std::uint32_t>(dimension),
-                           trial_codec(dimension, static_cast<std::uint32_t>(bits), options.codebook),
-                           {}};
-    const stream::Stream stream(options.seed, "quantizer", stream::Role::rotation, options.rotation_index);
-    const auto hadamard = [&](unsigned rounds) {
-        coding.codec.hadamard.emplace(stream, static_cast<std::uint32_t>(dimension), rounds);
+cuda::TrialCodec trial_codec(std::string_view name, const estimators::QuantizerOptions& options,
+                             estimators::Shape shape, double bits) {
+    const DeviceQuantizer* const quantizer = find_quantizer(name);
+    if (quantizer == nullptr) throw bug("no kernel codes rows by {}", name);
+    const auto dimension = static_cast<std::uint32_t>(shape.columns);
+    cuda::TrialCodec codec;
+    codec.rows.bits = static_cast<std::uint32_t>(bits);
+    codec.rows.scale = quantizer->scale;
+    if (quantizer->grouped) {
+        codec.rows.groups = {static_cast<std::uint32_t>(options.group), options.axis == estimators::GroupAxis::key,
+                             static_cast<std::uint32_t>(shape.rows), dimension};
+        return codec;
+    }
+    const int whole = static_cast<int>(bits);
+    const auto codebook = options.codebook == estimators::CodebookKind::sphere
+                              ? theory::lloyd_max_sphere(static_cast<int>(shape.columns), whole)
+                              : theory::lloyd_max_normal(whole);
+    codec.thresholds.assign(codebook.thresholds.begin(), codebook.thresholds.end());
+    codec.levels.assign(codebook.levels.begin(), codebook.levels.end());
+    const auto stream = [&](stream::Role role) {
+        return stream::Stream(options.seed, "quantizer", role, options.rotation_index);
     };
-    switch (options.rotation) {
-        case estimators::RotationKind::haar:
-            coding.rotation.resize(dimension * dimension);
-            draw_rotation(options, dimension, coding.rotation.data());
-            break;
-        case estimators::RotationKind::rht1:
-            hadamard(1);
-            break;
-        case estimators::RotationKind::rht2:
-            hadamard(2);
-            break;
-        case estimators::RotationKind::fht_kac:
-            hadamard(4);
-            break;
-        case estimators::RotationKind::identity:
-            break;
+    if (const unsigned rounds = rounds_of(options.rotation); rounds > 0)
+        codec.rows.hadamard.emplace(stream(stream::Role::rotation), dimension, rounds);
+    if (quantizer->sketched) {
+        const stream::Stream sketch = stream(stream::Role::projection);
+        codec.rows.sketch = {sketch.key(), sketch.counter(0)[1], options.rotation_index,
+                             std::sqrt(0.5 * std::numbers::pi) / static_cast<double>(dimension)};
+    }
+    return codec;
+}
+
+estimators::Ledger ledger_of(std::string_view quantizer, estimators::QuantizerOptions options, estimators::Shape shape,
+                             double bits) {
+    options.rotation = estimators::RotationKind::identity;
+    return estimators::row_quantizer(quantizer, shape.columns, bits, options)
+        .encode(arma::mat(shape.rows, shape.columns, arma::fill::ones))
+        .ledger;
+}
+
+cuda::RowCoding row_coding(std::string_view quantizer, const estimators::QuantizerOptions& options,
+                           estimators::Shape shape, double bits) {
+    cuda::RowCoding coding{static_cast<std::uint32_t>(shape.rows),
+                           static_cast<std::uint32_t>(shape.columns),
+                           trial_codec(quantizer, options, shape, bits),
+                           {}};
+    if (options.rotation == estimators::RotationKind::haar && coding.codec.takes_matrix()) {
+        coding.rotation.resize(shape.columns * shape.columns);
+        draw_rotation(options, shape.columns, coding.rotation.data());
     }
     return coding;
 }

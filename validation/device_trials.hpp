@@ -51,18 +51,22 @@ private:
                                          const std::string& cell, estimators::Precision precision,
                                          std::vector<estimators::EOptShrinkRule> estimators);
 
-/// tq-mse with these index bits; the rotation is the host's to draw.
-[[nodiscard]] cuda::TrialCodec trial_codec(std::size_t dimension, std::uint32_t bits,
-                                           estimators::CodebookKind kind = estimators::CodebookKind::sphere);
+/// What of a method no kernel does, for blocks of this shape; empty where they code its rows.
+[[nodiscard]] std::string coding_obstacle(const estimators::Method& method, const estimators::QuantizerOptions& options,
+                                          estimators::Shape shape, double bits);
+/// The row quantizer of this name, without such an obstacle. Its rotation is that of the options, where it is a matrix
+/// the host's to draw.
+[[nodiscard]] cuda::TrialCodec trial_codec(std::string_view quantizer, const estimators::QuantizerOptions& options,
+                                           estimators::Shape shape, double bits);
+/// What the bits of each of its blocks are for.
+[[nodiscard]] estimators::Ledger ledger_of(std::string_view quantizer, estimators::QuantizerOptions options,
+                                           estimators::Shape shape, double bits);
 /// The matrix of the rotation of these options, as kernels take it.
 void draw_rotation(const estimators::QuantizerOptions& options, std::size_t dimension, float* to);
 
-/// What of a method no kernel does; empty where they code its rows.
-[[nodiscard]] std::string coding_obstacle(const estimators::Method& method, const estimators::QuantizerOptions& options,
-                                          std::size_t dimension);
 /// Blocks of such rows, all turned by the rotation of the options.
-[[nodiscard]] cuda::RowCoding row_coding(std::size_t rows, std::size_t dimension, double bits,
-                                         const estimators::QuantizerOptions& options);
+[[nodiscard]] cuda::RowCoding row_coding(std::string_view quantizer, const estimators::QuantizerOptions& options,
+                                         estimators::Shape shape, double bits);
 
 /// The trials of a range of replicates, computed in groups as they are asked for.
 class DeviceTrials {

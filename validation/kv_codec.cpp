@@ -82,6 +82,14 @@ std::uint64_t block_count(const KvContainerHeader& header) {
     return count;
 }
 
+/// Of one head's rows.
+estimators::QuantizerOptions options_of(const KvContainerHeader& header, const CodedTensor& coded, std::size_t head) {
+    estimators::QuantizerOptions options = header.quantizer;
+    options.axis = coded.side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
+    options.rotation_index = coded.rotations[head];
+    return options;
+}
+
 /// Compressors of heads, made when they are first needed and dropped when the file has passed their tensor.
 class Compressors {
 public:
@@ -115,11 +123,9 @@ private:
 
     [[nodiscard]] HeadCodec make(const Key& key) const {
         const CodedTensor& coded = *header_.tensors[key.first].coded;
-        estimators::QuantizerOptions options = header_.quantizer;
-        options.axis = coded.side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
-        options.rotation_index = coded.rotations[key.second];
         try {
-            return {method_, coded.dim, header_.bits, options, coded.tokens, header_.block_tokens};
+            return {method_,      coded.dim,           header_.bits, options_of(header_, coded, key.second),
+                    coded.tokens, header_.block_tokens};
         } catch (const Error& error) {
             throw Error(error.code(), fmt::format("{}: tensor {}: {}", file_,
                                                   sim::in_quotes(header_.tensors[key.first].name), error.what()));
@@ -307,7 +313,9 @@ private:
         std::map<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>> by_head;
         for (std::size_t i = 0; i < batch.size(); ++i)
             if (batch[i].full(header_) &&
-                coding_obstacle(method, header_.quantizer, header_.tensors[batch[i].tensor].coded->dim).empty())
+                coding_obstacle(method, header_.quantizer,
+                                {header_.block_tokens, header_.tensors[batch[i].tensor].coded->dim}, header_.bits)
+                    .empty())
                 by_head[{batch[i].tensor, batch[i].head}].push_back(i);
         const std::vector<std::pair<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>>> heads(
             by_head.begin(), by_head.end());
@@ -315,10 +323,10 @@ private:
         for_each_parallel(heads.size(), plan_.threads, [&](std::size_t h) {
             const auto& [key, blocks] = heads[h];
             const CodedTensor& tensor = *header_.tensors[key.first].coded;
-            estimators::QuantizerOptions options = header_.quantizer;
-            options.rotation_index = tensor.rotations[key.second];
-            const auto coding = row_coding(header_.block_tokens, tensor.dim, header_.bits, options);
-            const estimators::Ledger ledger = ledger_of(coding, header_.bits);
+            const auto options = options_of(header_, tensor, key.second);
+            const estimators::Shape shape{header_.block_tokens, tensor.dim};
+            const auto coding = row_coding(method.quantizer, options, shape, header_.bits);
+            const estimators::Ledger ledger = ledger_of(method.quantizer, options, shape, header_.bits);
             const auto found = lanes_->code_rows(coding, blocks.size(), [&](std::size_t b, float* to) {
                 const arma::mat rows = rows_at(batch[blocks[b]]);
                 std::transform(rows.begin(), rows.end(), to, [](double entry) { return static_cast<float>(entry); });
@@ -336,13 +344,6 @@ private:
             device_blocks_ += done[i] ? 1 : 0;
         }
         return done;
-    }
-    /// The same for every block.
-    static estimators::Ledger ledger_of(const cuda::RowCoding& coding, double bits) {
-        const estimators::QuantizerOptions options{.rotation = estimators::RotationKind::identity};
-        return estimators::row_quantizer("tq-mse", coding.dimension, bits, options)
-            .encode(arma::mat(coding.rows, coding.dimension, arma::fill::ones))
-            .ledger;
     }
 
     std::vector<Coded> encode(const std::vector<BlockPlace>& batch) {

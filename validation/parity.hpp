@@ -1,4 +1,5 @@
 #pragma once
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,10 @@ struct ParityCheck {
 
 /// Trials of several shapes, in float and double, through the driver that studies use, each stage compared with the
 /// CPU's answer to what the stage before it left: normals, samples, values, vectors, eOptShrink, rotation, quantizer
-/// bytes, inner products; then whole trials with the CPU's from their addresses on. Takes seconds on emulated blocks.
-/// Throws cuda::DeviceFailure.
-[[nodiscard]] std::vector<ParityCheck> check_parity(cuda::TrialDevice& device);
+/// bytes, inner products; then whole trials with the CPU's from their addresses on. Shapes with more than
+/// `most_entries` are left out. Takes seconds on emulated blocks. Throws cuda::DeviceFailure.
+[[nodiscard]] std::vector<ParityCheck> check_parity(cuda::TrialDevice& device,
+                                                    std::size_t most_entries = std::numeric_limits<std::size_t>::max());
 
 /// The same of every place of a device, named in each detail. One that fails is a check `kernels` that did not pass;
 /// a CPU has none.

@@ -4,17 +4,16 @@
 #include <cstdint>
 #include <limits>
 
+#include "estimators/row_scale.hpp"
 #include "theory/base/cuda/team.hpp"
 #include "theory/base/float16.hpp"
 
-/// tq-mse (../turboquant.hpp) with norms in fp16, in float, by kernels in this order: ScaleRows finds and stores norms,
-/// a rotation (hadamard.hpp, matrix_rotation.hpp) turns the rows as they are, PackCells finds and packs indices. Back:
-/// UnpackLevels, then the rotation back. The bytes are those of the CPU's float path, but that a coordinate next to a
-/// threshold may fall on its other side where the rotation is a product of matrices; a Hadamard rotation has the CPU's
-/// bits, and so has everything after it.
+/// Kernels of the quantizers of ../turboquant.hpp, in float with norms in fp16; row_codec.hpp has their order. The
+/// bytes are those of the CPU's float path, but that a coordinate next to a threshold may fall on its other side where
+/// the rotation is a product of matrices; a Hadamard rotation has the CPU's bits, and so has everything after it.
 namespace spiked::estimators::cuda {
 
-/// What became of a block. Anything but `coded` leaves zero bytes, which decode to zeros.
+/// What became of a block. Anything but `coded` leaves no bytes worth reading, and norms of 0, which decode to zeros.
 enum class CodingStatus : std::uint8_t {
     coded = 0,
     norm_too_large = 1,  ///< for fp16
@@ -29,42 +28,36 @@ enum class CodingStatus : std::uint8_t {
     return 2 * rows + (rows * dimension * bits + 7) / 8;
 }
 
-/// Kernel: norms of the rows of column-major blocks, a thread block a matrix. A norm is that of the CPU bit for bit:
-/// squares are added in float, column after column.
-struct ScaleRows {
+/// A number in fp16 for each row of a block, and whether fp16 holds them.
+struct StoredNorms {
     static constexpr unsigned threads = 128;
-    static constexpr unsigned resident = 8;
     static constexpr unsigned warps = threads / spiked::cuda::warp_size;
 
-    std::uint32_t count;
     std::uint32_t rows;
-    std::uint32_t dimension;
-    double unit;          ///< sqrt(dimension)
     bool all_may_vanish;  ///< no norm is too small
-    const float* from;
+    bool after_others;    ///< of what others made of the block: where they failed, so does this
     CodingStatus* status;
-    float* factors;       ///< rows a block: what brings a row to unit variance, 0 of a zero row
     std::uint8_t* bytes;  ///< the first 2 rows of each block's are written
-    std::size_t stride;   ///< from block to block, at least turboquant_bytes
+    std::size_t stride;   ///< from block to block
 
-    [[nodiscard]] unsigned blocks() const { return count; }
-    [[nodiscard]] std::size_t shared_bytes() const {
+    [[nodiscard]] static std::size_t shared_bytes() {
         return spiked::cuda::shared_room<unsigned>(warps) + spiked::cuda::shared_room<double>(warps);
     }
 
-    template <class Team>
-    SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
+    /// By one thread block: norm(t) is asked for once; clear(t) where the block is not coded.
+    template <class Team, class Norm, class Clear>
+    SPIKED_DEVICE void write(Team& team, unsigned block, const Norm& norm_of, const Clear& clear) const {
         auto worst_of = team.template take<unsigned>(warps);
         auto largest_of = team.template take<double>(warps);
-        unsigned worst = 0;
+        unsigned worst = after_others ? static_cast<unsigned>(status[block]) : 0;
         double largest = 0.0;
         for (unsigned t = team.rank(); t < rows; t += threads) {
-            const double norm = norm_of(from + std::size_t{block} * rows * dimension + t);
+            const double norm = norm_of(t);
             const std::uint16_t stored = to_float16(norm);
             const unsigned now = static_cast<unsigned>(status_of(norm, stored));
             worst = now > worst ? now : worst;
             largest = norm > largest ? norm : largest;
-            put(block, t, stored, norm == 0.0 ? 0.0F : static_cast<float>(unit / norm));
+            put(block, t, stored);
         }
         worst = spiked::cuda::warp_max(team, worst);
         largest = spiked::cuda::warp_max(team, largest);
@@ -85,25 +78,61 @@ struct ScaleRows {
             answer = CodingStatus::norm_too_small;
         if (team.rank() == 0) status[block] = answer;
         if (answer == CodingStatus::coded) return;
-        for (unsigned t = team.rank(); t < rows; t += threads) put(block, t, 0, 0.0F);
+        for (unsigned t = team.rank(); t < rows; t += threads) {
+            put(block, t, 0);
+            clear(t);
+        }
     }
 
 private:
-    SPIKED_DEVICE void put(std::size_t block, unsigned t, std::uint16_t stored, float factor) const {
+    SPIKED_DEVICE void put(std::size_t block, unsigned t, std::uint16_t stored) const {
         std::uint8_t* const to = bytes + block * stride + 2 * std::size_t{t};
         to[0] = static_cast<std::uint8_t>(stored);
         to[1] = static_cast<std::uint8_t>(stored >> 8);
-        factors[block * rows + t] = factor;
     }
     SPIKED_DEVICE static CodingStatus status_of(double norm, std::uint16_t stored) {
         if (!(norm <= std::numeric_limits<double>::max())) return CodingStatus::not_finite;
         if (norm != 0.0 && (norm < 1e-15 || norm > 1e18)) return CodingStatus::for_the_host;
         return stored >= 0x7C00U ? CodingStatus::norm_too_large : CodingStatus::coded;
     }
+};
+
+/// Kernel: norms of the rows of column-major blocks, a thread block a matrix. A norm is that of the CPU bit for bit:
+/// squares are added in float, column after column.
+struct ScaleRows {
+    static constexpr unsigned threads = StoredNorms::threads;
+    static constexpr unsigned resident = 8;
+
+    std::uint32_t count;
+    std::uint32_t dimension;
+    double unit;  ///< sqrt(dimension)
+    const float* from;
+    StoredNorms stored;
+    float* factors;           ///< rows a block: what brings a row to unit variance, 0 of a zero row
+    double* norms = nullptr;  ///< the same as they are, where wanted
+
+    [[nodiscard]] unsigned blocks() const { return count; }
+    [[nodiscard]] std::size_t shared_bytes() const { return StoredNorms::shared_bytes(); }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
+        const std::size_t first = std::size_t{block} * stored.rows;
+        stored.write(
+            team, block,
+            [&](unsigned t) {
+                const double norm = norm_of(from + first * dimension + t);
+                factors[first + t] = norm == 0.0 ? 0.0F : static_cast<float>(unit / norm);
+                if (norms != nullptr) norms[first + t] = norm;
+                return norm;
+            },
+            [&](unsigned t) { factors[first + t] = 0.0F; });
+    }
+
+private:
     SPIKED_DEVICE double norm_of(const float* row) const {
         float squares = 0.0F;
         for (unsigned j = 0; j < dimension; ++j) {
-            const float x = row[std::size_t{j} * rows];
+            const float x = row[std::size_t{j} * stored.rows];
             squares += x * x;
         }
         const float least = std::numeric_limits<float>::min() / std::numeric_limits<float>::epsilon();
@@ -112,10 +141,116 @@ private:
         // Squares of floats fit a double.
         double wide = 0.0;
         for (unsigned j = 0; j < dimension; ++j) {
-            const double x = row[std::size_t{j} * rows];
+            const double x = row[std::size_t{j} * stored.rows];
             wide += x * x;
         }
         return std::sqrt(wide);
+    }
+};
+
+/// Index i of a block's packed indices.
+[[nodiscard]] SPIKED_DEVICE inline unsigned packed_cell(const std::uint8_t* cells, std::size_t i, unsigned bits) {
+    const std::size_t at = i * bits;
+    unsigned word = cells[at / 8];
+    if (at % 8 + bits > 8) word |= unsigned{cells[at / 8 + 1]} << 8;
+    return word >> (at % 8) & ((1U << bits) - 1U);
+}
+
+/// Kernel: the norms of coded blocks to another scale of their rows, from what was coded and the levels that stand for
+/// it. A thread block a matrix; products are added in float, column after column, as on the CPU.
+struct RescaleRows {
+    static constexpr unsigned threads = StoredNorms::threads;
+    static constexpr unsigned resident = 8;
+
+    std::uint32_t count;
+    std::uint32_t dimension;
+    std::uint32_t bits;
+    RowScale scale;
+    double unit;  ///< sqrt(dimension)
+    const float* levels;
+    const float* coordinates;  ///< rows as they were turned
+    const double* norms;       ///< of ScaleRows
+    float* factors;
+    StoredNorms stored;
+
+    [[nodiscard]] unsigned blocks() const { return count; }
+    [[nodiscard]] std::size_t shared_bytes() const { return StoredNorms::shared_bytes(); }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
+        const std::size_t first = std::size_t{block} * stored.rows;
+        const std::uint8_t* const cells = stored.bytes + block * stored.stride + 2 * std::size_t{stored.rows};
+        const bool failed = stored.status[block] != CodingStatus::coded;
+        stored.write(
+            team, block,
+            [&](unsigned t) {
+                const double norm = norms[first + t];
+                if (failed || norm == 0.0) return 0.0;
+                float across = 0.0F;
+                float energy = 0.0F;
+                for (unsigned j = 0; j < dimension; ++j) {
+                    const std::size_t i = std::size_t{j} * stored.rows + t;
+                    const float level = levels[packed_cell(cells, i, bits)];
+                    across += coordinates[first * dimension + i] * level;
+                    energy += level * level;
+                }
+                return stored_scale(scale, norm, static_cast<double>(dimension),
+                                    unit / norm * static_cast<double>(across), static_cast<double>(energy));
+            },
+            [&](unsigned t) { factors[first + t] = 0.0F; });
+    }
+};
+
+/// Kernel: what indices leave of the coordinates they stand for: these less level times stored norm over
+/// sqrt(dimension).
+struct TakeLevels {
+    static constexpr unsigned threads = 256;
+    static constexpr unsigned resident = 8;
+
+    std::uint32_t count;
+    std::uint32_t rows;
+    std::uint32_t dimension;
+    std::uint32_t bits;
+    double per_unit;  ///< 1 / sqrt(dimension)
+    const float* levels;
+    const std::uint8_t* bytes;
+    std::size_t stride;
+    const float* coordinates;
+    float* left_over;
+
+    [[nodiscard]] SPIKED_DEVICE std::size_t entries() const { return std::size_t{rows} * dimension; }
+    [[nodiscard]] unsigned blocks() const { return static_cast<unsigned>((count * entries() + threads - 1) / threads); }
+    [[nodiscard]] std::size_t shared_bytes() const { return 0; }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
+        const std::size_t at = std::size_t{part} * threads + team.rank();
+        if (at >= count * entries()) return;
+        const std::size_t i = at % entries();
+        const std::uint8_t* const norms = bytes + at / entries() * stride;
+        const std::size_t t = i % rows;
+        const auto norm = static_cast<std::uint16_t>(norms[2 * t] | unsigned{norms[2 * t + 1]} << 8);
+        const float level = levels[packed_cell(norms + 2 * std::size_t{rows}, i, bits)];
+        left_over[at] = coordinates[at] + level * static_cast<float>(from_float16(norm) * -per_unit);
+    }
+};
+
+/// Kernel: to += from.
+struct AddEntries {
+    static constexpr unsigned threads = 256;
+    static constexpr unsigned resident = 8;
+
+    std::uint64_t count;
+    const float* from;
+    float* to;
+
+    [[nodiscard]] unsigned blocks() const { return static_cast<unsigned>((count + threads - 1) / threads); }
+    [[nodiscard]] std::size_t shared_bytes() const { return 0; }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
+        const std::uint64_t at = std::uint64_t{part} * threads + team.rank();
+        if (at < count) to[at] += from[at];
     }
 };
 

@@ -1,16 +1,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
+#include <string>
 #include <vector>
 
-#include "estimators/cuda/hadamard.hpp"
-#include "estimators/cuda/matrix_rotation.hpp"
-#include "estimators/cuda/turboquant.hpp"
+#include "estimators/cuda/row_codec.hpp"
 #include "estimators/tests/quantizer_samples.hpp"
 #include "theory/base/cuda/emulated_block.hpp"
 #include "theory/lloyd_max.hpp"
 
-/// tq-mse by kernels, on emulated blocks, against the float path of the row quantizer.
+/// Row quantizers by kernels, on emulated blocks, against the float path of the CPU's.
 namespace spiked::estimators::cuda {
 namespace {
 
@@ -21,114 +21,143 @@ struct Case {
     std::uint32_t rows;
     std::uint32_t dimension;
     unsigned bits;
+    std::string quantizer = "tq-mse";
+    std::uint32_t group = 64;
+    GroupAxis axis = GroupAxis::value;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& one) {
-    return out << "rotation " << static_cast<int>(one.rotation) << ", " << one.rows << " x " << one.dimension << ", "
-               << one.bits << " bits";
+    return out << one.quantizer << ", rotation " << static_cast<int>(one.rotation) << ", " << one.rows << " x "
+               << one.dimension << ", " << one.bits << " bits, groups of " << one.group << " along axis "
+               << static_cast<int>(one.axis);
 }
 
-QuantizerOptions options_of(const Case& one) {
+constexpr std::uint64_t first_replicate = 3;
+
+QuantizerOptions options_of(const Case& one, std::uint64_t replicate = first_replicate) {
     QuantizerOptions options;
     options.rotation = one.rotation;
+    options.group = one.group;
+    options.axis = one.axis;
     options.seed = test_seed;
-    options.rotation_index = 3;
+    options.rotation_index = replicate;
     return options;
+}
+RowQuantizer cpu(const Case& one, std::uint64_t replicate = first_replicate) {
+    return row_quantizer(one.quantizer, one.dimension, one.bits, options_of(one, replicate));
+}
+
+RowCodec codec_of(const Case& one) {
+    RowCodec codec;
+    codec.bits = one.bits;
+    const auto stream = [](stream::Role role) { return stream::Stream(test_seed, "quantizer", role, first_replicate); };
+    if (one.quantizer == "kivi") {
+        codec.groups = {one.group, one.axis == GroupAxis::key, one.rows, one.dimension};
+        return codec;
+    }
+    for (const auto& [name, scale] :
+         {std::pair{"eden", RowScale::unbiased}, std::pair{"eden-mmse", RowScale::least_squares},
+          std::pair{"eden-norm", RowScale::norm_matched}})
+        if (one.quantizer == name) codec.scale = scale;
+    if (one.quantizer == "tq-prod") {
+        const stream::Stream sketch = stream(stream::Role::projection);
+        codec.sketch = {sketch.key(), sketch.counter(0)[1], first_replicate,
+                        std::sqrt(0.5 * std::numbers::pi) / one.dimension};
+    }
+    for (const auto& [kind, rounds] :
+         {std::pair{RotationKind::rht1, 1U}, std::pair{RotationKind::rht2, 2U}, std::pair{RotationKind::fht_kac, 4U}})
+        if (one.rotation == kind) codec.hadamard.emplace(stream(stream::Role::rotation), one.dimension, rounds);
+    return codec;
 }
 
 /// The kernels with what a host gives them; every array they write starts as NaN, or bytes that are none of theirs.
 class Kernels {
 public:
-    Kernels(const Case& one, std::uint32_t count)
-        : one_(one),
-          count_(count),
+    Kernels(const Case& one, std::uint32_t count, bool each_its_own = false)
+        : codec_(codec_of(one)),
           codebook_(theory::lloyd_max_sphere(static_cast<int>(one.dimension), static_cast<int>(one.bits))),
           thresholds_(codebook_.thresholds.begin(), codebook_.thresholds.end()),
-          levels_(codebook_.levels.begin(), codebook_.levels.end()),
-          stride_(turboquant_bytes(one.rows, one.dimension, one.bits) + 3),
-          bytes(count * stride_, 0xA5),
-          status(count, CodingStatus::not_finite) {
-        if (one.rotation == RotationKind::haar)
-            matrix_ = row_rotation(options_of(one), one.dimension)
-                          .rotate(arma::fmat(one.dimension, one.dimension, arma::fill::eye))
-                          .t();
+          levels_(codebook_.levels.begin(), codebook_.levels.end()) {
+        const std::size_t entries = std::size_t{count} * one.rows * one.dimension;
+        for (auto* array : {&turned_, &decoded, &projected_}) array->assign(entries, NAN);
+        factors_.assign(std::size_t{count} * one.rows, NAN);
+        norms_.assign(factors_.size(), NAN);
+        on_.count = count;
+        on_.rows = one.rows;
+        on_.dimension = one.dimension;
+        on_.each_its_own = each_its_own;
+        const std::size_t square = std::size_t{on_.sketches()} * one.dimension * one.dimension;
+        normals_.assign(square, NAN);
+        sketch_.assign(square, NAN);
+        sketch_back_.assign(square, NAN);
+        if (one.rotation == RotationKind::haar && one.quantizer != "kivi")
+            for (std::uint32_t b = 0; b < on_.sketches(); ++b) {
+                const arma::fmat back = row_rotation(options_of(one, first_replicate + b), one.dimension)
+                                            .rotate(arma::fmat(one.dimension, one.dimension, arma::fill::eye));
+                const arma::fmat there = back.t();
+                matrix_.insert(matrix_.end(), there.begin(), there.end());
+                matrix_back_.insert(matrix_back_.end(), back.begin(), back.end());
+            }
+        on_.thresholds = thresholds_.data();
+        on_.levels = levels_.data();
+        on_.signs = signs_.data();
+        on_.matrix = matrix_.empty() ? nullptr : matrix_.data();
+        on_.matrix_back = matrix_back_.data();
+        on_.normals = normals_.data();
+        on_.sketch = sketch_.data();
+        on_.sketch_back = sketch_back_.data();
+        on_.projected = projected_.data();
+        on_.norms = norms_.data();
+        on_.factors = factors_.data();
+        on_.turned = turned_.data();
+        on_.decoded = decoded.data();
+        on_.stride = codec_.bytes(one.rows, one.dimension) + 3;
+        bytes.assign(count * on_.stride, 0xA5);
+        status.assign(count, CodingStatus::not_finite);
+        on_.status = status.data();
+        on_.bytes = bytes.data();
     }
+    Kernels(const Kernels&) = delete;
 
-    void encode(const std::vector<arma::fmat>& blocks) {
+    void run(const std::vector<arma::fmat>& blocks) {
         std::vector<float> from;
         for (const auto& block : blocks) from.insert(from.end(), block.begin(), block.end());
-        std::vector<float> factors(std::size_t{count_} * one_.rows, NAN);
-        const ScaleRows scale{count_,       one_.rows,   one_.dimension, std::sqrt(static_cast<double>(one_.dimension)),
-                              false,        from.data(), status.data(),  factors.data(),
-                              bytes.data(), stride_};
-        EmulatedExecutor().launch(scale, scale.blocks());
-        const std::vector<float> coordinates = turned(from, false);
-        const PackCells pack{count_,        one_.rows,      one_.dimension,     one_.bits,    thresholds_.data(),
-                             status.data(), factors.data(), coordinates.data(), bytes.data(), stride_};
-        EmulatedExecutor().launch(pack, pack.blocks());
-    }
-    [[nodiscard]] std::vector<float> decode() const {
-        std::vector<float> coordinates(std::size_t{count_} * one_.rows * one_.dimension, NAN);
-        const UnpackLevels unpack{count_,
-                                  one_.rows,
-                                  one_.dimension,
-                                  one_.bits,
-                                  1.0 / std::sqrt(static_cast<double>(one_.dimension)),
-                                  levels_.data(),
-                                  bytes.data(),
-                                  stride_,
-                                  coordinates.data()};
-        EmulatedExecutor().launch(unpack, unpack.blocks());
-        return turned(coordinates, true);
+        on_.from = from.data();
+        EmulatedExecutor executor;
+        CodecKernels kernels(executor, codec_, on_);
+        kernels.encode();
+        kernels.decode();
     }
 
     [[nodiscard]] std::vector<std::uint8_t> bytes_of(std::size_t block) const {
-        const auto from = bytes.begin() + static_cast<std::ptrdiff_t>(block * stride_);
-        return {from, from + static_cast<std::ptrdiff_t>(stride_ - 3)};
+        const auto from = bytes.begin() + static_cast<std::ptrdiff_t>(block * on_.stride);
+        return {from, from + static_cast<std::ptrdiff_t>(on_.stride - 3)};
+    }
+    [[nodiscard]] arma::fmat decoded_of(std::size_t block) const {
+        return {decoded.data() + block * on_.rows * on_.dimension, on_.rows, on_.dimension};
     }
     /// What lies between two blocks' bytes.
     [[nodiscard]] bool gaps_are_untouched() const {
-        for (std::size_t b = 1; b <= count_; ++b)
+        for (std::size_t b = 1; b <= on_.count; ++b)
             for (std::size_t i = 1; i <= 3; ++i)
-                if (bytes[b * stride_ - i] != 0xA5) return false;
+                if (bytes[b * on_.stride - i] != 0xA5) return false;
         return true;
     }
     [[nodiscard]] const theory::Codebook& codebook() const { return codebook_; }
 
 private:
-    [[nodiscard]] std::vector<float> turned(const std::vector<float>& from, bool back) const {
-        if (one_.rotation == RotationKind::identity) return from;
-        std::vector<float> to(from.size(), NAN);
-        if (one_.rotation == RotationKind::haar) {
-            const arma::fmat turning = back ? arma::fmat(matrix_.t()) : matrix_;
-            const TurnByMatrix<float> turn{count_, one_.rows, one_.dimension, turning.memptr(), from.data(), to.data()};
-            EmulatedExecutor().launch(turn, turn.blocks());
-            return to;
-        }
-        const unsigned rounds = one_.rotation == RotationKind::rht1 ? 1 : (one_.rotation == RotationKind::rht2 ? 2 : 4);
-        const TurnByHadamard<float> turn{
-            HadamardPlan(stream::Stream(test_seed, "quantizer", stream::Role::rotation, 3), one_.dimension, rounds),
-            back,
-            false,
-            count_,
-            one_.rows,
-            from.data(),
-            to.data()};
-        EmulatedExecutor().launch(turn, turn.blocks());
-        return to;
-    }
-
-    Case one_;
-    std::uint32_t count_;
+    RowCodec codec_;
     theory::Codebook codebook_;
-    std::vector<float> thresholds_;
-    std::vector<float> levels_;
-    arma::fmat matrix_;
-    std::size_t stride_;
+    std::vector<float> thresholds_, levels_, matrix_, matrix_back_, turned_, projected_, factors_, sketch_,
+        sketch_back_;
+    std::vector<float> signs_ = {0.0F, -1.0F, 1.0F};
+    std::vector<double> norms_, normals_;
+    RowCodecArrays on_;
 
 public:
     std::vector<std::uint8_t> bytes;
     std::vector<CodingStatus> status;
+    std::vector<float> decoded;
 };
 
 /// Rows of very different sizes; some are zero.
@@ -142,7 +171,7 @@ std::vector<arma::fmat> blocks_of(const Case& one, std::size_t count) {
     return blocks;
 }
 
-TEST(CudaTurboQuantIdentity, AfterAHadamardRotationBytesAndDecodedRowsAreTheCpus) {
+TEST(CudaRowCodecIdentity, AfterAHadamardRotationBytesAndDecodedRowsAreTheCpus) {
     std::vector<Case> cases;
     for (unsigned bits = 1; bits <= 8; ++bits) cases.push_back({RotationKind::rht2, 33, 64, bits});
     cases.push_back({RotationKind::rht1, 1, 8, 3});
@@ -150,21 +179,56 @@ TEST(CudaTurboQuantIdentity, AfterAHadamardRotationBytesAndDecodedRowsAreTheCpus
     cases.push_back({RotationKind::rht2, 150, 32, 2});
     cases.push_back({RotationKind::fht_kac, 21, 80, 5});
     cases.push_back({RotationKind::identity, 5, 7, 3});
+    for (const char* name : {"eden", "eden-mmse", "eden-norm"})
+        for (const unsigned bits : {1U, 3U}) cases.push_back({RotationKind::rht2, 37, 32, bits, name});
+    for (const GroupAxis axis : {GroupAxis::key, GroupAxis::value})
+        for (const unsigned bits : {1U, 2U, 3U, 8U})
+            cases.push_back({RotationKind::haar, 37, 24, bits, "kivi", 10, axis});
+    cases.push_back({RotationKind::haar, 128, 128, 2, "kivi", 64, GroupAxis::key});
     for (const Case& one : cases) {
         SCOPED_TRACE(testing::Message() << one);
         const auto blocks = blocks_of(one, 3);
         Kernels kernels(one, 3);
-        kernels.encode(blocks);
+        kernels.run(blocks);
         EXPECT_TRUE(kernels.gaps_are_untouched());
-        const std::vector<float> decoded = kernels.decode();
-        const RowQuantizer quantizer = row_quantizer("tq-mse", one.dimension, one.bits, options_of(one));
+        const RowQuantizer quantizer = cpu(one);
         for (std::size_t b = 0; b < blocks.size(); ++b) {
             EXPECT_EQ(kernels.status[b], CodingStatus::coded);
             const Encoded expected = quantizer.encode_float(blocks[b]);
             EXPECT_EQ(kernels.bytes_of(b), expected.bytes);
             const arma::fmat back = quantizer.decode_float(expected.bytes, one.rows);
-            EXPECT_TRUE(std::equal(back.begin(), back.end(),
-                                   decoded.begin() + static_cast<std::ptrdiff_t>(b * one.rows * one.dimension)));
+            EXPECT_TRUE(arma::all(arma::vectorise(back == kernels.decoded_of(b))));
+        }
+    }
+}
+
+/// Each block with the rotation and the sketch of its own replicate: products of matrices are added in another order,
+/// so a sign beside 0 or an index beside a threshold may be another.
+TEST(CudaRowCodecReference, TheSketchOfWhatIndicesLeaveIsTheCpus) {
+    for (const Case& one :
+         {Case{RotationKind::rht2, 40, 64, 2, "tq-prod"}, Case{RotationKind::haar, 24, 48, 3, "tq-prod"},
+          Case{RotationKind::identity, 16, 20, 1, "tq-prod"}}) {
+        SCOPED_TRACE(testing::Message() << one);
+        const auto blocks = blocks_of(one, 3);
+        Kernels kernels(one, 3, true);
+        kernels.run(blocks);
+        EXPECT_TRUE(kernels.gaps_are_untouched());
+        for (std::size_t b = 0; b < blocks.size(); ++b) {
+            EXPECT_EQ(kernels.status[b], CodingStatus::coded);
+            const RowQuantizer quantizer = cpu(one, first_replicate + b);
+            const auto expected = quantizer.encode_float(blocks[b]).bytes;
+            const auto found = kernels.bytes_of(b);
+            ASSERT_EQ(found.size(), expected.size());
+            std::size_t differ = 0;
+            for (std::size_t i = 0; i < found.size(); ++i) differ += found[i] != expected[i];
+            EXPECT_LE(differ, found.size() / 200) << "of " << found.size();
+            const auto other = cpu(one, first_replicate + b + 1).encode_float(blocks[b]).bytes;
+            std::size_t by_chance = 0;
+            for (std::size_t i = 0; i < found.size(); ++i) by_chance += found[i] != other[i];
+            EXPECT_GT(by_chance, found.size() / 10) << "a control: the next replicate's sketch";
+            const arma::fmat back = quantizer.decode_float(found, one.rows);
+            for (std::uint32_t t = 0; t < one.rows; ++t)
+                EXPECT_LE(arma::norm(kernels.decoded_of(b).row(t) - back.row(t)), 1e-5F * arma::norm(back.row(t)));
         }
     }
 }
@@ -182,13 +246,13 @@ struct Fields {
     }
 };
 
-TEST(CudaTurboQuantReference, AfterAHaarRotationIndicesDifferOnlyNextToAThreshold) {
+TEST(CudaRowCodecReference, AfterAHaarRotationIndicesDifferOnlyNextToAThreshold) {
     for (const Case& one : {Case{RotationKind::haar, 64, 64, 4}, Case{RotationKind::haar, 33, 128, 8}}) {
         SCOPED_TRACE(testing::Message() << one);
         const auto blocks = blocks_of(one, 2);
         Kernels kernels(one, 2);
-        kernels.encode(blocks);
-        const std::vector<float> decoded = kernels.decode();
+        kernels.run(blocks);
+        const std::vector<float>& decoded = kernels.decoded;
         const QuantizerOptions options = options_of(one);
         const RowQuantizer quantizer = row_quantizer("tq-mse", one.dimension, one.bits, options);
         std::size_t entry = 0;
@@ -216,7 +280,7 @@ TEST(CudaTurboQuantReference, AfterAHaarRotationIndicesDifferOnlyNextToAThreshol
     }
 }
 
-TEST(CudaTurboQuant, ABlockThatIsNotCodedHasAStatusAndZerosAndLeavesTheOthersAlone) {
+TEST(CudaRowCodec, ABlockThatIsNotCodedHasAStatusAndZerosAndLeavesTheOthersAlone) {
     const Case one{RotationKind::rht2, 40, 32, 4};
     auto blocks = blocks_of(one, 7);
     blocks[1](39, 31) = NAN;
@@ -226,7 +290,7 @@ TEST(CudaTurboQuant, ABlockThatIsNotCodedHasAStatusAndZerosAndLeavesTheOthersAlo
     blocks[5].fill(1e-9F);
     blocks[6].zeros();
     Kernels kernels(one, 7);
-    kernels.encode(blocks);
+    kernels.run(blocks);
     const std::vector<CodingStatus> expected = {CodingStatus::coded,          CodingStatus::not_finite,
                                                 CodingStatus::not_finite,     CodingStatus::for_the_host,
                                                 CodingStatus::norm_too_large, CodingStatus::norm_too_small,
@@ -234,7 +298,7 @@ TEST(CudaTurboQuant, ABlockThatIsNotCodedHasAStatusAndZerosAndLeavesTheOthersAlo
     EXPECT_EQ(kernels.status, expected);
     const RowQuantizer quantizer = row_quantizer("tq-mse", one.dimension, one.bits, options_of(one));
     const std::vector<std::uint8_t> zeros(turboquant_bytes(one.rows, one.dimension, one.bits), 0);
-    const std::vector<float> decoded = kernels.decode();
+    const std::vector<float>& decoded = kernels.decoded;
     for (std::size_t b = 0; b < blocks.size(); ++b) {
         const bool coded = kernels.status[b] == CodingStatus::coded;
         EXPECT_EQ(kernels.bytes_of(b), coded ? quantizer.encode_float(blocks[b]).bytes : zeros) << b;
@@ -244,6 +308,37 @@ TEST(CudaTurboQuant, ABlockThatIsNotCodedHasAStatusAndZerosAndLeavesTheOthersAlo
         EXPECT_EQ(std::all_of(from, from + 40 * 32, [](float x) { return x == 0.0F; }), b != 0) << b;
     }
     EXPECT_TRUE(kernels.gaps_are_untouched());
+}
+
+/// What the later kernels of a codec cannot store, and groups that fp16 cannot hold.
+TEST(CudaRowCodec, LaterKernelsAndGroupsSayWhatTheyCannotStoreToo) {
+    const auto status_of = [](const Case& one, const std::function<void(arma::fmat&)>& spoil) {
+        auto blocks = blocks_of(one, 2);
+        spoil(blocks[1]);
+        Kernels kernels(one, 2);
+        kernels.run(blocks);
+        SCOPED_TRACE(testing::Message() << one << ", status " << static_cast<int>(kernels.status[1]));
+        EXPECT_EQ(kernels.status[0], CodingStatus::coded);
+        EXPECT_EQ(kernels.bytes_of(0), cpu(one).encode_float(blocks[0]).bytes);
+        if (kernels.status[1] == CodingStatus::coded)
+            EXPECT_EQ(kernels.bytes_of(1), cpu(one).encode_float(blocks[1]).bytes);
+        else
+            message_of([&] { static_cast<void>(cpu(one).encode_float(blocks[1])); }, ExitCode::unusable_input);
+        return kernels.status[1];
+    };
+    const Case eden{RotationKind::rht2, 16, 32, 1, "eden"};
+    // The norm fits fp16 and the unbiased scale does not.
+    const auto nearly = [](arma::fmat& block) {
+        block *= 60000.0F / std::sqrt(arma::vectorise(arma::sum(arma::square(block), 1)).max());
+    };
+    const Case kivi{RotationKind::identity, 16, 32, 2, "kivi", 8, GroupAxis::key};
+    EXPECT_EQ(status_of(eden, nearly), CodingStatus::norm_too_large);
+    EXPECT_EQ(status_of(eden, [](arma::fmat& block) { block(3, 3) = NAN; }), CodingStatus::not_finite);
+    EXPECT_EQ(status_of(kivi, [](arma::fmat& block) { block(15, 31) = NAN; }), CodingStatus::not_finite);
+    EXPECT_EQ(status_of(kivi, [](arma::fmat& block) { block(0, 7) = -INFINITY; }), CodingStatus::not_finite);
+    EXPECT_EQ(status_of(kivi, [](arma::fmat& block) { block(0, 7) = -1e6F; }), CodingStatus::norm_too_large);
+    EXPECT_EQ(status_of(kivi, [](arma::fmat& block) { block.fill(1e-9F); }), CodingStatus::norm_too_small);
+    EXPECT_EQ(status_of(kivi, [](arma::fmat& block) { block.zeros(); }), CodingStatus::coded);
 }
 
 }  // namespace

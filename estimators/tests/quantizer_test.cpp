@@ -92,14 +92,17 @@ TEST(RowNorms, WhatIsBeyondThemIsSaid) {
         ExitCode::unusable_input);
     EXPECT_NE(overflow.find("1.5e+308"), std::string::npos) << overflow;
     EXPECT_EQ(overflow.find("NaN"), std::string::npos) << overflow;
+    // Beside zeros too: Armadillo's norm of these is 0.
     for (const double bad : {std::nan(""), HUGE_VAL})
-        EXPECT_NE(message_of(
-                      [&] {
-                          (void)row_norms(arma::mat{{1.0, bad}});
-                      },
-                      ExitCode::unusable_input)
-                      .find("NaN"),
-                  std::string::npos);
+        for (const double beside : {1.0, 0.0}) {
+            const auto refused = [&](const auto& row) {
+                return message_of([&] { (void)row_norms(row); }, ExitCode::unusable_input);
+            };
+            EXPECT_NE(refused(arma::mat{{beside, bad}}).find("NaN"), std::string::npos) << beside;
+            EXPECT_NE(refused(arma::fmat{{static_cast<float>(beside), static_cast<float>(bad)}}).find("NaN"),
+                      std::string::npos)
+                << beside;
+        }
 }
 
 TEST(TurboQuant, RowsOfTheSmallestDoublesAreKeptOrRefusedNeverLost) {

@@ -6,15 +6,12 @@
 #include "estimators/cuda/decomposition_pipeline.hpp"
 #include "estimators/cuda/inner_products.hpp"
 #include "estimators/cuda/low_rank.hpp"
-#include "estimators/cuda/matrix_rotation.hpp"
-#include "estimators/cuda/precision.hpp"
+#include "estimators/cuda/row_codec.hpp"
 #include "estimators/cuda/shrinkage.hpp"
 #include "estimators/cuda/squared_error.hpp"
-#include "estimators/cuda/turboquant.hpp"
 #include "estimators/cuda/vector_products.hpp"
 #include "sim/cuda/colour_side.hpp"
 #include "sim/cuda/spiked_blocks.hpp"
-#include "sim/stream/cuda/fill_normals.hpp"
 #include "theory/base/cuda/device_failure.hpp"
 #include "theory/base/error.hpp"
 #include "validation/cuda/trial_device.hpp"
@@ -79,6 +76,7 @@ private:
         double *strengths, *row_roots, *column_roots, *row_root, *column_root;
         std::vector<double*> weights;
         std::vector<float*> thresholds, levels;
+        float* signs;
         std::size_t bytes;
     };
     struct Results {  // one copy back
@@ -106,9 +104,8 @@ private:
         double *white, *half_coloured, *signal;
         Real *observed, *signal_as_real, *estimate;
         double* shrink;
-        float *rows, *factors, *turned, *decoded, *rotations_back;
-        std::uint8_t* bytes;
-        std::size_t stride;
+        float *rows, *rotations_back;
+        estimators::cuda::RowCodecArrays code;
         double *queries, *units, *renormalised, *plain;
         unsigned char* decomposition;
         std::size_t used;
@@ -145,6 +142,7 @@ private:
             constant.thresholds.push_back(put(codec.thresholds));
             constant.levels.push_back(put(codec.levels));
         }
+        constant.signs = put(sign_levels());
         constant.bytes = layout.used();
         return constant;
     }
@@ -206,13 +204,11 @@ private:
                 on.rows = on.observed;
             else
                 on.rows = layout.take<float>(entries);
-            on.factors = layout.take<float>(count * plan.rows);
-            on.turned = layout.take<float>(entries);
-            on.decoded = layout.take<float>(entries);
+            on.code = coding_arrays(layout, plan.codecs, count, plan.rows, plan.columns, true);
             for (const auto& codec : plan.codecs)
-                on.stride =
-                    std::max(on.stride, estimators::cuda::turboquant_bytes(plan.rows, plan.columns, codec.bits));
-            on.bytes = layout.take<std::uint8_t>(count * on.stride);
+                on.code.stride = std::max(on.code.stride, codec.rows.bytes(plan.rows, plan.columns));
+            on.code.bytes = layout.take<std::uint8_t>(count * on.code.stride);
+            on.code.from = on.rows;
             on.queries = layout.take<double>(count * random_queries * plan.columns);
             for (double** array : {&on.units, &on.renormalised, &on.plain}) *array = layout.take<double>(entries);
             on.rotations_back = layout.take<float>(plan.draws_rotations() ? count * plan.columns * plan.columns : 0);
@@ -229,6 +225,33 @@ private:
                 plan.rows < plan.columns, plan.vectors()};
     }
     static std::uint32_t part_of(std::size_t count) { return std::min(static_cast<std::uint32_t>(count), together); }
+    /// Threshold and levels of a sketch.
+    static std::vector<float> sign_levels() { return {0.0F, -1.0F, 1.0F}; }
+    /// What the kernels of these codecs need besides bytes, status and rotations.
+    static estimators::cuda::RowCodecArrays coding_arrays(Layout& layout, const std::vector<TrialCodec>& codecs,
+                                                          std::size_t count, std::size_t rows, std::size_t dimension,
+                                                          bool each_its_own) {
+        estimators::cuda::RowCodecArrays on;
+        on.count = static_cast<std::uint32_t>(count);
+        on.rows = static_cast<std::uint32_t>(rows);
+        on.dimension = static_cast<std::uint32_t>(dimension);
+        on.each_its_own = each_its_own;
+        const std::size_t entries = count * rows * dimension;
+        const auto any = [&](auto what) { return std::any_of(codecs.begin(), codecs.end(), what); };
+        on.factors = layout.take<float>(count * rows);
+        on.turned = layout.take<float>(entries);
+        on.decoded = layout.take<float>(entries);
+        if (any([](const TrialCodec& codec) { return codec.rows.scale != estimators::RowScale::norm; }))
+            on.norms = layout.take<double>(count * rows);
+        if (any([](const TrialCodec& codec) { return codec.rows.sketch.has_value(); })) {
+            const std::size_t square = on.sketches() * dimension * dimension;
+            on.normals = layout.take<double>(square);
+            on.sketch = layout.take<float>(square);
+            on.sketch_back = layout.take<float>(square);
+            on.projected = layout.take<float>(entries);
+        }
+        return on;
+    }
     template <class Real>
     static std::size_t device_bytes(const TrialPlan& plan, std::size_t count) {
         return constants(nullptr, plan, false).bytes + inputs(nullptr, plan, count).bytes +
@@ -382,32 +405,37 @@ private:
               TrialStages* stages) {
         using namespace estimators::cuda;
         const TrialCodec& codec = plan.codecs[which];
-        const auto trials = static_cast<std::uint32_t>(count);
         const std::size_t entries = count * plan.rows * plan.columns;
-        const double unit = std::sqrt(static_cast<double>(plan.columns));
         if constexpr (sizeof(Real) == sizeof(double))
             if (which == 0) launch(Narrow{entries, on.white, on.rows});
         if (which == 0 && plan.draws_rotations())
-            launch(Transpose<float>{trials, plan.columns, in.rotations, on.rotations_back});
-        launch(ScaleRows{trials, plan.rows, plan.columns, unit, false, on.rows, to.status, on.factors, on.bytes,
-                         on.stride});
-        turn(plan, codec, false, first, trials, in.rotations, on.rows, on.turned);
-        if (stages != nullptr) append(stages->turned[which], on.turned, entries);
-        launch(PackCells{trials, plan.rows, plan.columns, codec.bits, constant.thresholds[which], to.status, on.factors,
-                         on.turned, on.bytes, on.stride});
-        launch(UnpackLevels{trials, plan.rows, plan.columns, codec.bits, 1.0 / unit, constant.levels[which], on.bytes,
-                            on.stride, on.turned});
-        turn(plan, codec, true, first, trials, on.rotations_back, on.turned, on.decoded);
-        launch(SquaredErrors<float>{trials, plan.rows * plan.columns, on.rows, on.decoded, to.measured, to.errors,
-                                    to.energies, to.relative});
+            launch(Transpose<float>{static_cast<std::uint32_t>(count), plan.columns, in.rotations, on.rotations_back});
+        RowCodec rows = codec.rows;
+        if (rows.hadamard) rows.hadamard->replicate = first;
+        if (rows.sketch) rows.sketch->replicate = first;
+        RowCodecArrays arrays = on.code;
+        arrays.thresholds = constant.thresholds[which];
+        arrays.levels = constant.levels[which];
+        arrays.signs = constant.signs;
+        arrays.status = to.status;
+        if (codec.takes_matrix()) {
+            arrays.matrix = in.rotations;
+            arrays.matrix_back = on.rotations_back;
+        }
+        CodecKernels coder(machine_, rows, arrays);
+        coder.encode();
+        if (stages != nullptr) append(stages->turned[which], arrays.turned, entries);
+        coder.decode();
+        launch(SquaredErrors<float>{arrays.count, plan.rows * plan.columns, on.rows, arrays.decoded, to.measured,
+                                    to.errors, to.energies, to.relative});
         if (stages == nullptr) return;
-        append(stages->decoded[which], on.decoded, entries);
+        append(stages->decoded[which], arrays.decoded, entries);
         std::vector<std::uint8_t> strided;
-        append(strided, on.bytes, count * on.stride);
-        const std::size_t bytes = turboquant_bytes(plan.rows, plan.columns, codec.bits);
+        append(strided, arrays.bytes, count * arrays.stride);
+        const std::size_t bytes = rows.bytes(plan.rows, plan.columns);
         for (std::size_t t = 0; t < count; ++t)
-            stages->bytes[which].insert(stages->bytes[which].end(), strided.data() + t * on.stride,
-                                        strided.data() + t * on.stride + bytes);
+            stages->bytes[which].insert(stages->bytes[which].end(), strided.data() + t * arrays.stride,
+                                        strided.data() + t * arrays.stride + bytes);
     }
 
     /// Parts of PairSums: the queries are the rows, or random ones.
@@ -425,8 +453,8 @@ private:
                                                on.queries});
             launch(UnitLines{trials, random_queries, plan.columns, on.queries});
         }
-        launch(RowErrors<Real>{trials, plan.rows, plan.columns, plan.vectors(), on.white, on.decoded, right, on.units,
-                               on.renormalised, on.plain, to.asked, to.rows});
+        launch(RowErrors<Real>{trials, plan.rows, plan.columns, plan.vectors(), on.white, on.code.decoded, right,
+                               on.units, on.renormalised, on.plain, to.asked, to.rows});
         for (std::size_t p = 0; p < 4; ++p)
             launch(PairSums{trials, p < 2 ? plan.rows : random_queries, plan.rows, plan.columns, p < 2,
                             p < 2 ? on.units : on.queries, p % 2 == 0 ? on.renormalised : on.plain, to.pairs[p]});
@@ -447,92 +475,74 @@ private:
 
     /// What coding rows takes: what is sent, what stays there, what comes back.
     struct RowArrays {
-        float *thresholds, *levels, *rotation, *rows;
+        float *thresholds, *levels, *signs, *rotation, *rows;
         std::size_t sent;
-        float *rotation_back, *factors, *turned, *decoded;
+        float* rotation_back;
+        estimators::cuda::RowCodecArrays code;
         std::size_t results;  ///< begin here
-        estimators::cuda::CodingStatus* status;
         estimators::cuda::BlockStatus* measured;
         double *errors, *energies, *relative;
-        std::uint8_t* bytes;
         std::size_t used;
     };
     static RowArrays row_arrays(unsigned char* at, const RowCoding& coding, std::size_t count) {
         Layout layout(at);
         RowArrays on{};
-        const std::size_t entries = count * coding.rows * coding.dimension;
         on.thresholds = layout.take<float>(coding.codec.thresholds.size());
         on.levels = layout.take<float>(coding.codec.levels.size());
+        on.signs = layout.take<float>(sign_levels().size());
         on.rotation = layout.take<float>(coding.rotation.size());
-        on.rows = layout.take<float>(entries);
+        on.rows = layout.take<float>(count * coding.rows * coding.dimension);
         on.sent = layout.used();
         on.rotation_back = layout.take<float>(coding.rotation.size());
-        on.factors = layout.take<float>(count * coding.rows);
-        on.turned = layout.take<float>(entries);
-        on.decoded = layout.take<float>(entries);
+        on.code = coding_arrays(layout, {coding.codec}, count, coding.rows, coding.dimension, false);
         on.results = layout.used();
-        on.status = layout.take<estimators::cuda::CodingStatus>(count);
+        on.code.status = layout.take<estimators::cuda::CodingStatus>(count);
         on.measured = layout.take<estimators::cuda::BlockStatus>(count);
         for (double** array : {&on.errors, &on.energies, &on.relative}) *array = layout.take<double>(count);
-        on.bytes = layout.take<std::uint8_t>(
-            count * estimators::cuda::turboquant_bytes(coding.rows, coding.dimension, coding.codec.bits));
+        on.code.stride = coding.codec.rows.bytes(coding.rows, coding.dimension);
+        on.code.bytes = layout.take<std::uint8_t>(count * on.code.stride);
         on.used = layout.used();
+        on.code.thresholds = on.thresholds;
+        on.code.levels = on.levels;
+        on.code.signs = on.signs;
+        on.code.from = on.rows;
+        if (!coding.rotation.empty()) {
+            on.code.matrix = on.rotation;
+            on.code.matrix_back = on.rotation_back;
+        }
         return on;
     }
 
     void code_piece(const RowCoding& coding, std::size_t first, std::size_t count, unsigned char* memory,
                     const FillBlock& fill, std::vector<CodedRows>& found) {
         using namespace estimators::cuda;
-        const auto blocks = static_cast<std::uint32_t>(count);
         const std::size_t entries = std::size_t{coding.rows} * coding.dimension;
-        const std::size_t bytes = turboquant_bytes(coding.rows, coding.dimension, coding.codec.bits);
-        const double unit = std::sqrt(static_cast<double>(coding.dimension));
         const RowArrays on = row_arrays(memory, coding, count);
         unsigned char* const staged = machine_.staging(on.used);
         const RowArrays here = row_arrays(staged, coding, count);
-        std::copy(coding.codec.thresholds.begin(), coding.codec.thresholds.end(), here.thresholds);
-        std::copy(coding.codec.levels.begin(), coding.codec.levels.end(), here.levels);
-        std::copy(coding.rotation.begin(), coding.rotation.end(), here.rotation);
+        const auto put = [](const std::vector<float>& numbers, float* to) {
+            std::copy(numbers.begin(), numbers.end(), to);
+        };
+        put(coding.codec.thresholds, here.thresholds);
+        put(coding.codec.levels, here.levels);
+        put(sign_levels(), here.signs);
+        put(coding.rotation, here.rotation);
         for (std::size_t b = 0; b < count; ++b) fill(first + b, here.rows + b * entries);
         machine_.upload(memory, staged, on.sent);
-
-        const auto turn = [&](bool back, const float* from, float* to) {
-            if (coding.codec.hadamard)
-                launch(TurnByHadamard<float>{*coding.codec.hadamard, back, false, blocks, coding.rows, from, to});
-            else if (!coding.rotation.empty())
-                launch(TurnByMatrix<float>{blocks, coding.rows, coding.dimension, back ? on.rotation_back : on.rotation,
-                                           from, to});
-        };
-        const bool turns = coding.codec.hadamard || !coding.rotation.empty();
         if (!coding.rotation.empty()) launch(Transpose<float>{1, coding.dimension, on.rotation, on.rotation_back});
-        launch(ScaleRows{blocks, coding.rows, coding.dimension, unit, false, on.rows, on.status, on.factors, on.bytes,
-                         bytes});
-        turn(false, on.rows, on.turned);
-        launch(PackCells{blocks, coding.rows, coding.dimension, coding.codec.bits, on.thresholds, on.status, on.factors,
-                         turns ? on.turned : on.rows, on.bytes, bytes});
-        launch(UnpackLevels{blocks, coding.rows, coding.dimension, coding.codec.bits, 1.0 / unit, on.levels, on.bytes,
-                            bytes, turns ? on.turned : on.decoded});
-        turn(true, on.turned, on.decoded);
-        launch(SquaredErrors<float>{blocks, coding.rows * coding.dimension, on.rows, on.decoded, on.measured, on.errors,
-                                    on.energies, on.relative});
+        CodecKernels coder(machine_, coding.codec.rows, on.code);
+        coder.encode();
+        coder.decode();
+        launch(SquaredErrors<float>{on.code.count, coding.rows * coding.dimension, on.rows, on.code.decoded,
+                                    on.measured, on.errors, on.energies, on.relative});
         machine_.download(staged + on.results, memory + on.results, on.used - on.results);
         machine_.wait();
+        const std::size_t bytes = on.code.stride;
         for (std::size_t b = 0; b < count; ++b)
-            found.push_back({here.status[b] == CodingStatus::coded && here.measured[b] == BlockStatus::fine,
-                             {here.bytes + b * bytes, here.bytes + (b + 1) * bytes},
+            found.push_back({here.code.status[b] == CodingStatus::coded && here.measured[b] == BlockStatus::fine,
+                             {here.code.bytes + b * bytes, here.code.bytes + (b + 1) * bytes},
                              here.errors[b],
                              here.energies[b]});
-    }
-
-    void turn(const TrialPlan& plan, const TrialCodec& codec, bool back, std::uint64_t first, std::uint32_t count,
-              const float* matrices, const float* from, float* to) {
-        if (!codec.hadamard) {
-            launch(estimators::cuda::TurnByMatrix<float>{count, plan.rows, plan.columns, matrices, from, to, true});
-            return;
-        }
-        estimators::cuda::HadamardPlan hadamard = *codec.hadamard;
-        hadamard.replicate = first;
-        launch(estimators::cuda::TurnByHadamard<float>{hadamard, back, true, count, plan.rows, from, to});
     }
 
     [[nodiscard]] static TrialResult result(const TrialPlan& plan, const Results& back, std::size_t t) {

@@ -6,7 +6,7 @@
 namespace spiked::validation::cuda {
 
 bool TrialPlan::draws_rotations() const {
-    return std::any_of(codecs.begin(), codecs.end(), [](const TrialCodec& codec) { return !codec.hadamard; });
+    return std::any_of(codecs.begin(), codecs.end(), [](const TrialCodec& codec) { return codec.takes_matrix(); });
 }
 
 std::uint32_t TrialPlan::vectors() const {
@@ -29,7 +29,7 @@ std::string TrialPlan::obstacle() const {
     for (const auto* roots : {&row_roots, &column_roots})
         if (std::find(roots->begin(), roots->end(), 0.0) != roots->end()) return "rows or columns without noise";
     for (const auto& codec : codecs)
-        if (codec.hadamard && columns > estimators::cuda::TurnByHadamard<float>::most_dimension)
+        if (codec.rows.hadamard && columns > estimators::cuda::TurnByHadamard<float>::most_dimension)
             return fmt::format("a Hadamard rotation of {} entries: kernels take {}", columns,
                                estimators::cuda::TurnByHadamard<float>::most_dimension);
     return "";

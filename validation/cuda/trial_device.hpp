@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "estimators/cuda/hadamard.hpp"
+#include "estimators/cuda/row_codec.hpp"
 #include "estimators/eoptshrink_rule.hpp"
 #include "theory/base/cuda/device.hpp"
 
@@ -18,13 +18,14 @@ namespace spiked::validation::cuda {
 /// Random directions that a coded block is asked about.
 inline constexpr std::uint32_t random_queries = 128;
 
-/// tq-mse with norms in fp16 and a rotation of its own each replicate.
+/// A row quantizer and its codebook. In trials each replicate has a rotation and a sketch of its own: without a
+/// Hadamard rotation a matrix that the host draws, but for groups, which are not turned.
 struct TrialCodec {
-    std::uint32_t bits = 0;
-    std::vector<float> thresholds;
-    std::vector<float> levels;
-    /// Its replicate is the first one's; without one the rotation is a matrix that the host draws.
-    std::optional<estimators::cuda::HadamardPlan> hadamard;
+    estimators::cuda::RowCodec rows;
+    std::vector<float> thresholds = {};
+    std::vector<float> levels = {};
+
+    [[nodiscard]] bool takes_matrix() const { return !rows.hadamard && !rows.groups; }
 };
 
 /// What all trials of a cell have in common.
@@ -110,7 +111,7 @@ struct TrialStages {
 struct RowCoding {
     std::uint32_t rows = 0;  ///< of a block
     std::uint32_t dimension = 0;
-    TrialCodec codec;             ///< its Hadamard rotation is that of all blocks
+    TrialCodec codec;             ///< its Hadamard rotation and its sketch are those of all blocks
     std::vector<float> rotation;  ///< R, where it is a matrix; no rotation where there is neither
 };
 struct CodedRows {

@@ -104,6 +104,21 @@ TEST(DeviceTrials, MemoryThatIsNotThereHalvesTheBatchOnceAndChangesNoNumber) {
     EXPECT_GT(refused, 0U) << "less than half is not tried";
 }
 
+/// Whatever is coded in rows: on a GPU each of these is a method of studies and of `kv encode`.
+TEST(DeviceTrials, NamesOfQuantizersHaveKernelsOrAReason) {
+    const auto obstacle = [](const char* name, const estimators::QuantizerOptions& options = {}, double bits = 2) {
+        return coding_obstacle(estimators::parse_method(name), options, {12, 10}, bits);
+    };
+    for (const char* name : {"tq-mse", "eden", "eden-mmse", "eden-norm", "tq-prod", "kivi"})
+        EXPECT_EQ(obstacle(name), "") << name;
+    EXPECT_EQ(obstacle("tq-prod", {}, 3), "");
+    EXPECT_NE(coding_obstacle(estimators::parse_method("tq-prod"), {}, {3, 5}, 3), "") << "45 bits are no whole bytes";
+    EXPECT_NE(obstacle("kivi", {.residual = 4}), "");
+    EXPECT_NE(obstacle("tq-mse", {.norm = estimators::NumberFormat::bf16}), "");
+    EXPECT_EQ(obstacle("tq-prod:projection=orthogonal"), "tq-prod:projection=orthogonal");
+    EXPECT_EQ(obstacle("eoptshrink+tq-mse"), "eoptshrink+tq-mse");
+}
+
 TEST(DeviceTrials, AFailedOneHasItsStatusAndDoesNotTouchItsNeighbours) {
     const sim::SpikedModel model = small_model();
     const auto plan = small_plan(model, estimators::Precision::float64);
@@ -131,11 +146,11 @@ TEST(DeviceTrials, AFailedOneHasItsStatusAndDoesNotTouchItsNeighbours) {
 TEST(DeviceTrials, WhatNoKernelTakesIsSaidBeforeAndRefused) {
     cuda::TrialPlan plan = small_plan(small_model(), estimators::Precision::float64);
     EXPECT_EQ(plan.obstacle(), "");
-    plan.rows = 129;
-    EXPECT_NE(plan.obstacle().find("129 x 10"), std::string::npos);
+    plan.rows = 257;
+    EXPECT_NE(plan.obstacle().find("257 x 10"), std::string::npos);
     cuda::TrialBatch<EmulatedMachine> device(0, plenty);
     EXPECT_THROW((void)device.run(plan, 0, 1, {}, nullptr), Error);
-    plan.in_float = true;
+    plan.rows = 256;
     EXPECT_EQ(plan.obstacle(), "");
     plan.row_roots[4] = 0.0;
     EXPECT_NE(plan.obstacle(), "");
@@ -194,7 +209,7 @@ TEST(ParityControl, APlantedFaultFailsItsCheckAndNoneBeforeIt) {
                                             "rotation", "quantizer bytes", "inner products", "whole trial"};
     for (int fault = 0; fault <= 9; ++fault) {
         cuda::TrialBatch<FaultyMachine> device(static_cast<Fault>(fault));
-        const auto checks = check_parity(device);
+        const auto checks = check_parity(device, 1300);
         ASSERT_EQ(checks.size(), names.size());
         for (int c = 0; c < 9; ++c) {
             const auto& check = checks[static_cast<std::size_t>(c)];
