@@ -10,22 +10,24 @@
 namespace spiked::estimators {
 namespace {
 
-/// In units of the largest singular value.
-double level_of(const RelativeSpectrum& spectrum, const GavishDonohoOptions& options) {
-    if (options.noise_level) return *options.noise_level / spectrum.unit;
-    return white_noise_level(spectrum.values, spectrum.shape, options.rule);
-}
-
-template <class Method>
-Shrinkage with_level(std::span<const double> singular_values, Shape shape, const GavishDonohoOptions& options,
-                     Method method) {
+Shrinkage gavish_donoho(std::span<const double> singular_values, Shape shape, const GavishDonohoOptions& options,
+                        bool hard) {
     const RelativeSpectrum spectrum(singular_values, shape);
     if (spectrum.unit == 0.0) return nothing_found("the block is zero or empty");
-    const double level = level_of(spectrum, options);
-    if (level == 0.0)
+    const WhiteRule rule = white_rule(shape, options, hard);
+    const RelativeValues values{spectrum.unit, spectrum.observed, spectrum.values, spectrum.eigenvalues};
+    const double level = options.noise_level || options.rule == NoiseLevelRule::median
+                             ? white_level(rule, values)
+                             : white_noise_level(spectrum.values, shape, options.rule);
+    Shrinkage result;
+    const EOptShrinkAnswer answer = estimate_white(
+        rule, level, values, [&](std::size_t, const ShrunkComponent& component) { append(result, component); });
+    if (answer.outcome == EOptShrinkOutcome::exactly_low_rank)
         return spectrum.unshrunk(spectrum.above_rounding,
                                  "more than half the singular values are 0: of low rank, no noise level to see");
-    return method(spectrum, level);
+    result.rank = answer.rank;
+    result.bulk_edge = spectrum.eigenvalue(answer.edge);
+    return result;
 }
 
 GavishDonohoOptions options_of(const ParsedName& parsed, theory::Loss loss) {
@@ -54,28 +56,37 @@ double median_threshold_coefficient(double aspect) {
     return hard_threshold_coefficient(aspect) / std::sqrt(theory::MarchenkoPastur(AspectRatio(aspect)).median().value);
 }
 
+WhiteRule white_rule(Shape shape, const GavishDonohoOptions& options, bool hard) {
+    const double long_side = static_cast<double>(shape.long_side());
+    const double root_rows = std::sqrt(static_cast<double>(shape.rows));
+    const double root_columns = std::sqrt(static_cast<double>(shape.columns));
+    return {.loss = options.loss,
+            .hard = hard,
+            .aspect = AspectRatio::of(shape.rows, shape.columns).value(),
+            .root_columns = root_columns,
+            .threshold = hard ? hard_threshold_coefficient(static_cast<double>(shape.short_side()) / long_side) *
+                                    std::sqrt(long_side)
+                              : root_rows + root_columns,
+            .level = options.noise_level.value_or(0.0),
+            .median_root = options.noise_level ? 1.0 : median_root(shape.short_side(), shape)};
+}
+
+std::optional<WhiteRule> white_rule(std::string_view name, theory::Loss loss, Shape shape) {
+    const ParsedName parsed = parse_name(name);
+    const bool hard = parsed.name == gavish_donoho_hard_family().entry.name;
+    if (!hard && parsed.name != gavish_donoho_shrink_family().entry.name) return std::nullopt;
+    const GavishDonohoOptions options = options_of(parsed, loss);
+    if (options.rule != NoiseLevelRule::median) return std::nullopt;
+    return white_rule(shape, options, hard);
+}
+
 Shrinkage gavish_donoho_hard(std::span<const double> singular_values, Shape shape, const GavishDonohoOptions& options) {
-    return with_level(singular_values, shape, options, [&](const RelativeSpectrum& spectrum, double level) {
-        const double long_side = static_cast<double>(shape.long_side());
-        const double threshold = hard_threshold_coefficient(static_cast<double>(shape.short_side()) / long_side) *
-                                 std::sqrt(long_side) * level;
-        std::size_t rank = 0;
-        while (rank < spectrum.size() && spectrum.values[rank] > threshold) ++rank;
-        Shrinkage result = white_shrinkage(spectrum, rank, level, options.loss);
-        result.shrunk = spectrum.truncated(rank).shrunk;
-        return result;
-    });
+    return gavish_donoho(singular_values, shape, options, true);
 }
 
 Shrinkage gavish_donoho_shrink(std::span<const double> singular_values, Shape shape,
                                const GavishDonohoOptions& options) {
-    return with_level(singular_values, shape, options, [&](const RelativeSpectrum& spectrum, double level) {
-        const double edge =
-            level * (std::sqrt(static_cast<double>(shape.rows)) + std::sqrt(static_cast<double>(shape.columns)));
-        std::size_t rank = 0;
-        while (rank < spectrum.size() && spectrum.values[rank] > edge) ++rank;
-        return white_shrinkage(spectrum, rank, level, options.loss);
-    });
+    return gavish_donoho(singular_values, shape, options, false);
 }
 
 SpectralFamily gavish_donoho_hard_family() {

@@ -4,6 +4,7 @@
 
 #include "estimators/noise_level.hpp"
 #include "estimators/spectral_family.hpp"
+#include "estimators/white_rule.hpp"
 
 namespace spiked::estimators {
 
@@ -28,6 +29,11 @@ struct GavishDonohoOptions {
                                            const GavishDonohoOptions& options = {});
 [[nodiscard]] Shrinkage gavish_donoho_shrink(std::span<const double> singular_values, Shape shape,
                                              const GavishDonohoOptions& options = {});
+
+/// These options settled for the blocks of one shape, with both sides above 0; `rule` is not among them.
+[[nodiscard]] WhiteRule white_rule(Shape shape, const GavishDonohoOptions& options, bool hard);
+/// That of a name as users type it; none of another method, or of the level by quantiles.
+[[nodiscard]] std::optional<WhiteRule> white_rule(std::string_view name, theory::Loss loss, Shape shape);
 
 [[nodiscard]] SpectralFamily gavish_donoho_hard_family();
 [[nodiscard]] SpectralFamily gavish_donoho_shrink_family();

@@ -10,12 +10,16 @@ namespace {
 double from_median(std::span<const double> values, Shape shape) {
     const std::size_t p = values.size();
     const double median = p % 2 == 1 ? values[p / 2] : 0.5 * (values[p / 2 - 1] + values[p / 2]);
-    const double q = static_cast<double>(shape.long_side());
-    const theory::MarchenkoPastur law(AspectRatio(static_cast<double>(p) / q));
-    return median / std::sqrt(q * law.median().value);
+    return median / median_root(p, shape);
 }
 
 }  // namespace
+
+double median_root(std::size_t values, Shape shape) {
+    const double q = static_cast<double>(shape.long_side());
+    const theory::MarchenkoPastur law(AspectRatio(static_cast<double>(values) / q));
+    return std::sqrt(q * law.median().value);
+}
 
 double white_noise_level(std::span<const double> singular_values, Shape shape, NoiseLevelRule rule) {
     if (singular_values.empty()) return 0.0;

@@ -13,6 +13,9 @@ namespace spiked::estimators {
 /// Source: Gavish and Donoho 2014; `quantile` ours. 0 when the median is 0. Cost: microseconds a round.
 enum class NoiseLevelRule { median, quantile };
 
+/// The median singular value of so many of white noise at level 1 with this long side.
+[[nodiscard]] double median_root(std::size_t values, Shape shape);
+
 [[nodiscard]] double white_noise_level(std::span<const double> singular_values, Shape shape, NoiseLevelRule rule);
 
 }  // namespace spiked::estimators

@@ -1,8 +1,11 @@
 #pragma once
 #include "estimators/relative_spectrum.hpp"
-#include "theory/shrinkers.hpp"
+#include "estimators/white_rule.hpp"
 
 namespace spiked::estimators {
+
+/// One more component.
+void append(Shrinkage& result, const ShrunkComponent& component);
 
 /// Strengths, overlaps and shrunk values of the first `rank` components under white noise whose entries have standard
 /// deviation `level`, in units of the largest singular value. Components at or below the edge get overlap and value 0.

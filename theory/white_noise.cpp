@@ -1,37 +1,14 @@
 #include "theory/white_noise.hpp"
 
-#include <algorithm>
 #include <cmath>
 
+#include "theory/white_formulas.hpp"
+
 namespace spiked::theory {
-namespace {
 
-/// x^4 - beta over x^2: what every overlap is made of; factored, so that it is exact at the threshold.
-double excess(double x, double beta) {
-    const double square = x * x;
-    const double root_beta = std::sqrt(beta);
-    return (square - root_beta) * (1.0 + root_beta / square);
-}
+Eigenvalue white_bulk_edge(AspectRatio aspect) { return {white::bulk_edge(aspect.value())}; }
 
-/// Signal strength squared from an observed eigenvalue at or above the edge.
-double strength_squared(double eigenvalue, double beta) {
-    const double root_beta = std::sqrt(beta);
-    const double upper = (1.0 + root_beta) * (1.0 + root_beta);
-    const double lower = (1.0 - root_beta) * (1.0 - root_beta);
-    const double discriminant = std::sqrt(std::max(0.0, (eigenvalue - upper) * (eigenvalue - lower)));
-    return 0.5 * ((eigenvalue - upper) + discriminant) + root_beta;
-}
-
-bool detectable(double x, double beta) { return x * x > std::sqrt(beta); }
-
-}  // namespace
-
-Eigenvalue white_bulk_edge(AspectRatio aspect) {
-    const double root_edge = 1.0 + std::sqrt(aspect.value());
-    return {root_edge * root_edge};
-}
-
-SignalStrength white_detection_threshold(AspectRatio aspect) { return {std::sqrt(std::sqrt(aspect.value()))}; }
+SignalStrength white_detection_threshold(AspectRatio aspect) { return {white::detection_threshold(aspect.value())}; }
 
 double white_tracy_widom_scale(AspectRatio aspect) {
     const double root_beta = std::sqrt(aspect.value());
@@ -40,7 +17,7 @@ double white_tracy_widom_scale(AspectRatio aspect) {
 
 Eigenvalue white_outlier(SignalStrength strength, AspectRatio aspect) {
     const double beta = aspect.value();
-    if (!detectable(strength.value, beta)) return white_bulk_edge(aspect);
+    if (!white::detectable(strength.value, beta)) return white_bulk_edge(aspect);
     const double square = strength.value * strength.value;
     return {(1.0 + square) * (1.0 + beta / square)};
 }
@@ -49,39 +26,19 @@ SignalStrength white_strength_of(Eigenvalue outlier, AspectRatio aspect) {
     if (!(outlier >= white_bulk_edge(aspect)))
         throw usage_error("eigenvalue {} has no strength (it lies below the bulk edge {}): give one above the edge",
                           outlier.value, white_bulk_edge(aspect).value);
-    return {std::sqrt(strength_squared(outlier.value, aspect.value()))};
+    return {std::sqrt(white::strength_squared(outlier.value, aspect.value()))};
 }
 
 Overlap white_overlap_left(SignalStrength strength, AspectRatio aspect) {
-    const double x = strength.value;
-    const double beta = aspect.value();
-    if (!detectable(x, beta)) return {0.0};
-    return {excess(x, beta) / (x * x + beta)};
+    return {white::overlap_left(strength.value, aspect.value())};
 }
 
 Overlap white_overlap_right(SignalStrength strength, AspectRatio aspect) {
-    const double x = strength.value;
-    const double beta = aspect.value();
-    if (!detectable(x, beta)) return {0.0};
-    return {excess(x, beta) / (x * x + 1.0)};
+    return {white::overlap_right(strength.value, aspect.value())};
 }
 
 SingularValue white_shrunk(SingularValue observed, AspectRatio aspect, Loss loss) {
-    const double beta = aspect.value();
-    const double y = observed.value;
-    if (!(y * y > white_bulk_edge(aspect).value)) return {0.0};
-    const double square = strength_squared(y * y, beta);
-    switch (loss) {
-        case Loss::frobenius:
-            return {(square - beta / square) / y};
-        case Loss::operator_norm:
-            return {std::sqrt(square * (square + std::min(1.0, beta)) / (square + std::max(1.0, beta)))};
-        case Loss::nuclear: {
-            const double root = std::sqrt(beta * square);
-            return {std::max(0.0, (square * square - beta - root * y) / (square * y))};
-        }
-    }
-    throw bug("loss {} has no shrinker (a value outside the enumeration): report this", static_cast<int>(loss));
+    return {white::shrunk(observed.value, aspect.value(), loss)};
 }
 
 }  // namespace spiked::theory

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "estimators/eoptshrink.hpp"
+#include "estimators/gavish_donoho.hpp"
 #include "theory/base/error.hpp"
 #include "validation/claims.hpp"
 #include "validation/codec_measurement.hpp"
@@ -331,8 +332,13 @@ std::string obstacle(const StudySetup& study, CellSetup& cell, estimators::Shape
     }
     for (const auto& named : study.named) {
         const auto options = estimators::eoptshrink_options(named.method.name, named.loss);
-        if (!options || options->entry_bits) return fmt::format("estimator {}", named.method.name);
-        plan.estimators.push_back(estimators::eoptshrink_rule(shape, *options));
+        const auto white = estimators::white_rule(named.method.name, named.loss, shape);
+        if (options && !options->entry_bits)
+            plan.estimators.emplace_back(estimators::eoptshrink_rule(shape, *options));
+        else if (white)
+            plan.estimators.emplace_back(*white);
+        else
+            return fmt::format("estimator {}", named.method.name);
     }
     plan.rows = static_cast<std::uint32_t>(shape.rows);
     plan.columns = static_cast<std::uint32_t>(shape.columns);

@@ -117,7 +117,7 @@ std::vector<cuda::CodedRows> TrialLanes::code_rows(const cuda::RowCoding& coding
 }
 
 cuda::TrialPlan trial_plan(const sim::SpikedModel& model, const stream::StudySeed& seed, const std::string& cell,
-                           estimators::Precision precision, std::vector<estimators::EOptShrinkRule> estimators) {
+                           estimators::Precision precision, std::vector<estimators::cuda::SpectralRule> estimators) {
     cuda::TrialPlan plan;
     plan.rows = static_cast<std::uint32_t>(model.row.size());
     plan.columns = static_cast<std::uint32_t>(model.column.size());

@@ -49,7 +49,7 @@ private:
 /// The plan of a cell's trials: its model's covariances and strengths, and these estimators.
 [[nodiscard]] cuda::TrialPlan trial_plan(const sim::SpikedModel& model, const stream::StudySeed& seed,
                                          const std::string& cell, estimators::Precision precision,
-                                         std::vector<estimators::EOptShrinkRule> estimators);
+                                         std::vector<estimators::cuda::SpectralRule> estimators);
 
 /// What of a method no kernel does, for blocks of this shape; empty where they code its rows.
 [[nodiscard]] std::string coding_obstacle(const estimators::Method& method, const estimators::QuantizerOptions& options,

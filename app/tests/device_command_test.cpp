@@ -34,9 +34,22 @@ name = "eoptshrink"
 [[estimator]]
 name = ")" + estimator + R"("
 as = "second"
+[[estimator]]
+name = "gd-hard"
+[[estimator]]
+name = "gd-shrink"
 [[codec]]
 name = "tq-mse"
 bits = [3]
+[[codec]]
+name = "eden"
+bits = [2]
+[[codec]]
+name = "tq-prod"
+bits = [2]
+[[codec]]
+name = "kivi"
+bits = [2]
 [run]
 reps = { min = 60, batch = 6 }
 precision = ")" + precision + R"("
@@ -164,18 +177,18 @@ TEST(DeviceCommand, AnotherBackendIsRefusedUnlessItMayBeMixed) {
 }
 
 TEST(DeviceCommand, WhatNoKernelComputesIsTheCpusAndSaid) {
-    const std::string folder = study_folder("device-none", "double", "gd-hard");
+    const std::string folder = study_folder("device-none", "double", "screenot");
     const Outcome found = spiked("run study.toml --no-report --device emulated", in(folder));
     EXPECT_EQ(found.code, 0);
-    EXPECT_NE(found.err.find("2 of 2 cells are computed on the CPU, no kernel does this: estimator gd-hard"),
+    EXPECT_NE(found.err.find("2 of 2 cells are computed on the CPU, no kernel does this: estimator screenot"),
               std::string::npos)
         << found.err;
     EXPECT_EQ(backend(folder), "cpu");
     const std::string large = study_folder("device-large");
     const Outcome some =
-        spiked("run study.toml --no-report --device emulated --set sweep.n=[10,130] --set run.reps.min=6", in(large));
+        spiked("run study.toml --no-report --device emulated --set sweep.n=[10,257] --set run.reps.min=6", in(large));
     EXPECT_EQ(some.code, 0);
-    EXPECT_NE(some.err.find("1 of 2 cells are computed on the CPU, no kernel does this: blocks of 130 x 14"),
+    EXPECT_NE(some.err.find("1 of 2 cells are computed on the CPU, no kernel does this: blocks of 257 x 14"),
               std::string::npos)
         << some.err;
     EXPECT_EQ(backend(large), "emulated");
@@ -207,9 +220,11 @@ TEST(DeviceCommand, DoctorComparesEveryStage) {
 TEST(DeviceCommand, ADumpIsCodedOnADevice) {
     const std::string folder = scratch("device-kv");
     fs::create_directories(folder);
-    for (const char* rotation : {"haar", "rht2", "identity"}) {
-        SCOPED_TRACE(rotation);
-        const std::string words = "kv encode '" + sample_dump + "' --bits 3 --json --rotation " + rotation;
+    for (const char* how :
+         {"tq-mse --rotation haar", "tq-mse --rotation rht2", "tq-mse --rotation identity", "eden --rotation rht2",
+          "tq-prod --rotation haar", "kivi"}) {
+        SCOPED_TRACE(how);
+        const std::string words = "kv encode '" + sample_dump + "' --bits 3 --json --method " + how;
         const Outcome cpu = spiked(words + " -o cpu.spkv", in(folder));
         const Outcome device = spiked(words + " -o device.spkv --device emulated --threads 2", in(folder));
         ASSERT_EQ(device.code, 0) << device.err;
@@ -230,7 +245,7 @@ TEST(DeviceCommand, ADumpIsCodedOnADevice) {
         EXPECT_EQ(spiked("kv decode device.spkv -o back.safetensors", in(folder)).code, 0);
     }
     const Outcome none =
-        spiked("kv encode '" + sample_dump + "' --method kivi --bits 2 -o none.spkv --device emulated", in(folder));
+        spiked("kv encode '" + sample_dump + "' --method rabitq --bits 2 -o none.spkv --device emulated", in(folder));
     EXPECT_EQ(none.code, 0);
     EXPECT_NE(none.err.find("blocks were coded on the CPU"), std::string::npos) << none.err;
     EXPECT_EQ(spiked("kv encode '" + sample_dump + "' -o none.spkv --device cuda:99", in(folder)).code, 2);

@@ -1,12 +1,32 @@
 #pragma once
 #include "estimators/cuda/decomposition_batch.hpp"
-#include "estimators/eoptshrink_rule.hpp"
 #include "estimators/relative_spectrum.hpp"
+#include "estimators/white_rule.hpp"
 #include "theory/base/cuda/team.hpp"
 
 namespace spiked::estimators::cuda {
 
-/// What eOptShrink said of a block.
+/// Which estimator of singular values, with its options settled for the blocks of one shape.
+struct SpectralRule {
+    SpectralRule(const EOptShrinkRule& rule)  // NOLINT: either is one
+        : eoptshrink(rule) {}
+    SpectralRule(const WhiteRule& rule)  // NOLINT
+        : is_white(true), white(rule) {}
+
+    bool is_white = false;
+    EOptShrinkRule eoptshrink = {};
+    WhiteRule white = {};
+
+    /// Components that it may keep; more are for the host.
+    [[nodiscard]] std::size_t most() const {
+        constexpr std::size_t white_most = 16;  // where the noise is as white as it says, the signal's
+        if (is_white) return white_most;
+        return eoptshrink.rank_is_told ? eoptshrink.rank : eoptshrink.bound;
+    }
+    [[nodiscard]] SPIKED_DEVICE bool rank_is_told() const { return !is_white && eoptshrink.rank_is_told; }
+};
+
+/// What an estimator said of a block.
 enum class ShrinkageStatus : std::uint8_t {
     estimated = 0,
     exactly_low_rank = 1,  ///< components kept as they are
@@ -15,8 +35,9 @@ enum class ShrinkageStatus : std::uint8_t {
     failed = 4             ///< the block has no singular values (BlockStatus)
 };
 
-/// Kernel: eOptShrink of each block of a batch by the CPU's arithmetic (eoptshrink_rule.hpp), a thread a block. Of more
-/// than `room` components the first ones are stored. Arrays of components have `room` entries a block, 0 where there is
+/// Kernel: eOptShrink or a shrinkage under white noise of each block of a batch by the CPU's arithmetic
+/// (eoptshrink_rule.hpp, white_rule.hpp), a thread a block. Of more than `room` components the first ones are stored.
+/// Arrays of components have `room` entries a block, 0 where there is
 /// none.
 struct ShrinkBlocks {
     static constexpr unsigned threads = 32;
@@ -24,8 +45,8 @@ struct ShrinkBlocks {
 
     std::uint32_t count;
     Shape shape;
-    EOptShrinkRule rule;        ///< eoptshrink_rule of the shape
-    const double* weights;      ///< intercept_weights of its pilot, 2 pilot
+    SpectralRule rule;
+    const double* weights;      ///< intercept_weights of eOptShrink's pilot, 2 pilot
     const BlockStatus* status;  ///< for_the_host has values too
     const double* values;       ///< short side each, descending
     std::uint32_t room;
@@ -64,7 +85,7 @@ struct ShrinkBlocks {
             return;
         }
         const double unit = observed[0];
-        if (unit == 0.0 || rule.pilot == 0) {
+        if (unit == 0.0 || (!rule.is_white && rule.eoptshrink.pilot == 0)) {
             answers[block] = ShrinkageStatus::nothing;
             return;
         }
@@ -77,13 +98,17 @@ struct ShrinkBlocks {
             eigenvalues[i] = relative[i] * relative[i];
             above_rounding += relative[i] > 0.0;
         }
+        const RelativeValues spectrum{unit, {observed, p}, {relative, p}, {eigenvalues, p}};
+        const auto take = [&](std::size_t i, const ShrunkComponent& component) { put(block, i, component); };
         const EOptShrinkAnswer answer =
-            estimate_eoptshrink(rule, shape, {unit, {observed, p}, {relative, p}, {eigenvalues, p}},
-                                {weights, rule.edge == EdgeRule::fit ? 2 * rule.pilot : 0}, {noise, p},
-                                [&](std::size_t i, const ShrunkComponent& component) { put(block, i, component); });
+            rule.is_white
+                ? estimate_white(rule.white, white_level(rule.white, spectrum), spectrum, take)
+                : estimate_eoptshrink(rule.eoptshrink, shape, spectrum,
+                                      {weights, rule.eoptshrink.edge == EdgeRule::fit ? 2 * rule.eoptshrink.pilot : 0},
+                                      {noise, p}, take);
         answers[block] = static_cast<ShrinkageStatus>(answer.outcome);
         if (answer.outcome == EOptShrinkOutcome::exactly_low_rank) {
-            const std::size_t told = rule.rank_is_told ? rule.rank : above_rounding;
+            const std::size_t told = rule.rank_is_told() ? rule.eoptshrink.rank : above_rounding;
             const std::size_t rank = told < above_rounding ? told : above_rounding;
             ranks[block] = static_cast<std::uint32_t>(rank);
             for (std::size_t i = 0; i < rank && i < room; ++i) put(block, i, {observed[i], 1.0, 1.0, observed[i]});

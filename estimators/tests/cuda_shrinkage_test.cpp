@@ -6,9 +6,10 @@
 
 #include "estimators/cuda/shrinkage.hpp"
 #include "estimators/eoptshrink.hpp"
+#include "estimators/gavish_donoho.hpp"
 #include "theory/base/cuda/emulated_block.hpp"
 
-/// The kernel of eOptShrink against the function users call: one source, so on one machine every number is the same.
+/// The kernel of shrinkage against the functions users call: one source, so on one machine every number is the same.
 namespace spiked::estimators::cuda {
 namespace {
 
@@ -19,12 +20,11 @@ struct Answers {
 };
 
 Answers run_kernel(const std::vector<std::vector<double>>& spectra, const std::vector<BlockStatus>& status, Shape shape,
-                   const EOptShrinkOptions& options, std::uint32_t room) {
+                   const SpectralRule& rule, std::uint32_t room) {
     const std::size_t count = spectra.size();
     std::vector<double> values;
     for (const auto& spectrum : spectra) values.insert(values.end(), spectrum.begin(), spectrum.end());
-    const EOptShrinkRule rule = eoptshrink_rule(shape, options);
-    const std::vector<double> weights = intercept_weights(rule.pilot);
+    const std::vector<double> weights = intercept_weights(rule.eoptshrink.pilot);
     std::vector<double> work(3 * values.size(), NAN);
     Answers found{std::vector<ShrinkageStatus>(count), std::vector<std::uint32_t>(count), std::vector<double>(count)};
     for (auto* array : {&found.strengths, &found.left, &found.right, &found.shrunk}) array->assign(count * room, NAN);
@@ -66,6 +66,18 @@ std::vector<std::vector<double>> spectra_of(Shape shape) {
     return all;
 }
 
+void expect_same(const Answers& found, std::size_t b, std::uint32_t room, const Shrinkage& expected) {
+    ASSERT_EQ(found.ranks[b], expected.rank);
+    EXPECT_EQ(found.edges[b], expected.bulk_edge.value_or(Eigenvalue{0.0}).value);
+    for (std::size_t i = 0; i < room; ++i) {
+        const bool there = i < expected.rank;
+        EXPECT_EQ(found.strengths[b * room + i], there ? expected.strengths[i] : 0.0);
+        EXPECT_EQ(found.left[b * room + i], there ? expected.overlap_left[i] : 0.0);
+        EXPECT_EQ(found.right[b * room + i], there ? expected.overlap_right[i] : 0.0);
+        EXPECT_EQ(found.shrunk[b * room + i], there ? expected.shrunk[i] : 0.0);
+    }
+}
+
 TEST(CudaShrinkageIdentity, TheKernelSaysWhatTheFunctionSaysBitForBit) {
     for (const Shape shape : {Shape{2, 5}, Shape{12, 24}, Shape{64, 64}, Shape{128, 96}}) {
         std::vector<EOptShrinkOptions> readings = {
@@ -86,30 +98,42 @@ TEST(CudaShrinkageIdentity, TheKernelSaysWhatTheFunctionSaysBitForBit) {
         constexpr std::uint32_t room = 70;
         for (std::size_t reading = 0; reading < readings.size(); ++reading) {
             const Answers found = run_kernel(spectra, std::vector<BlockStatus>(spectra.size(), BlockStatus::fine),
-                                             shape, readings[reading], room);
+                                             shape, eoptshrink_rule(shape, readings[reading]), room);
             for (std::size_t b = 0; b < spectra.size(); ++b) {
                 SCOPED_TRACE(testing::Message()
                              << shape.rows << " x " << shape.columns << " reading " << reading << " spectrum " << b);
-                const Shrinkage expected = eoptshrink(spectra[b], shape, readings[reading]);
-                ASSERT_EQ(found.ranks[b], expected.rank);
-                EXPECT_EQ(found.edges[b], expected.bulk_edge.value_or(Eigenvalue{0.0}).value);
-                for (std::size_t i = 0; i < room; ++i) {
-                    const bool there = i < expected.rank;
-                    EXPECT_EQ(found.strengths[b * room + i], there ? expected.strengths[i] : 0.0);
-                    EXPECT_EQ(found.left[b * room + i], there ? expected.overlap_left[i] : 0.0);
-                    EXPECT_EQ(found.right[b * room + i], there ? expected.overlap_right[i] : 0.0);
-                    EXPECT_EQ(found.shrunk[b * room + i], there ? expected.shrunk[i] : 0.0);
-                }
+                expect_same(found, b, room, eoptshrink(spectra[b], shape, readings[reading]));
             }
         }
     }
+}
+
+TEST(CudaShrinkageIdentity, UnderWhiteNoiseToo) {
+    std::size_t kept = 0;
+    for (const Shape shape : {Shape{2, 5}, Shape{12, 24}, Shape{64, 64}, Shape{128, 96}})
+        for (const bool hard : {true, false})
+            for (const auto loss : {theory::Loss::frobenius, theory::Loss::operator_norm, theory::Loss::nuclear})
+                for (const auto level : {std::optional<double>(), std::optional<double>(0.7)}) {
+                    const GavishDonohoOptions options{.loss = loss, .noise_level = level};
+                    const auto spectra = spectra_of(shape);
+                    const Answers found = run_kernel(spectra, std::vector<BlockStatus>(spectra.size()), shape,
+                                                     white_rule(shape, options, hard), 70);
+                    for (std::size_t b = 0; b < spectra.size(); ++b) {
+                        SCOPED_TRACE(testing::Message() << shape.rows << " x " << shape.columns << " spectrum " << b);
+                        const Shrinkage expected = hard ? gavish_donoho_hard(spectra[b], shape, options)
+                                                        : gavish_donoho_shrink(spectra[b], shape, options);
+                        expect_same(found, b, 70, expected);
+                        kept += expected.rank;
+                    }
+                }
+    EXPECT_GT(kept, 100U);
 }
 
 TEST(CudaShrinkage, ABlockWithoutValuesHasAStatusAndZeros) {
     const auto spectra = spectra_of({12, 24});
     std::vector<BlockStatus> status(spectra.size(), BlockStatus::fine);
     status[1] = BlockStatus::not_finite;
-    const Answers found = run_kernel(spectra, status, {12, 24}, {}, 1);
+    const Answers found = run_kernel(spectra, status, {12, 24}, eoptshrink_rule({12, 24}), 1);
     EXPECT_EQ(found.status[0], ShrinkageStatus::estimated);
     EXPECT_EQ(found.status[1], ShrinkageStatus::failed);
     EXPECT_EQ(found.ranks[1], 0U);

@@ -99,6 +99,18 @@ TEST(ShrinkerPeers, TheNuclearShrinkerUsesTheStrengthNotTheObservation) {
     EXPECT_NEAR(found.shrunk[0], 1.0, 1e-13);
 }
 
+TEST(ShrinkerPeers, SignalsFarAboveTheNoiseAreKeptWhole) {
+    // With squares of eigenvalues overlaps were NaN from 1e77 times the noise on.
+    const std::vector<double> s = {1e140, 0.5};
+    for (const auto loss : {theory::Loss::frobenius, theory::Loss::operator_norm, theory::Loss::nuclear}) {
+        const Shrinkage found = gavish_donoho_shrink(s, {2, 5}, {.loss = loss, .noise_level = 0.7});
+        ASSERT_EQ(found.rank, 1U);
+        EXPECT_DOUBLE_EQ(found.overlap_left[0], 1.0);
+        EXPECT_DOUBLE_EQ(found.overlap_right[0], 1.0);
+        EXPECT_NEAR(found.shrunk[0] / 1e140, 1.0, 1e-12);
+    }
+}
+
 TEST(ShrinkerPeers, TheOperatorShrinkerIsRightForAnyShape) {
     // Elsewhere the strength, 2.1546, which is right for square blocks only.
     const std::vector<double> s = {2.5, 0.0};

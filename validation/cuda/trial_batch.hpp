@@ -135,8 +135,8 @@ private:
         constant.row_root = put(plan.row_root);
         constant.column_root = put(plan.column_root);
         for (const auto& rule : plan.estimators)
-            constant.weights.push_back(put(rule.edge == estimators::EdgeRule::fit
-                                               ? estimators::intercept_weights(rule.pilot)
+            constant.weights.push_back(put(!rule.is_white && rule.eoptshrink.edge == estimators::EdgeRule::fit
+                                               ? estimators::intercept_weights(rule.eoptshrink.pilot)
                                                : std::vector<double>{}));
         for (const auto& codec : plan.codecs) {
             constant.thresholds.push_back(put(codec.thresholds));
@@ -373,7 +373,7 @@ private:
     }
 
     template <class Real>
-    void estimate(const TrialPlan& plan, const estimators::EOptShrinkRule& rule,
+    void estimate(const TrialPlan& plan, const estimators::cuda::SpectralRule& rule,
                   const estimators::cuda::DecompositionBatch<Real>& batch, const Real* left, const Real* right,
                   const double* weights, const typename Results::Estimate& to, const Work<Real>& on) {
         const std::uint32_t room = plan.vectors();

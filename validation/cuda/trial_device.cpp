@@ -11,7 +11,7 @@ bool TrialPlan::draws_rotations() const {
 
 std::uint32_t TrialPlan::vectors() const {
     std::size_t most = std::max<std::size_t>(spikes(), codecs.empty() ? 0 : 1);
-    for (const auto& rule : estimators) most = std::max(most, rule.rank_is_told ? rule.rank : rule.bound);
+    for (const auto& rule : estimators) most = std::max(most, rule.most());
     return static_cast<std::uint32_t>(
         std::min<std::size_t>({most, std::min(rows, columns), estimators::cuda::most_vectors}));
 }
@@ -24,8 +24,8 @@ std::string TrialPlan::obstacle() const {
     if (spikes() > estimators::cuda::most_vectors)
         return fmt::format("{} signals: kernels take {}", spikes(), estimators::cuda::most_vectors);
     for (const auto& rule : estimators)
-        if (rule.rank_is_told && rule.rank > estimators::cuda::most_vectors)
-            return fmt::format("rank {}: kernels take {}", rule.rank, estimators::cuda::most_vectors);
+        if (rule.rank_is_told() && rule.most() > estimators::cuda::most_vectors)
+            return fmt::format("rank {}: kernels take {}", rule.most(), estimators::cuda::most_vectors);
     for (const auto* roots : {&row_roots, &column_roots})
         if (std::find(roots->begin(), roots->end(), 0.0) != roots->end()) return "rows or columns without noise";
     for (const auto& codec : codecs)

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "estimators/cuda/row_codec.hpp"
-#include "estimators/eoptshrink_rule.hpp"
+#include "estimators/cuda/shrinkage.hpp"
 #include "theory/base/cuda/device.hpp"
 
 /// Whole trials of a spiked model on a device: drawn, decomposed, estimated, coded and measured there, in batches that
@@ -39,7 +39,7 @@ struct TrialPlan {
     std::vector<double> strengths;
     std::vector<double> row_roots, column_roots;  ///< square roots of eigenvalues: noise is coloured in eigenbases
     std::vector<double> row_root, column_root;    ///< symmetric roots of the covariances; empty, or coloured by these
-    std::vector<estimators::EOptShrinkRule> estimators;
+    std::vector<estimators::cuda::SpectralRule> estimators;
     std::vector<TrialCodec> codecs;
 
     [[nodiscard]] std::uint32_t spikes() const { return static_cast<std::uint32_t>(strengths.size()); }
