@@ -56,7 +56,10 @@ foreach(PAIR man:${CMAKE_INSTALL_MANDIR}/man1:spiked.1
 endforeach()
 add_custom_target(completions ALL DEPENDS ${COMPLETIONS})
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
-install(DIRECTORY validation/studies DESTINATION ${CMAKE_INSTALL_DATADIR}/spiked COMPONENT program)
+# As they lie in the source tree: studies name the sample dump by its way from theirs.
+install(DIRECTORY validation/studies DESTINATION ${CMAKE_INSTALL_DATADIR}/spiked/validation COMPONENT program)
+install(FILES sim/tests/data/rope-lm-cut.safetensors DESTINATION ${CMAKE_INSTALL_DATADIR}/spiked/sim/tests/data
+        COMPONENT program)
 
 set(CPACK_PACKAGE_VENDOR "Spiked")
 set(CPACK_PACKAGE_CONTACT "the authors of Spiked <spiked@example.org>")
