@@ -43,6 +43,10 @@ std::vector<std::string> texts_of(const Json& spec, std::string_view key, std::v
 
 std::string words_of(const std::string& metric) {
     static const std::map<std::string, std::string> words = {{"relative_l2", "relative L2 error"},
+                                                             {"overlap.left", "overlap of left vectors"},
+                                                             {"overlap.right", "overlap of right vectors"},
+                                                             {"rank_over", "share of ranks too high"},
+                                                             {"rank_right", "share of ranks that are right"},
                                                              {"attention_logits", "error of attention logits"},
                                                              {"attention_output", "relative error of attention output"},
                                                              {"added_nats", "added nats a token"},
@@ -190,7 +194,7 @@ std::string Range::log_tics(char axis) const {
 }
 
 std::string Range::log_text() const {
-    return low > 0.0 ? fmt::format("[{:.4g}:{:.4g}]", low / 1.3, high * 1.3) : std::string("[*:*]");
+    return low > 0.0 ? fmt::format("[{:.4g}:{:.4g}]", low / log_room, high * log_room) : std::string("[*:*]");
 }
 
 Figure without_data(std::string title, std::string problem) {

@@ -5,6 +5,7 @@
 #include <random>
 #include <sstream>
 
+#include "reports/figure_parts.hpp"
 #include "reports/figures.hpp"
 #include "reports/html_report.hpp"
 #include "reports/needle_figure.hpp"
@@ -87,6 +88,40 @@ TEST(RateFigureControl, FollowsAnotherSlopeAndFitsNoNoise) {
     EXPECT_FALSE(has(figure.description, "n^"));
     EXPECT_TRUE(has(figure.description, "1 have fewer than three points"));
     EXPECT_TRUE(has(rate(noise, Json::object({{"of", "beauty"}})).front().problem, "deviation, spread, mean"));
+}
+
+TEST(RateFigure, SaysThatAPointLiesBelowItsFrame) {
+    const Scratch folder;
+    {
+        FixtureStore store(folder / "low.spiked", "spiked");
+        const auto sample = store.method("sample", "sample", "sample");
+        for (const int n : {16, 32, 64, 128}) {
+            const auto cell = store.cell(fmt::format("n={}", n), n, n, 100);
+            store.factor(cell, "n", n);
+            store.moment(cell, sample, "outlier", 1, 4.0 - (n == 128 ? 1e-9 : 1.0 / n), 1e-3);
+            store.theory(cell, "outlier", 1, 4.0);
+        }
+        store.finish();
+    }
+    Database store(folder / "low.spiked", Database::Mode::read);
+    const auto figure = rate(store, Json::object({{"y", "outlier"}})).front();
+    EXPECT_TRUE(has(figure.description, "; 1 of them so close to it")) << figure.description;
+}
+
+TEST(MapFigure, WritesNumbersWholeAndMetricsInWords) {
+    Figure figure;
+    draw_map(figure, {{"", 0, 0, 1.25}, {"", 1, 0, 3.0}}, {"head", "layer", {"0", "1"}, {"0"}}, "mean rank");
+    EXPECT_TRUE(has(figure.script, " 1.25\n")) << figure.script;
+    EXPECT_TRUE(has(figure.script, "set y2label 'mean rank'"));
+    Figure whole;
+    draw_map(whole, {{"", 0, 0, 12.0}, {"", 1, 0, 3.0}}, {"head", "layer", {"0", "1"}, {"0"}}, "mean rank");
+    EXPECT_TRUE(has(whole.script, " 12\n")) << whole.script;
+    const Scratch folder;
+    make_study(folder / "study.spiked");
+    Database store(folder / "study.spiked", Database::Mode::read);
+    const auto map =
+        factor_map(store, Json::object({{"x", "signal.strength"}, {"by", "noise.row_cov.rho"}, {"y", "overlap.left"}}));
+    EXPECT_TRUE(map.front().title.starts_with("overlap of left vectors by ")) << map.front().title;
 }
 
 TEST(MapFigure, PutsEveryCellInItsBox) {
@@ -202,6 +237,9 @@ TEST(BiasFigure, IsTheRatioToTheFirstMethodOfTheSameBits) {
     EXPECT_EQ(rows[0][3], "own");
     EXPECT_NEAR(std::stod(rows[0][6]), 0.25, 1e-12);
     EXPECT_NEAR(std::stod(rows[1][6]), 0.25, 1e-12);  // squared errors
+    // Only columns that something stands in.
+    EXPECT_TRUE(has(figure.script, "set xtics nomirror ('own' 0, 'error\u00B2' 1)\nset xrange [-0.5:1.5]"))
+        << figure.script;
     const auto turned = bias_by_query(store, Json::object({{"over", "eoptshrink+tq-mse"}})).front();
     EXPECT_NEAR(std::stod(csv_rows(turned)[0][6]), 4.0, 1e-12);
     EXPECT_FALSE(bias_by_query(store, Json::object({{"bits", "3"}})).front().problem.empty());
