@@ -43,7 +43,7 @@ Figure spectrum_figure(const std::string& title, std::vector<double> singular, s
             "other. Kolmogorov distance {:.2g}; a spectrum of this law stays below {:.2g} in 19 cases of 20, so this "
             "noise {}.",
             fitted->count,
-            fitted->count < noise.size() ? fmt::format(" ({} zero ones left out)", noise.size() - fitted->count) : "",
+            fitted->count < noise.size() ? fmt::format(" (zeros left out: {})", noise.size() - fitted->count) : "",
             fitted->decay > 0.0
                 ? fmt::format("with variances that fall off as exp(-{:.3g} share), to {:.2g} of the largest,",
                               fitted->decay, std::exp(-fitted->decay))
