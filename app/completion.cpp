@@ -59,8 +59,10 @@ std::vector<std::string> words_of(const Option& option) {
     if (words.empty() && listed != topics.end())
         for (const auto& topic : listed->second)
             for (auto& name : listed_names(topic)) words.push_back(std::move(name));
-    if (option.name == "--method")
-        for (auto& name : compositions()) words.push_back(std::move(name));
+    if (option.name == "--method") {
+        static const auto composed = compositions();  // many commands take a method
+        words.insert(words.end(), composed.begin(), composed.end());
+    }
     return words;
 }
 
