@@ -7,6 +7,7 @@
 #include "app/build_info.hpp"
 #include "app/command.hpp"
 #include "app/list.hpp"
+#include "estimators/compressor.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 
@@ -33,6 +34,20 @@ std::vector<std::string> choices(std::string value) {
     return words;
 }
 
+/// `eoptshrink+tq-mse` and all others of a listed estimator and a listed quantizer that make a method.
+std::vector<std::string> compositions() {
+    std::vector<std::string> words;
+    for (const auto& estimator : listed_names("estimators"))
+        for (const auto& quantizer : listed_names("quantizers")) {
+            if (quantizer.find('+') != std::string::npos) continue;
+            try {
+                words.push_back(estimators::parse_method(estimator + "+" + quantizer).text);
+            } catch (const Error&) {  // no composition
+            }
+        }
+    return words;
+}
+
 /// What an option takes: its choices, or the names that a list of `spiked list` has.
 std::vector<std::string> words_of(const Option& option) {
     static const std::map<std::string, std::vector<std::string>> topics = {{"--method", {"quantizers", "caches"}},
@@ -44,6 +59,10 @@ std::vector<std::string> words_of(const Option& option) {
     if (words.empty() && listed != topics.end())
         for (const auto& topic : listed->second)
             for (auto& name : listed_names(topic)) words.push_back(std::move(name));
+    if (option.name == "--method") {
+        static const auto composed = compositions();  // many commands take a method
+        words.insert(words.end(), composed.begin(), composed.end());
+    }
     return words;
 }
 
@@ -165,7 +184,7 @@ std::string fish_script() {
     std::vector<std::string> groups;
     for (const auto& [first, words] : seconds) groups.push_back(first);
     for (const auto& word : first_words()) {
-        std::string summary = "several commands";
+        std::string summary = seconds.contains(word) ? fmt::format("{}", fmt::join(seconds.at(word), ", ")) : "";
         for (const auto& command : commands())
             if (command.name == word) summary = command.summary;
         lines += fmt::format("complete -c spiked -n __fish_use_subcommand -f -a {} -d {}\n", word, quoted(summary));

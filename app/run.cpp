@@ -323,7 +323,9 @@ Command init_command() {
             0,
             1,
             {{"--kind", "bbp|null|kv|matrix", "what to study", "bbp", false},
-             {"--slurm", "", "also write a job script that runs it with spiked-mpi", "", false}},
+             {"--slurm", "",
+              "also write a job script that runs it with spiked-mpi (a package of its own, built where Open MPI is)",
+              "", false}},
             init};
 }
 

@@ -69,7 +69,7 @@ std::optional<estimators::NoiseCovariance> told(const std::string& spec, std::si
 
 /// With the edge, and the fitted law, of the first estimator that has one.
 void plot(const Arguments& arguments, const std::vector<Estimate>& estimates,
-          const std::vector<double>& singular_values) {
+          const std::vector<double>& singular_values, std::size_t long_side) {
     if (singular_values.empty())
         throw input_error("{}: nothing to plot (every row or column is zero): leave --plot out",
                           arguments.positionals.front());
@@ -79,7 +79,7 @@ void plot(const Arguments& arguments, const std::vector<Estimate>& estimates,
     const bool edge = found != estimates.end();
     reports::write_picture(
         reports::spectrum_figure(edge ? fmt::format("{}: spectrum, {}", name, found->name) : name + ": spectrum",
-                                 singular_values, edge ? found->shrinkage.bulk_edge : std::nullopt,
+                                 singular_values, edge ? found->shrinkage.bulk_edge : std::nullopt, long_side,
                                  edge ? found->shrinkage.noise_eigenvalues : std::vector<double>()),
         arguments.text("--plot"));
 }
@@ -124,7 +124,8 @@ int run(const Arguments& arguments) {
         if (arguments.has("--residual")) sim::write_npy(arguments.text("--residual"), matrix - denoised);
     }
 
-    if (arguments.has("--plot")) plot(arguments, estimates, singular_values);
+    if (arguments.has("--plot"))
+        plot(arguments, estimates, singular_values, std::max(block.shape().rows, block.shape().columns));
 
     const auto shape = block.shape();
     const std::size_t stripped_rows = matrix.n_rows - shape.rows;

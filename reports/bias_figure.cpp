@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "reports/figure_parts.hpp"
 #include "reports/method_table.hpp"
@@ -147,12 +148,29 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec)
         return {without_data(title, ratio_wanted ? "the store holds no two codecs of one bit width whose first has a "
                                                    "bias off zero"
                                                  : "the store holds no bias of a codec")};
+    // A panel has the columns that something stands in: values meet no queries of the model.
+    std::map<std::string, std::set<std::size_t>> columns;
+    for (auto& [panel, of_panel] : panels) {
+        auto& used = columns[panel];
+        for (const auto& [label, series] : of_panel)
+            for (const auto& point : series.points) used.insert(static_cast<std::size_t>(std::lround(point.x)));
+        for (auto& [label, series] : of_panel)
+            for (auto& point : series.points) {
+                const auto old = static_cast<std::size_t>(std::lround(point.x));
+                point.x -= static_cast<double>(old) - static_cast<double>(std::distance(used.begin(), used.find(old)));
+            }
+    }
     auto [data, drawn] = draw_panels(order, panels, false);
+    for (std::size_t p = 0; p < order.size(); ++p) {
+        std::vector<std::string> tics;
+        for (const std::size_t query : columns.at(order[p]))
+            tics.push_back(fmt::format("{} {}", quoted(queries[query]), tics.size()));
+        drawn[p].settings +=
+            fmt::format("set xtics nomirror ({})\nset xrange [-0.5:{}.5]\n", fmt::join(tics, ", "), tics.size() - 1);
+    }
     for (auto& panel : drawn)
         panel.plots.insert(panel.plots.begin(),
                            fmt::format("{} with lines lw 1 dt 3 lc rgb '#888888'", ratio_wanted ? 1 : 0));
-    std::vector<std::string> tics;
-    for (std::size_t i = 0; i < queries.size(); ++i) tics.push_back(fmt::format("{} {}", quoted(queries[i]), i));
     const std::string kinds =
         "by kind of query (other rows of the block, random directions, the strongest direction, the row itself, the "
         "model's own)";
@@ -171,10 +189,8 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec)
     if (left_out > 0)
         figure.problem = fmt::format("{} methods are not drawn (at most {} panels are)", left_out, most_panels);
     figure.script = panel_script(title, data,
-                                 fmt::format("set xtics nomirror ({})\nset xrange [-0.5:{}.5]\nset yrange {}\nset "
-                                             "xlabel 'queries'\nset ylabel '{}'\n",
-                                             fmt::join(tics, ", "), queries.size() - 1, y_range.text(0.06),
-                                             ratio_wanted ? "ratio of biases" : "bias"),
+                                 fmt::format("set yrange {}\nset xlabel 'queries'\nset ylabel '{}'\n",
+                                             y_range.text(0.06), ratio_wanted ? "ratio of biases" : "bias"),
                                  drawn, legend_of(styles, false, false), {.columns = order.size() == 1 ? 1 : 2});
     draw(figure);
     return {figure};

@@ -8,9 +8,9 @@
 #include <optional>
 #include <set>
 
+#include "reports/color_scale.hpp"
 #include "reports/figure_parts.hpp"
 #include "reports/gnuplot.hpp"
-#include "reports/png.hpp"
 #include "reports/spectrum_figure.hpp"
 #include "reports/text_table.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 using validation::Database;
 using validation::Statement;
 
-constexpr std::size_t most_pictures = 8;    // about 90 kB each
+constexpr std::size_t most_pictures = 8;    // a spectrum and heatmaps each, about 150 kB
 constexpr std::size_t largest_image = 192;  // pixels a side; larger blocks are averaged
 
 struct RankBox {
@@ -124,39 +124,113 @@ double size_quantile(const arma::mat& matrix, double share) {
     return sizes[static_cast<std::size_t>(rank)];
 }
 
-Figure head_picture(Database& store, std::int64_t cell, std::int64_t rep, const std::string& label,
-                    const std::string& method) {
-    const std::string title = fmt::format("{}: spectrum and parts of block {}", label, rep);
+/// A part of a block as its picture and its data show it.
+struct Part {
+    std::string name;
+    arma::mat whole;
+    arma::mat shown;
+};
+
+/// Heatmaps of a block and of what a method takes it apart into, on one scale.
+Figure heatmaps(const std::string& label, std::int64_t rep, const std::string& method, const std::vector<Part>& parts) {
+    Figure figure;
+    figure.title = fmt::format("{}: block {}{}", label, rep, parts.size() > 1 ? ", signal and residual" : "");
+    const arma::mat& block = parts.front().whole;
+    const arma::mat& shown = parts.front().shown;
+    const double limit = size_quantile(block, 0.99);
+    const bool averaged = shown.n_rows < block.n_rows || shown.n_cols < block.n_cols;
+    figure.description = fmt::format(
+        "{} rows (tokens) down, {} channels across{}, in the unit of the dump's entries. One colour scale; it ends at "
+        "{:.3g}, which 99 % of the block's entries do not exceed in size, larger ones have its last colours.",
+        block.n_rows, block.n_cols,
+        averaged ? fmt::format(", drawn as means over rectangles, {} x {}", shown.n_rows, shown.n_cols) : "", limit);
+    const double energy = arma::accu(arma::square(block));
+    figure.columns = {"part", "#smallest", "#largest", "#root mean square", "#share of the block's energy, %"};
+    for (const auto& part : parts) {
+        const double own = arma::accu(arma::square(part.whole));
+        figure.rows.push_back({part.name, fmt::format("{:.4g}", part.whole.min()),
+                               fmt::format("{:.4g}", part.whole.max()),
+                               fmt::format("{:.4g}", std::sqrt(own / static_cast<double>(part.whole.n_elem))),
+                               energy > 0.0 ? fmt::format("{:.3g}", 100.0 * own / energy) : ""});
+        if (part.name == "signal")
+            figure.description +=
+                own > 0.0
+                    ? fmt::format(" Signal and residual by {}: {:.3g} % of the block's energy is in the signal.",
+                                  method, 100.0 * own / energy)
+                    : fmt::format(" {} kept no component (rank 0): the signal is zero, the residual is the block.",
+                                  method);
+    }
+    std::vector<std::string> names = {"row", "channel"};
+    std::string data;
+    std::vector<Panel> panels;
+    for (const auto& part : parts) {
+        names.push_back(part.name);
+        data += fmt::format("${} << END\n", part.name);
+        for (arma::uword row = 0; row < part.shown.n_rows; ++row)
+            for (arma::uword column = 0; column < part.shown.n_cols; ++column)
+                data += fmt::format("{:.5g}{}", part.shown(row, column), column + 1 < part.shown.n_cols ? ' ' : '\n');
+        data += "END\n";
+        const double down = static_cast<double>(block.n_rows) / static_cast<double>(shown.n_rows);
+        const double across = static_cast<double>(block.n_cols) / static_cast<double>(shown.n_cols);
+        panels.push_back(
+            {part.name,
+             fmt::format("set xrange [-0.5:{}.5]\nset yrange [{}.5:-0.5]\n", block.n_cols - 1, block.n_rows - 1),
+             {fmt::format("${} matrix using ({:.8g} * ($1 + 0.5) - 0.5):({:.8g} * ($2 + 0.5) - 0.5):3 with image",
+                          part.name, across, down)}});
+    }
+    figure.csv = csv_line(names);
+    for (arma::uword row = 0; row < shown.n_rows; ++row)
+        for (arma::uword column = 0; column < shown.n_cols; ++column) {
+            std::vector<std::string> fields = {std::to_string(row), std::to_string(column)};
+            for (const auto& part : parts) fields.push_back(exact(part.shown(row, column)));
+            figure.csv += csv_line(fields);
+        }
+    std::string palette;
+    for (const double at : {-1.0, -0.5, 0.0, 0.5, 1.0}) {  // where diverging_color has its corners
+        const Color color = diverging_color(at);
+        palette += fmt::format("{}{} '#{:02x}{:02x}{:02x}'", palette.empty() ? "" : ", ", at, color.red, color.green,
+                               color.blue);
+    }
+    PanelLayout layout;
+    layout.columns = static_cast<int>(parts.size());
+    layout.scale = ColorScale{diverging_color, -1.0, -limit, limit, "entry"};
+    figure.script =
+        panel_script(figure.title, data,
+                     fmt::format("unset grid\nset border 0\nset tics scale 0.4\nset palette defined ({})\nset cbrange "
+                                 "[{:.8g}:{:.8g}]\nunset colorbox\nset xlabel 'channel'\nset ylabel 'row'\n",
+                                 palette, -limit, limit),
+                     panels, {}, layout);
+    draw(figure);
+    return figure;
+}
+
+/// The spectrum of a block, and its heatmaps where the store has them.
+std::vector<Figure> head_picture(Database& store, std::int64_t cell, std::int64_t rep, const std::string& label,
+                                 const std::string& method) {
+    const std::string title = fmt::format("{}: spectrum of block {}", label, rep);
     const auto values = stored_array(store, cell, rep, method, "singular_values");
     const auto edge = stored_array(store, cell, rep, method, "bulk_edge");
     const auto noise = stored_array(store, cell, rep, method, "noise_eigenvalues");
-    if (!values || values->is_empty()) return without_data(title, "the store holds no singular_values of this block");
+    if (!values || values->is_empty()) return {without_data(title, "the store holds no singular_values of this block")};
     const auto numbers = [](const std::optional<arma::mat>& array) {
         return array ? std::vector<double>(array->begin(), array->end()) : std::vector<double>();
     };
-    Figure figure = spectrum_figure(title, numbers(values),
-                                    edge && !edge->is_empty() ? std::optional(Eigenvalue{(*edge)(0)}) : std::nullopt,
-                                    numbers(noise));
+    Statement size(store, "SELECT max(n, d) FROM cell WHERE cell_id = ?1");
+    size.bind(1, cell);
+    (void)size.step();
+    std::vector<Figure> figures = {spectrum_figure(
+        title, numbers(values), edge && !edge->is_empty() ? std::optional(Eigenvalue{(*edge)(0)}) : std::nullopt,
+        static_cast<std::size_t>(size.integer(0)), numbers(noise))};
+    draw(figures.front());
     std::string used;
-    const auto signal = stored_array(store, cell, rep, method, "signal", &used);
-    const auto block = stored_array(store, cell, rep, method, "block");
-    const auto residual = stored_array(store, cell, rep, method, "residual");
-    if (block) {
-        const double limit = size_quantile(*block, 0.99);
-        const std::pair<const char*, const std::optional<arma::mat>*> parts[] = {
-            {"block", &block}, {"signal", &signal}, {"residual", &residual}};
-        for (const auto& [name, part] : parts)
-            if (*part) figure.images.push_back({name, matrix_png(shrunk_to(**part, largest_image), limit)});
-        figure.scale = {fmt::format("{:.3g}", -limit), fmt::format("{:.3g}", limit), "entry",
-                        scale_png(diverging_color, -1.0, 1.0)};
-        figure.description += fmt::format(
-            " Heatmaps: {} tokens down, {} dimensions across, one colour scale that ends at the 99 % quantile of the "
-            "sizes of "
-            "the block's entries{}.",
-            block->n_rows, block->n_cols, signal ? "; signal and residual by " + used : "");
-    }
-    draw(figure);
-    return figure;
+    std::vector<Part> parts;
+    for (const char* name : {"block", "signal", "residual"})
+        if (const auto part =
+                stored_array(store, cell, rep, method, name, std::string_view(name) == "signal" ? &used : nullptr))
+            parts.push_back({name, *part, shrunk_to(*part, largest_image)});
+    if (!parts.empty() && parts.front().name == "block" && !parts.front().whole.is_empty())
+        figures.push_back(heatmaps(label, rep, used, parts));
+    return figures;
 }
 
 }  // namespace
@@ -193,7 +267,9 @@ std::vector<Figure> head_pictures(Database& store, const Json& spec) {
             ++left_out;
     }
     std::vector<Figure> figures;
-    for (const auto& head : chosen) figures.push_back(head_picture(store, head.cell, head.rep, head.label, method));
+    for (const auto& head : chosen)
+        for (auto& figure : head_picture(store, head.cell, head.rep, head.label, method))
+            figures.push_back(std::move(figure));
     if (figures.empty()) {
         Figure none;
         none.title = "Picture of a head";

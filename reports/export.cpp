@@ -119,8 +119,8 @@ std::string as_latex(const Shown& table) {
         for (std::size_t c = 0; c < header.size(); ++c)
             cells.push_back(table.numeric[c] ? latex_number(table.rows[r][c]) : latex_text(table.rows[r][c]));
     }
-    return fmt::format("% Needs {}. 0.7525(22): the standard error is 0.0022.\n", latex_packages(rows.size())) +
-           latex_table(header, table.numeric, rows);
+    const std::string text = latex_table(header, table.numeric, rows);
+    return fmt::format("% Needs {}. 0.7525(22): the standard error is 0.0022.\n", latex_packages(text)) + text;
 }
 
 /// What a table in a paper came from, as a comment.

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <set>
 
-#include "reports/png.hpp"
 #include "sim/npy.hpp"
 
 namespace spiked::reports {
@@ -44,6 +43,10 @@ std::vector<std::string> texts_of(const Json& spec, std::string_view key, std::v
 
 std::string words_of(const std::string& metric) {
     static const std::map<std::string, std::string> words = {{"relative_l2", "relative L2 error"},
+                                                             {"overlap.left", "overlap of left vectors"},
+                                                             {"overlap.right", "overlap of right vectors"},
+                                                             {"rank_over", "share of ranks too high"},
+                                                             {"rank_right", "share of ranks that are right"},
                                                              {"attention_logits", "error of attention logits"},
                                                              {"attention_output", "relative error of attention output"},
                                                              {"added_nats", "added nats a token"},
@@ -191,7 +194,7 @@ std::string Range::log_tics(char axis) const {
 }
 
 std::string Range::log_text() const {
-    return low > 0.0 ? fmt::format("[{:.4g}:{:.4g}]", low / 1.3, high * 1.3) : std::string("[*:*]");
+    return low > 0.0 ? fmt::format("[{:.4g}:{:.4g}]", low / log_room, high * log_room) : std::string("[*:*]");
 }
 
 Figure without_data(std::string title, std::string problem) {
@@ -210,7 +213,6 @@ void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& a
         low = std::min(low, box.value);
         high = std::max(high, box.value);
     }
-    const int places = high <= 1.0 && low >= -1.0 ? 2 : std::max(std::abs(low), high) < 10.0 ? 1 : 0;
     std::vector<std::string> order;
     for (const auto& box : boxes)
         if (std::find(order.begin(), order.end(), box.panel) == order.end()) order.push_back(box.panel);
@@ -254,6 +256,17 @@ void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& a
         for (const auto& name : names) words.push_back(of(name));
         return words;
     };
+    // A number is written whole where two places can, and needs its letters and some air.
+    int places = 0;
+    for (const auto& box : boxes)
+        while (places < (std::max(std::abs(low), std::abs(high)) < 100.0 ? 2 : 1) &&
+               std::abs(box.value * std::pow(10.0, places) - std::round(box.value * std::pow(10.0, places))) > 1e-6)
+            ++places;
+    const auto fits_with = [&](int digits) {
+        return boxes.size() <= most_labelled &&
+               axes.columns.size() * 8 * (static_cast<std::size_t>(digits) + 3) <= width;
+    };
+    while (places > 0 && !fits_with(places)) --places;
     const std::string x_tics =
         fit ? tics(each(lines, lines_quoted), lines.size())
             : tics(each(axes.columns, quoted), std::max<std::size_t>(1, width / (7 * longest(axes.columns) + 7)));
@@ -293,19 +306,17 @@ void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& a
         else
             panel.plots.push_back(
                 fmt::format("$p{} using 1:2:(0.49):(0.49):3 with boxxyerror fill solid noborder lc rgb variable", p));
-        // A number needs its letters and some air.
-        if (boxes.size() <= most_labelled && axes.columns.size() * 8 * (static_cast<std::size_t>(places) + 3) <= width)
+        if (fits_with(places))
             panel.plots.push_back(fmt::format("$p{} using 1:2:5:4 with labels textcolor rgb variable", p));
         panels.push_back(std::move(panel));
     }
+    layout.scale = ColorScale{sequential_color, 0.0, low, high, unit};
     figure.script =
         panel_script(figure.title, data,
                      fmt::format("unset grid\nset border 0\nset tics scale 0\nset xlabel {} noenhanced offset 0,-{}\n"
                                  "set ylabel {} noenhanced\n",
                                  quoted(axes.x), fit ? most_lines - 1 : 0, quoted(axes.y)),
                      panels, {}, layout);
-    figure.scale = {fmt::format("{:.3g}", low), fmt::format("{:.3g}", high), unit,
-                    scale_png(sequential_color, 0.0, 1.0)};
 }
 
 }  // namespace spiked::reports

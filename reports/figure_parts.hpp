@@ -80,6 +80,7 @@ struct Range {
     [[nodiscard]] std::string text(double share) const;
     /// Tics of a short logarithmic axis; gnuplot itself writes those of the powers of ten alone.
     [[nodiscard]] std::string log_tics(char axis = 'y') const;
+    static constexpr double log_room = 1.3;
     [[nodiscard]] std::string log_text() const;
 };
 

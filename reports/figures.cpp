@@ -61,7 +61,7 @@ const std::vector<FigureKind>& figure_kinds() {
          bias_by_query},
         {"rank-map", "mean rank by layer and head (dump studies)", {"method"}, true, false, rank_map},
         {"head-picture",
-         "singular values, noise law and parts of a block (dump studies)",
+         "spectrum of a block with edge and fitted noise, heatmaps of block, signal and residual (dump studies)",
          {"method", "file", "model", "side", "layer", "head"},
          true,
          false,
@@ -126,9 +126,12 @@ std::vector<Figure> figures_of(Database& store) {
             figures.push_back(std::move(unknown));
             continue;
         }
-        for (auto& figure : found->make(store, spec)) {
+        auto made = found->make(store, spec);
+        for (auto& figure : made) {
             figure.kind = kind;
-            if (const std::string title = text_of(spec, "title"); !title.empty()) figure.title = title;
+            // Several under one title are told apart by their own.
+            if (const std::string title = text_of(spec, "title"); !title.empty())
+                figure.title = made.size() > 1 ? title + ", " + figure.title : title;
             figures.push_back(std::move(figure));
         }
     }

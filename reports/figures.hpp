@@ -9,29 +9,13 @@
 
 namespace spiked::reports {
 
-/// A picture of a matrix, as a PNG.
-struct FigureImage {
-    std::string label;
-    std::vector<std::uint8_t> png;
-};
-
-/// A colour scale from `low` to `high`.
-struct FigureScale {
-    std::string low;
-    std::string high;
-    std::string unit;
-    std::vector<std::uint8_t> png;  ///< empty: the figure has no scale
-};
-
 /// A figure as data: everything that a page or a folder of files needs to show it.
 struct Figure {
     std::string kind;
     std::string title;
-    std::string description;  ///< sentences made from the numbers shown
-    std::string problem;      ///< why there is no picture, or what of it is left out; empty when all is shown
-    std::string svg;          ///< as gnuplot wrote it; empty without gnuplot
-    std::vector<FigureImage> images;
-    FigureScale scale;
+    std::string description;           ///< sentences made from the numbers shown
+    std::string problem;               ///< why there is no picture, or what of it is left out; empty when all is shown
+    std::string svg;                   ///< as gnuplot wrote it; empty without gnuplot
     std::vector<std::string> columns;  ///< of the data table; a leading '#' marks numbers
     std::vector<std::vector<std::string>> rows;
     std::string script;  ///< gnuplot

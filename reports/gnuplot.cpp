@@ -163,6 +163,7 @@ std::optional<std::string> run_gnuplot(const std::string& script) {
         throw bug("gnuplot refuses the script of a figure ({})", why.substr(0, 400));
     }
     remove_date(picture);
+    replace_all(picture, "preserveAspectRatio='none'", "preserveAspectRatio='none' image-rendering='pixelated'");
     return picture;
 }
 
@@ -313,7 +314,8 @@ std::string panel_script(std::string_view title, const std::string& data, const 
                               : columns == 2 ? 350
                                              : 290) +
                              own_legend + more_title + layout.more_bottom;
-    const int width = columns * panel_width;
+    const int panels_width = columns * panel_width;
+    const int width = panels_width + (layout.scale ? 96 : 0);
     std::size_t longest = 0;
     for (const auto& entry : legend) longest = std::max(longest, entry.label.size());
     const int legend_columns =
@@ -368,6 +370,32 @@ std::string panel_script(std::string_view title, const std::string& data, const 
         for (const auto& entry : panels[i].legend)
             script += fmt::format(", \\\n  NaN with {} title {}", entry.style, quoted(entry.label));
         script += "\n";
+    }
+    if (layout.scale) {
+        // An image of its own: gnuplot's box of colours is a hundred polygons in every picture.
+        const auto& scale = *layout.scale;
+        constexpr int steps = 64;
+        const bool one = !(scale.high > scale.low);
+        const double low = one ? scale.low - 0.5 : scale.low;
+        const double step = ((one ? scale.low + 0.5 : scale.high) - low) / steps;
+        script += "$scale << END\n";
+        for (int i = 0; i < steps; ++i) {
+            const double share = one ? 0.0 : (i + 0.5) / steps;
+            const Color color = scale.color(scale.lowest + share * (1.0 - scale.lowest));
+            for (const int column : {0, 1})  // an image has two columns at least
+                script += fmt::format("{} {:.8g} {} {} {}\n", column, low + (i + 0.5) * step, color.red, color.green,
+                                      color.blue);
+        }
+        script += "END\n";
+        const int from_top = heading_height + legend_height;
+        script += margins(panels_width, panels_width + 16, height - from_top - panel_height + bottom,
+                          height - from_top - top);
+        script += fmt::format(
+            "unset title\nunset xtics\nunset ytics\nunset xlabel\nunset ylabel\nunset logscale\nunset arrow\n"
+            "set border 0\nset y2tics {}scale 0\nset y2label {} noenhanced\nset xrange [-0.5:1.5]\n"
+            "set yrange [{:.8g}:{:.8g}]\nset y2range [{:.8g}:{:.8g}]\nplot $scale using 1:2:3:4:5 with rgbimage\n",
+            one ? fmt::format("({:.8g}) ", scale.low) : "", quoted(scale.unit), low, low + steps * step, low,
+            low + steps * step);
     }
     return script + "unset multiplot\n";
 }

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reports/color_scale.hpp"
+
 namespace spiked::reports {
 
 /// A text for a script: in single quotes, where gnuplot expands nothing; control characters become spaces.
@@ -52,11 +54,21 @@ struct Panel {
 /// Lines as one string of a script, in single quotes, where gnuplot reads nothing but text.
 [[nodiscard]] std::string lines_quoted(const std::vector<std::string>& lines);
 
+/// A colour scale to the right of all panels, `low` below; `low` = `high`: a single value, in the colour of `low`.
+struct ColorScale {
+    Color (*color)(double) = sequential_color;
+    double lowest = 0.0;  ///< what `color` takes at `low`; 1 at `high`
+    double low = 0.0;
+    double high = 1.0;
+    std::string unit;
+};
+
 struct PanelLayout {
     std::string_view heading = {};  ///< a line drawn on top
     int columns = 0;                ///< 0: as many as look well
     int left = 90;                  ///< pixels for the names along the y axis
     int more_bottom = 0;            ///< pixels for names of more than one line along the x axis
+    std::optional<ColorScale> scale = {};
 };
 
 /// A script that draws the panels in a grid under one legend as SVG of a size that follows from them.

@@ -337,8 +337,6 @@ private:
             if (markup.size() + one.size() > most_bytes_ / 2) {
                 // The data of a figure is smaller than its picture, its words are smaller than both.
                 figure.svg.clear();
-                figure.images.clear();
-                figure.scale.png.clear();
                 figure.problem += fmt::format(
                     "{}the picture is left out to keep the page small, spiked report STORE "
                     "--figures FOLDER draws it",
@@ -368,21 +366,6 @@ private:
         const std::string title = fmt::format("Figure {}. {}", index, figure.title);
         std::string markup = fmt::format("<figure id=\"{}\">\n", id) + subheading(place_, title);
         if (!figure.svg.empty()) markup += inline_svg(figure.svg, id, title, figure.description) + "\n";
-        if (!figure.images.empty()) {
-            markup += "<div class=\"parts\">\n";
-            for (const auto& image : figure.images)
-                markup += fmt::format("<div><img alt=\"{}\" src=\"data:image/png;base64,{}\">{}</div>\n",
-                                      escape("Heatmap of the " + image.label + " of " + figure.title),
-                                      base64(image.png), escape(image.label));
-            markup += "</div>\n";
-        }
-        if (!figure.scale.png.empty())
-            markup += fmt::format(
-                "<div class=\"scale\"><span>{}</span><img alt=\"Colour scale\" "
-                "src=\"data:image/png;base64,{}\"><span>{} "
-                "({})</span></div>\n",
-                escape(figure.scale.low), base64(figure.scale.png), escape(figure.scale.high),
-                escape(figure.scale.unit));
         if (!figure.problem.empty()) markup += paragraph("Note: " + figure.problem + ".");
         if (!figure.description.empty()) markup += "<figcaption>" + escape(figure.description) + "</figcaption>\n";
         if (!figure.rows.empty()) {
@@ -417,8 +400,6 @@ private:
         write(stem + ".csv", figure.csv);
         for (const auto& format : options_.figure_formats)
             if (!figure.svg.empty()) write_picture(figure, stem + "." + format, Beside::nothing);
-        for (const auto& image : figure.images)
-            write(stem + "-" + image.label + ".png", {image.png.begin(), image.png.end()});
     }
 
     std::string failures() {

@@ -206,8 +206,8 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         if (!methods.empty())
             text += fmt::format("at {:.4g} bits, the best first\n{}", methods.front()->bits_per_entry, best.text());
         if (methods.size() > 1 && methods[1]->ratio.mcse > 0.0)
-            text += fmt::format("{} is ahead of {} by {:.1f} standard errors\n", methods[0]->method, methods[1]->method,
-                                (methods[1]->ratio.mean - 1.0) / methods[1]->ratio.mcse);
+            text += fmt::format("{} is ahead of {} by {}\n", methods[0]->method, methods[1]->method,
+                                standard_errors((methods[1]->ratio.mean - 1.0) / methods[1]->ratio.mcse));
         std::vector<std::string> elsewhere;
         for (const std::size_t i : order) {
             const auto& name = table.rows[i].method;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "theory/base/names.hpp"
@@ -39,31 +40,49 @@ std::string latex_number(const std::string& text, bool bold) {
 
 namespace {
 
-/// A float that holds more does not fit a page.
-bool breaks_pages(std::size_t rows) { return rows > 50; }
+constexpr std::size_t page_rows = 50;     // more do not fit a page
+constexpr std::size_t line_letters = 70;  // with the signs that LaTeX swallows: a line holds at least so many
+constexpr const char* shrunk_to_line =
+    "\\noindent\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n";
+
+std::size_t letters(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows) {
+    std::size_t sum = 0;
+    for (std::size_t c = 0; c < header.size(); ++c) {
+        std::size_t widest = header[c].size();
+        for (const auto& row : rows)
+            if (row.size() == header.size()) widest = std::max(widest, row[c].size());
+        sum += widest + 2;
+    }
+    return sum;
+}
 
 }  // namespace
-
-std::string latex_packages(std::size_t rows) { return breaks_pages(rows) ? "booktabs and longtable" : "booktabs"; }
 
 std::string latex_table(const std::vector<std::string>& header, const std::vector<bool>& numeric,
                         const std::vector<std::vector<std::string>>& rows) {
     std::string columns;
     for (const bool number : numeric) columns += number ? 'r' : 'l';
-    const bool breaks = breaks_pages(rows.size());
-    const char* kind = breaks ? "longtable" : "tabular";
-    std::string text =
-        fmt::format("\\begin{{{}}}{{{}}}\n\\toprule\n{} \\\\\n", kind, columns, fmt::join(header, " & "));
-    if (breaks) text += "\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n";
-    bool below_rule = breaks;
-    for (const auto& row : rows) {
-        const bool group = row.size() == 1 && header.size() > 1;
-        if (!below_rule && (group || &row == &rows.front())) text += "\\midrule\n";
-        below_rule = false;
-        text += group ? fmt::format("\\multicolumn{{{}}}{{l}}{{{}}} \\\\\n", header.size(), row.front())
-                      : fmt::format("{} \\\\\n", fmt::join(row, " & "));
-    }
-    return text + fmt::format("{}\\end{{{}}}\n", breaks ? "" : "\\bottomrule\n", kind);
+    const bool wide = letters(header, rows) > line_letters;
+    const auto part = [&](std::size_t from, std::size_t to) {
+        std::string text = fmt::format("{}\\begin{{tabular}}{{{}}}\n\\toprule\n{} \\\\\n\\midrule\n",
+                                       wide ? shrunk_to_line : "", columns, fmt::join(header, " & "));
+        for (std::size_t r = from; r < to; ++r) {
+            const auto& row = rows[r];
+            const bool group = row.size() == 1 && header.size() > 1;
+            if (group && r > from) text += "\\midrule\n";
+            text += group ? fmt::format("\\multicolumn{{{}}}{{l}}{{{}}} \\\\\n", header.size(), row.front())
+                          : fmt::format("{} \\\\\n", fmt::join(row, " & "));
+        }
+        return text + fmt::format("\\bottomrule\n\\end{{tabular}}{}\n", wide ? "}" : "");
+    };
+    std::string text = part(0, std::min(rows.size(), page_rows));
+    for (std::size_t from = page_rows; from < rows.size(); from += page_rows)
+        text += "\n\\bigskip\n" + part(from, std::min(rows.size(), from + page_rows));
+    return text;
+}
+
+std::string latex_packages(const std::string& table) {
+    return table.find("\\resizebox") == std::string::npos ? "booktabs" : "booktabs and graphicx";
 }
 
 }  // namespace spiked::reports

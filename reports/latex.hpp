@@ -11,12 +11,13 @@ namespace spiked::reports {
 /// text as latex_text.
 [[nodiscard]] std::string latex_number(const std::string& text, bool bold = false);
 
-/// What latex_table of so many rows needs: booktabs, and longtable where it breaks over pages.
-[[nodiscard]] std::string latex_packages(std::size_t rows);
-
-/// A `tabular`, beyond 50 rows a `longtable`, with booktabs rules; cells are LaTeX. Columns named in `numeric` are
-/// aligned to the right. A row with one cell only stands across all columns as the head of a group.
+/// `tabular`s with booktabs rules, a new one after every 50 rows; cells are LaTeX. Columns named in `numeric` are
+/// aligned to the right. A row with one cell only stands across all columns as the head of a group. What may be wider
+/// than a line is shrunk to it where it is.
 [[nodiscard]] std::string latex_table(const std::vector<std::string>& header, const std::vector<bool>& numeric,
                                       const std::vector<std::vector<std::string>>& rows);
+
+/// The packages that a table of latex_table needs.
+[[nodiscard]] std::string latex_packages(const std::string& table);
 
 }  // namespace spiked::reports

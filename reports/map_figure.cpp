@@ -92,7 +92,7 @@ std::vector<Figure> factor_map(Database& store, const Json& spec) {
         else if (y.empty() && name != x)
             y = name;
     }
-    const std::string what = metric.empty() ? "Deviation of the worst check in margins" : metric;
+    const std::string what = metric.empty() ? "Deviation of the worst check in margins" : words_of(metric);
     const std::string title = fmt::format("{} by {} and {}", what, x, y);
     if (x.empty() || y.empty() || x == y)
         return {without_data(title, "a map needs two factors that take more than one value")};

@@ -303,11 +303,12 @@ std::string as_latex(const MethodTable& table) {
         for (const auto& mean : row.means) cells.push_back(latex_number(with_error(mean.mean, mean.error), mean.best));
         rows.push_back(std::move(cells));
     }
+    const std::string text = latex_table(header, numeric, rows);
     return fmt::format(
                "% Needs {}. 0.7525(22): the standard error is 0.0022. Bold: ahead of the others of its kind and\n"
                "% bit width B by over two standard errors of the paired difference.\n",
-               latex_packages(rows.size())) +
-           latex_table(header, numeric, rows);
+               latex_packages(text)) +
+           text;
 }
 
 }  // namespace

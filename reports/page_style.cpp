@@ -73,11 +73,6 @@ summary{cursor:pointer;color:var(--link)}
 figure{margin:1.4rem 0 2rem}
 svg.plot{display:block;max-width:100%;height:auto;margin:.4rem 0}
 svg.plot image{image-rendering:pixelated}
-.parts{display:flex;flex-wrap:wrap;gap:1rem;margin:.6rem 0}
-.parts div{flex:1 1 200px;max-width:340px;text-align:center}
-.parts img{display:block;width:100%;image-rendering:pixelated;border:1px solid var(--line)}
-.scale{display:flex;align-items:center;gap:.6rem;font-size:.88rem;margin:.4rem 0}
-.scale img{width:240px;height:14px;border:1px solid var(--line)}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:.6rem 0}
 dt{color:var(--soft)}
 dd{margin:0;overflow-wrap:anywhere}

@@ -163,6 +163,10 @@ std::vector<Figure> rate(Database& store, const Json& spec) {
         return {without_data(
             title, fmt::format("the store holds no {} of {} at values of {} above 0",
                                of == "deviation" ? "means with theory" : "means", fmt::join(metrics, ", "), x))};
+    std::size_t below = 0;
+    for (const auto& [panel, of_panel] : panels)
+        for (const auto& [label, series] : of_panel)
+            for (const auto& point : series.points) below += point.y < y_range.low / Range::log_room ? 1 : 0;
     auto [data, drawn] = draw_panels(order, panels, false, true);
     std::vector<std::string> slopes;
     std::size_t too_few = 0;
@@ -185,15 +189,17 @@ std::vector<Figure> rate(Database& store, const Json& spec) {
             slopes.push_back(fmt::format(
                 "{}{}: {}^{} over {} points, misfit {:.2g} on {}{}", label,
                 order[p].empty() ? "" : " (" + order[p] + ")", x, text, slope.points, slope.misfit, slope.points - 2,
-                std::isfinite(reference) ? fmt::format(", {:.1f} standard errors from {:.4g}",
-                                                       std::abs(slope.value - reference) / slope.error, reference)
-                                         : ""));
+                std::isfinite(reference)
+                    ? fmt::format(", {} from {:.4g}", standard_errors(std::abs(slope.value - reference) / slope.error),
+                                  reference)
+                    : ""));
         }
     }
     figure.description = fmt::format(
         "{} on logarithmic axes, slopes fitted by weighted least squares{}{}. Bars are one standard error; points "
-        "within {:g} errors of zero are drawn and not fitted.{}{}",
+        "within {:g} errors of zero are not fitted{}.{}{}",
         counted(figure.rows.size(), "value"), slopes.empty() ? "" : ". ", fmt::join(slopes, "; "), errors_off_zero,
+        below > 0 ? fmt::format("; {} of them so close to it that only the upper end of the bar is drawn", below) : "",
         too_few > 0 ? fmt::format(" {} have fewer than three points to fit.", too_few) : "",
         std::isfinite(reference) ? fmt::format(" Dashed: slope {:.4g}.", reference) : "");
     if (left_out > 0)

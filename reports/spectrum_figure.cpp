@@ -8,13 +8,14 @@
 #include <limits>
 
 #include "reports/gnuplot.hpp"
+#include "theory/fitted_noise.hpp"
 
 namespace spiked::reports {
 
 constexpr std::size_t most_singular_values = 1024;
 
 Figure spectrum_figure(const std::string& title, std::vector<double> singular, std::optional<Eigenvalue> bulk_edge,
-                       std::vector<double> noise) {
+                       std::size_t long_side, std::vector<double> noise) {
     Figure figure;
     figure.kind = "spectrum";
     figure.title = title;
@@ -32,26 +33,38 @@ Figure spectrum_figure(const std::string& title, std::vector<double> singular, s
         figure.description += fmt::format(" {} above the estimated edge {:.4g} (an eigenvalue of {:.4g}).",
                                           above == 1 ? "1 lies" : fmt::format("{} lie", above), root, edge);
 
+    const std::size_t signal = count - std::min(count, noise.size());
+    const auto fitted = theory::fit_noise(noise, long_side - std::min(long_side, signal));
+    if (fitted) {
+        const double chance = theory::chance_distance(fitted->count);
+        figure.description += fmt::format(
+            " The density is fitted to the {} eigenvalues taken for noise{}: Gaussian noise, white on one side, {} on "
+            "the "
+            "other. Kolmogorov distance {:.2g}; a spectrum of this law stays below {:.2g} in 19 cases of 20, so this "
+            "noise {}.",
+            fitted->count,
+            fitted->count < noise.size() ? fmt::format(" (zeros left out: {})", noise.size() - fitted->count) : "",
+            fitted->decay > 0.0
+                ? fmt::format("with variances that fall off as exp(-{:.3g} share), to {:.2g} of the largest,",
+                              fitted->decay, std::exp(-fitted->decay))
+                : "too",
+            fitted->distance, chance,
+            fitted->distance <= chance ? "is not told from it" : "is another, and the curve shows its rough shape");
+    }
+
     // Histogram of eigenvalues up to somewhat beyond the edge: the spikes would squeeze the bulk into one bin.
     const double high = std::isfinite(edge) && edge > 0.0 ? 1.6 * edge : 1.02 * singular.front() * singular.front();
     constexpr int bins = 40;
     const double width = high / bins;
     std::vector<double> counts(bins, 0.0);
-    std::vector<double> law(bins, 0.0);
     std::size_t beyond = 0;
-    std::size_t within = 0;
     for (const double s : singular) {
         const auto bin = static_cast<std::size_t>(s * s / width);
         if (bin < bins)
             counts[bin] += 1.0;
         else
             ++beyond;
-        if (!(s > root)) ++within;
     }
-    const double scale = static_cast<double>(within) / static_cast<double>(std::max<std::size_t>(1, noise.size()));
-    for (const double value : noise)
-        if (const auto bin = static_cast<std::size_t>(std::max(0.0, value) / width); bin < bins) law[bin] += scale;
-
     std::string data = "$values << END\n";
     figure.columns = {"#index", "#singular value", "#eigenvalue", "above the edge", "#noise eigenvalue"};
     figure.csv = csv_line({"index", "singular_value", "eigenvalue", "above_edge", "noise_eigenvalue"});
@@ -71,8 +84,15 @@ Figure spectrum_figure(const std::string& title, std::vector<double> singular, s
     }
     data += "END\n$bins << END\n";
     for (std::size_t i = 0; i < bins; ++i)
-        data += fmt::format("{:.8g} {} {:.6g}\n", (static_cast<double>(i) + 0.5) * width, counts[i], law[i]);
+        data += fmt::format("{:.8g} {}\n", (static_cast<double>(i) + 0.5) * width, counts[i]);
     data += "END\n";
+    if (fitted) {
+        data += "$density << END\n";
+        for (const auto& point : fitted->curve)
+            data += fmt::format("{:.8g} {:.6g}\n", point.x.value,
+                                point.density * width * static_cast<double>(fitted->count));
+        data += "END\n";
+    }
 
     const auto mark_edge = [&](double at, bool vertical) {
         if (!std::isfinite(at)) return std::string();
@@ -102,16 +122,17 @@ Figure spectrum_figure(const std::string& title, std::vector<double> singular, s
     Panel histogram;
     histogram.title = beyond > 0 ? fmt::format("eigenvalues; {} beyond the right end", beyond) : "eigenvalues";
     histogram.settings = fmt::format(
-        "unset logscale\nset xlabel 'eigenvalue'\nset ylabel 'count'\nset xrange [0:{:.8g}]\nset yrange [0:*]\nset "
+        "unset logscale\nset xlabel 'eigenvalue'\nset ylabel 'count'\nset xrange [0:{:.8g}]\nset yrange "
+        "[0:{:.8g}]\nset "
         "boxwidth {:.8g}\n{}",
-        high, 0.92 * width, mark_edge(edge, true));
+        high, 1.08 * *std::max_element(counts.begin(), counts.end()) + 0.5, 0.92 * width, mark_edge(edge, true));
     histogram.plots = {"$bins using 1:2 with boxes fill solid 0.8 noborder lc rgb '#1573D1'"};
     std::vector<LegendEntry> legend = {{"within the edge", "points pt 7 ps 0.6 lc rgb '#004C7F'"}};
     if (above > 0) legend.push_back({"above the edge", "points pt 9 ps 1 lc rgb '#A63C00'"});
     if (std::isfinite(edge)) legend.push_back({"estimated edge", "lines lw 1.5 dt 2 lc rgb '#A63C00'"});
-    if (!noise.empty()) {
-        histogram.plots.emplace_back("$bins using 1:3 with histeps lw 1.8 lc black");
-        legend.push_back({"noise law", "lines lw 1.8 lc black"});
+    if (fitted) {
+        histogram.plots.emplace_back("$density using 1:2 with lines lw 1.8 lc black");
+        legend.push_back({"fitted density of noise", "lines lw 1.8 lc black"});
     }
     figure.script = panel_script(figure.title, data, "", {spectrum, histogram}, legend);
     return figure;

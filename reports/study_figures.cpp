@@ -152,9 +152,9 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
             const double deviation = std::abs(point.y - point.theory) / point.error;
             if (std::isfinite(deviation) && deviation > worst) {
                 worst = deviation;
-                worst_text = fmt::format("{}{} at {}, {} against {:.4g} ({:.1f} standard errors)", metric,
+                worst_text = fmt::format("{}{} at {}, {} against {:.4g} ({})", metric,
                                          k > 1 ? fmt::format(" of spike {}", k) : "", query.text(1),
-                                         with_error(point.y, point.error), point.theory, deviation);
+                                         with_error(point.y, point.error), point.theory, standard_errors(deviation));
             }
             const std::string& panel = panel_name.at(cell->first);
             const bool known = panels.contains(panel);
@@ -422,16 +422,21 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
     std::vector<Backdrop> backdrops = {hull_of(codecs)};
     if (metric == "relative_l2") backdrops.push_back(shannon_bound(codecs));
     Figure figure = codec_figure(store, title, codecs, "stored bits an entry", words_of(metric), "", backdrops);
-    std::map<std::string, const CodecPoint*> best;
+    std::vector<const CodecPoint*> best;  // of each panel, in their order
     for (const auto& codec : codecs) {
-        auto& place = best[codec.panel];
-        if (place == nullptr || codec.point.y < place->point.y) place = &codec;
+        const auto place = std::find_if(best.begin(), best.end(),
+                                        [&](const CodecPoint* other) { return other->panel == codec.panel; });
+        if (place == best.end())
+            best.push_back(&codec);
+        else if (codec.point.y < (*place)->point.y)
+            *place = &codec;
     }
     figure.description =
         fmt::format("{} of methods at one bit width each. ", counted(codecs.size(), "mean")) + not_drawn;
-    for (const auto& [panel, codec] : best)
-        figure.description += fmt::format("Smallest{}: {} at {:.4f} bits, {}. ", panel.empty() ? "" : " for " + panel,
-                                          codec->base, codec->point.x, with_error(codec->point.y, codec->point.error));
+    for (const CodecPoint* codec : best)
+        figure.description +=
+            fmt::format("Smallest{}: {} at {:.4f} bits, {}. ", codec->panel.empty() ? "" : " for " + codec->panel,
+                        codec->base, codec->point.x, with_error(codec->point.y, codec->point.error));
     if (!dump && !by_cell && cells.size() > 1)
         figure.description += fmt::format("Means over all {} cells, weighted by their replicates. ", cells.size());
     figure.description +=

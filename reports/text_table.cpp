@@ -38,6 +38,10 @@ std::string with_error(double value, double standard_error, int digits) {
 
 std::string number(double value, int digits) { return std::isnan(value) ? "-" : fmt::format("{:.{}g}", value, digits); }
 
+std::string standard_errors(double count) {
+    return count > 100.0 ? "more than 100 standard errors" : fmt::format("{:.1f} standard errors", count);
+}
+
 std::string method_at(const std::string& method, const std::optional<double>& budget) {
     return budget ? fmt::format("{} at {:g}", method, *budget) : method;
 }

@@ -28,6 +28,8 @@ private:
 
 /// `digits` significant digits; NaN is shown as `-`.
 [[nodiscard]] std::string number(double value, int digits = 4);
+/// `3.2 standard errors`; beyond 100, where digits say nothing, `more than 100 standard errors`.
+[[nodiscard]] std::string standard_errors(double count);
 /// A method and, of an eviction, its budget: `snapkv at 0.1`.
 [[nodiscard]] std::string method_at(const std::string& method, const std::optional<double>& budget);
 /// What theory says, to as many digits as stand beside it: 0.7500.

@@ -1,5 +1,5 @@
-# What is installed, and the packages `cpack -G DEB` and `cpack -G TGZ` make of it: the command ("spiked") and the
-# libraries with their headers ("libspiked-dev").
+# What is installed, and the packages `cpack -G DEB` and `cpack -G TGZ` make of it: the command ("spiked"), what
+# cluster jobs run ("spiked-mpi", where Open MPI is) and the libraries with their headers ("libspiked-dev").
 set(ROOMS base theory stream sim estimators validation reports)
 set(ROOM_TARGETS spiked_flags spiked_armadillo)
 foreach(ROOM ${ROOMS})
@@ -56,7 +56,10 @@ foreach(PAIR man:${CMAKE_INSTALL_MANDIR}/man1:spiked.1
 endforeach()
 add_custom_target(completions ALL DEPENDS ${COMPLETIONS})
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
-install(DIRECTORY validation/studies DESTINATION ${CMAKE_INSTALL_DATADIR}/spiked COMPONENT program)
+# As they lie in the source tree: studies name the sample dump by its way from theirs.
+install(DIRECTORY validation/studies DESTINATION ${CMAKE_INSTALL_DATADIR}/spiked/validation COMPONENT program)
+install(FILES sim/tests/data/rope-lm-cut.safetensors DESTINATION ${CMAKE_INSTALL_DATADIR}/spiked/sim/tests/data
+        COMPONENT program)
 
 set(CPACK_PACKAGE_VENDOR "Spiked")
 set(CPACK_PACKAGE_CONTACT "the authors of Spiked <spiked@example.org>")
@@ -64,13 +67,18 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_COMPONENTS_ALL program development)
+if(TARGET spiked-mpi)
+  list(APPEND CPACK_COMPONENTS_ALL mpi)
+endif()
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME spiked)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "gnuplot-nox | gnuplot-qt | gnuplot-x11")
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "python3-numpy")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "python3-numpy, spiked-mpi")
+set(CPACK_DEBIAN_MPI_PACKAGE_NAME spiked-mpi)
+set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "openmpi-bin")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libspiked-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
     "libarmadillo-dev, libopenblas-dev, libboost-dev, libboost-context-dev, libfmt-dev, libssl-dev, nlohmann-json3-dev, libzip-dev, libsqlite3-dev, libtomlplusplus-dev, zlib1g-dev")

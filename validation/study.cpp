@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -154,6 +155,25 @@ void apply_overrides(toml::table& root, const StudyOverrides& overrides) {
     }
 }
 
+/// Sources that are not found from the current folder but beside the study file become paths from the current folder:
+/// the list as TOML where one did, for a store that is read from elsewhere.
+std::string find_sources_beside(toml::table& root, const std::string& folder) {
+    toml::array* list = root.at_path("model.source").as_array();
+    if (list == nullptr || folder.empty()) return "";
+    bool found = false;
+    for (auto& node : *list) {
+        auto* pattern = node.as_string();
+        if (pattern == nullptr || !expand_pattern(pattern->get()).empty()) continue;
+        const std::string beside = (std::filesystem::path(folder) / pattern->get()).lexically_normal().string();
+        if (expand_pattern(beside).empty()) continue;
+        *pattern = beside;
+        found = true;
+    }
+    std::ostringstream text;
+    if (found) text << *list;
+    return text.str();
+}
+
 StopRule read_stop_rule(const toml::table& table, Mistakes& mistakes) {
     Section section(table, "run.until", mistakes);
     section.require("metric", "metric = \"relative_l2\"");
@@ -239,12 +259,15 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     Study study;
     Experiment& experiment = study.experiment;
     experiment.config_source = text;
-    for (const auto& [key, value] : overrides.set) {
+    const auto keep_change = [&](const std::string& key, const std::string& value) {
         Json pair = Json::array();
         pair.push(key);
         pair.push(value);
         experiment.config_set.push(std::move(pair));
-    }
+    };
+    for (const auto& [key, value] : overrides.set) keep_change(key, value);
+    if (const std::string source = find_sources_beside(file, overrides.folder); !source.empty())
+        keep_change("model.source", source);
     Section root(file, "the study", mistakes);
     root.require("spiked", "spiked = 1");
     root.count("spiked", 1, 1, 1);
@@ -478,7 +501,9 @@ Study read_study(const std::string& path, const StudyOverrides& overrides) {
         throw usage_error("{}: the study file cannot be opened: check the path, or make one with spiked init", path);
     std::stringstream text;
     text << file.rdbuf();
-    return parse_study(text.str(), path, overrides);
+    StudyOverrides there = overrides;
+    there.folder = std::filesystem::path(path).parent_path().string();
+    return parse_study(text.str(), path, there);
 }
 
 }  // namespace spiked::validation

@@ -20,6 +20,7 @@ struct StudyOverrides {
     std::vector<std::pair<std::string, std::string>> set = {};  ///< dotted key and a TOML value
     std::string seed = {};                                      ///< hex, `fresh`, or empty: the file's
     std::vector<FigureWords> figures = {};                      ///< the kinds there are; empty: figures are not checked
+    std::string folder = {};                                    ///< of the study file: see read_study
 };
 
 /// A study file read and checked: what to run, and how, where the how never changes a number.
@@ -31,7 +32,8 @@ struct Study {
 };
 
 /// Reads a study (interface of the project, section 4). Every mistake of the file is found before anything runs and
-/// reported at once, as one usage_error with a line `file:line:column: problem` each, at most 20.
+/// reported at once, as one usage_error with a line `file:line:column: problem` each, at most 20. Files of its model's
+/// `source` are looked for from the current folder, those not found there from the folder of the study file.
 [[nodiscard]] Study read_study(const std::string& path, const StudyOverrides& overrides = {});
 /// The same from a text; `name` stands in messages.
 [[nodiscard]] Study parse_study(const std::string& text, const std::string& name, const StudyOverrides& overrides = {});

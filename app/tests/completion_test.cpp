@@ -64,6 +64,15 @@ TEST(Completion, BashAnswersWhatTheTableSays) {
         EXPECT_NE(all.find(name.substr(0, name.find(' '))), std::string::npos) << name;
 }
 
+TEST(Completion, NamesCompositionsAndWhatGroupsHold) {
+    const std::string bash = spiked("completion bash").out;
+    for (const char* method : {"eoptshrink+tq-mse", "eoptshrink+tcq", "tw-test+tq-prod"})
+        EXPECT_NE(bash.find(method), std::string::npos) << method;
+    const std::string fish = spiked("completion fish").out;
+    EXPECT_EQ(fish.find("several commands"), std::string::npos);
+    EXPECT_NE(fish.find("-a kv -d 'inspect, "), std::string::npos);
+}
+
 TEST(Completion, ZshAndFishReadTheirScripts) {
     if (!there("zsh") && !there("fish")) GTEST_SKIP() << "neither zsh nor fish is installed";
     if (there("zsh")) output_of("zsh -n " + script("zsh"));

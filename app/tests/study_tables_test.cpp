@@ -349,7 +349,7 @@ TEST(FigureStudies, DrawEveryFigureTheyAskFor) {
     for (const auto& one : {Case{"phase-transition", " --set run.reps.min=8 --set run.reps.batch=4", 4},
                             Case{"rates", " --set run.reps.min=12 --set run.reps.batch=4", 2},
                             Case{"detection", " --set run.reps.min=4 --set run.reps.batch=2", 2},
-                            Case{"dump-pictures", "", 6}, Case{"paper-tables-dumps", "", 2}}) {
+                            Case{"dump-pictures", "", 8}, Case{"paper-tables-dumps", "", 2}}) {
         const std::string store = folder + "/" + one.name + ".spiked";
         const Outcome run =
             spiked("run validation/studies/" + std::string(one.name) + ".toml -o '" + store + "'" + one.reduced,
@@ -363,7 +363,7 @@ TEST(FigureStudies, DrawEveryFigureTheyAskFor) {
     // Biases of keys by every kind of query, and of values by all but the model's own.
     const std::string figures = folder + "/figures";
     ASSERT_EQ(spiked("report '" + folder + "/dump-pictures.spiked' --figures '" + figures + "'").code, 0);
-    const std::string biases = contents(figures + "/figure-4-bias-by-query.csv");
+    const std::string biases = contents(figures + "/figure-6-bias-by-query.csv");
     for (const char* query : {"others", "random", "top", "own", "model's"})
         EXPECT_NE(biases.find(std::string("\"keys, B = 2\",keys,") + query + ",tq-mse,"), std::string::npos) << biases;
 }

@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <sstream>
 
+#include "reports/figure_parts.hpp"
 #include "reports/figures.hpp"
 #include "reports/html_report.hpp"
 #include "reports/needle_figure.hpp"
 #include "reports/spectrum_figure.hpp"
 #include "reports/tests/fixture_store.hpp"
 #include "reports/timing_figure.hpp"
+#include "sim/npy.hpp"
+#include "theory/fitted_noise.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -86,6 +90,40 @@ TEST(RateFigureControl, FollowsAnotherSlopeAndFitsNoNoise) {
     EXPECT_TRUE(has(rate(noise, Json::object({{"of", "beauty"}})).front().problem, "deviation, spread, mean"));
 }
 
+TEST(RateFigure, SaysThatAPointLiesBelowItsFrame) {
+    const Scratch folder;
+    {
+        FixtureStore store(folder / "low.spiked", "spiked");
+        const auto sample = store.method("sample", "sample", "sample");
+        for (const int n : {16, 32, 64, 128}) {
+            const auto cell = store.cell(fmt::format("n={}", n), n, n, 100);
+            store.factor(cell, "n", n);
+            store.moment(cell, sample, "outlier", 1, 4.0 - (n == 128 ? 1e-9 : 1.0 / n), 1e-3);
+            store.theory(cell, "outlier", 1, 4.0);
+        }
+        store.finish();
+    }
+    Database store(folder / "low.spiked", Database::Mode::read);
+    const auto figure = rate(store, Json::object({{"y", "outlier"}})).front();
+    EXPECT_TRUE(has(figure.description, "; 1 of them so close to it")) << figure.description;
+}
+
+TEST(MapFigure, WritesNumbersWholeAndMetricsInWords) {
+    Figure figure;
+    draw_map(figure, {{"", 0, 0, 1.25}, {"", 1, 0, 3.0}}, {"head", "layer", {"0", "1"}, {"0"}}, "mean rank");
+    EXPECT_TRUE(has(figure.script, " 1.25\n")) << figure.script;
+    EXPECT_TRUE(has(figure.script, "set y2label 'mean rank'"));
+    Figure whole;
+    draw_map(whole, {{"", 0, 0, 12.0}, {"", 1, 0, 3.0}}, {"head", "layer", {"0", "1"}, {"0"}}, "mean rank");
+    EXPECT_TRUE(has(whole.script, " 12\n")) << whole.script;
+    const Scratch folder;
+    make_study(folder / "study.spiked");
+    Database store(folder / "study.spiked", Database::Mode::read);
+    const auto map =
+        factor_map(store, Json::object({{"x", "signal.strength"}, {"by", "noise.row_cov.rho"}, {"y", "overlap.left"}}));
+    EXPECT_TRUE(map.front().title.starts_with("overlap of left vectors by ")) << map.front().title;
+}
+
 TEST(MapFigure, PutsEveryCellInItsBox) {
     const Scratch folder;
     make_study(folder / "study.spiked");
@@ -99,7 +137,7 @@ TEST(MapFigure, PutsEveryCellInItsBox) {
     EXPECT_TRUE(has(figure.script, "\n6 1 ")) << figure.script;
     EXPECT_TRUE(has(figure.script, " 1.00\n"));
     EXPECT_TRUE(has(figure.script, "\n0 0 ") && has(figure.script, " 0.19\n"));
-    EXPECT_EQ(figure.scale.unit, "rank");
+    EXPECT_TRUE(has(figure.svg, "<text>rank</text>"));  // beside the colour scale
     const auto checks = factor_map(store, Json::object({})).front();
     expect_whole(checks);
     EXPECT_TRUE(has(checks.description, "above 1 outside"));
@@ -199,6 +237,9 @@ TEST(BiasFigure, IsTheRatioToTheFirstMethodOfTheSameBits) {
     EXPECT_EQ(rows[0][3], "own");
     EXPECT_NEAR(std::stod(rows[0][6]), 0.25, 1e-12);
     EXPECT_NEAR(std::stod(rows[1][6]), 0.25, 1e-12);  // squared errors
+    // Only columns that something stands in.
+    EXPECT_TRUE(has(figure.script, "set xtics nomirror ('own' 0, 'error\u00B2' 1)\nset xrange [-0.5:1.5]"))
+        << figure.script;
     const auto turned = bias_by_query(store, Json::object({{"over", "eoptshrink+tq-mse"}})).front();
     EXPECT_NEAR(std::stod(csv_rows(turned)[0][6]), 4.0, 1e-12);
     EXPECT_FALSE(bias_by_query(store, Json::object({{"bits", "3"}})).front().problem.empty());
@@ -281,14 +322,109 @@ TEST(FrontierFigure, NamesItsAxesInsideThePicture) {
 TEST(SpectrumFigure, CountsValuesOnBothSidesOfTheEdge) {
     std::vector<double> singular = {5.0, 3.0};
     for (int i = 0; i < 50; ++i) singular.push_back(0.5 + 0.03 * i);
-    auto figure = spectrum_figure("block", singular, Eigenvalue{4.1}, std::vector<double>(52, 1.0));
+    auto figure = spectrum_figure("block", singular, Eigenvalue{4.1}, 60, std::vector<double>(50, 1.0));
     draw(figure);
     expect_whole(figure);
     EXPECT_TRUE(has(figure.description, "52 singular values from 5 down to 0.5. 2 lie above the estimated edge 2.025"));
-    auto bare = spectrum_figure("block", singular, std::nullopt);
+    auto bare = spectrum_figure("block", singular, std::nullopt, 60);
     draw(bare);
     expect_whole(bare);
-    EXPECT_FALSE(has(bare.script, "noise law"));
+    EXPECT_FALSE(has(bare.script, "$density"));
+}
+
+/// Eigenvalues of noise with variances exp(-decay share) of its columns.
+std::vector<double> noise_eigenvalues(std::size_t rows, std::size_t columns, double decay, std::uint64_t draw) {
+    std::mt19937_64 random(77 + draw);
+    std::normal_distribution<double> normal;
+    arma::mat noise(rows, columns);
+    for (std::size_t j = 0; j < columns; ++j)
+        for (std::size_t i = 0; i < rows; ++i)
+            noise(i, j) = 3.0 * normal(random) *
+                          std::exp(-0.5 * decay * (static_cast<double>(j) + 0.5) / static_cast<double>(columns));
+    const arma::vec singular = arma::svd(noise);
+    std::vector<double> values;
+    for (const double s : singular) values.push_back(s * s);
+    return values;
+}
+
+TEST(FittedNoiseLaw, FindsTheDecayAndLiesAsCloseAsChanceSays) {
+    for (const double decay : {0.0, 3.0})
+        for (const std::size_t rows : {64U, 128U}) {
+            int beyond = 0;
+            double mean = 0.0;
+            constexpr int draws = 20;
+            for (std::uint64_t draw = 0; draw < draws; ++draw) {
+                const auto fitted = theory::fit_noise(noise_eigenvalues(rows, 128, decay, draw), 128);
+                ASSERT_TRUE(fitted);
+                EXPECT_EQ(fitted->count, rows);
+                EXPECT_NEAR(fitted->curve.back().cdf, 1.0, 1e-9);
+                mean += fitted->decay / draws;
+                if (fitted->distance > theory::chance_distance(rows)) ++beyond;
+            }
+            EXPECT_NEAR(mean, decay, 0.6) << rows;
+            EXPECT_LE(beyond, 8) << rows << " rows, decay " << decay;  // of 20 at 1 in 20: more with probability 1e-6
+        }
+}
+
+TEST(FittedNoiseControl, ATwoPieceNoiseIsToldFromTheLaw) {
+    // Half of the channels a hundred times weaker: no exponential fall.
+    std::vector<double> values = noise_eigenvalues(64, 128, 0.0, 1);
+    for (const double weak : noise_eigenvalues(64, 128, 0.0, 2)) values.push_back(1e-3 * weak);
+    const auto fitted = theory::fit_noise(values, 128);
+    ASSERT_TRUE(fitted);
+    EXPECT_GT(fitted->distance, 2.0 * theory::chance_distance(128));
+    auto figure = spectrum_figure("block", {30.0, 20.0, 10.0}, Eigenvalue{2000.0}, 128, values);
+    EXPECT_TRUE(has(figure.description, "this noise is another")) << figure.description;
+    auto own =
+        spectrum_figure("block", {30.0, 20.0, 10.0}, Eigenvalue{2000.0}, 128, noise_eigenvalues(128, 128, 2.0, 3));
+    EXPECT_TRUE(has(own.description, "is not told from it")) << own.description;
+    EXPECT_TRUE(has(own.script, "$density using 1:2 with lines"));
+    // Repeated tokens give zeros, which are no noise; too few values give no law.
+    std::vector<double> zeros = noise_eigenvalues(64, 128, 0.0, 1);
+    zeros.resize(128, 1e-13);
+    EXPECT_EQ(theory::fit_noise(zeros, 128)->count, 64U);
+    EXPECT_FALSE(theory::fit_noise({3.0, 2.0, 1.0}, 128));
+    EXPECT_FALSE(theory::fit_noise({}, 128));
+}
+
+TEST(HeatmapFigure, ShowsBlockSignalAndResidualOnAxesWithAScale) {
+    const Scratch folder;
+    make_dump_store(folder / "dump.spiked");
+    Database store(folder / "dump.spiked", Database::Mode::read);
+    std::size_t found = 0;
+    for (const auto& figure : head_pictures(store, Json::object())) {
+        if (!has(figure.title, "signal and residual")) continue;
+        ++found;
+        EXPECT_EQ(figure.rows.size(), 3U);
+        const auto rows = csv_rows(figure);
+        ASSERT_EQ(rows.size(), 128U * 128U);
+        const auto& entry = rows[128 * 5 + 7];
+        EXPECT_EQ(entry[0] + " " + entry[1], "5 7");
+        EXPECT_NEAR(std::stod(entry[2]), std::stod(entry[3]) + std::stod(entry[4]), 1e-12);
+        std::size_t images = 0;
+        for (std::size_t at = 0; (at = figure.svg.find("<image", at)) != std::string::npos; ++at) ++images;
+        EXPECT_EQ(images, 4U);  // three parts and the scale
+        for (const char* word :
+             {"<text>row</text>", "<text>channel</text>", "<text>entry</text>", "<text>residual</text>"})
+            EXPECT_TRUE(has(figure.svg, word)) << word;
+        EXPECT_TRUE(has(figure.description, "% of the block's energy is in the signal"));
+    }
+    EXPECT_EQ(found, 2U);
+}
+
+TEST(HeatmapFigure, SaysThatNothingWasKept) {
+    const Scratch folder;
+    make_dump_store(folder / "dump.spiked");
+    sim::write_npy(folder / "zero.npy", arma::mat(128, 128, arma::fill::zeros));
+    const std::string zero = file_text(folder / "zero.npy");
+    Database store(folder / "dump.spiked", Database::Mode::write);
+    validation::Statement change(store, "UPDATE array SET npy = ?1 WHERE name = 'signal'");
+    change.bind_blob(1, {reinterpret_cast<const std::uint8_t*>(zero.data()), zero.size()});
+    change.run();
+    std::size_t found = 0;
+    for (const auto& figure : head_pictures(store, Json::object()))
+        if (has(figure.description, "kept no component (rank 0)")) ++found;
+    EXPECT_EQ(found, 2U);
 }
 
 TEST(TimingFigure, HasABarForEveryRow) {

@@ -25,6 +25,11 @@ TEST(WithError, WithoutAnErrorTheValueStandsAlone) {
     EXPECT_EQ(with_error(std::nan(""), 0.1), "-");
 }
 
+TEST(StandardErrors, AreCountedAsFarAsTheySaySomething) {
+    EXPECT_EQ(standard_errors(3.21), "3.2 standard errors");
+    EXPECT_EQ(standard_errors(1777.9), "more than 100 standard errors");
+}
+
 TEST(TextTable, AlignsNamesLeftAndNumbersRight) {
     TextTable table({"name", "x"});
     table.add({"a", "1.5"});

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 
 #include "estimators/spectral_method.hpp"
@@ -246,6 +247,39 @@ TEST(StudyModels, AStudyIsReadAgainFromItsStore) {
     for (std::size_t i = 0; i < before.size(); ++i)
         EXPECT_TRUE(before[i].value == after[i].value || (std::isnan(before[i].value) && std::isnan(after[i].value)));
     std::filesystem::remove(path);
+}
+
+// As an installed study names the sample dump: from any current folder, and again from its store, which has no folder.
+TEST(StudyModels, SourcesAreLookedForFromTheCurrentFolderAndThenFromThatOfTheStudyFile) {
+    const std::filesystem::path folder = testing::TempDir() + "spiked-study-beside";
+    std::filesystem::create_directories(folder / "studies");
+    std::filesystem::create_directories(folder / "data");
+    const arma::mat block(8, 6, arma::fill::ones);
+    sim::write_npy((folder / "data" / "block.npy").string(), block);
+    const std::string model = "kind = \"matrix\"\nsource = [\"../data/block.npy\"]";
+    const std::string file = (folder / "studies" / "study.toml").string();
+    std::ofstream(file) << study_of(model);
+    expect_refused(model, "no file is called ../data/block.npy");  // a text without a folder
+
+    const Study study = read_study(file);
+    EXPECT_EQ(study.experiment.cells.at(0).rows, 8U);
+    const std::string path = (folder / "study.spiked").string();
+    std::filesystem::remove(path);
+    { Store store(path, study.experiment, "test", 1, Json::object()); }
+    Database store = open_store(path);
+    EXPECT_EQ(stored_study(store).experiment.science_hash(), study.experiment.science_hash());
+
+    // What lies at the current folder goes first.
+    const auto before = std::filesystem::current_path();
+    std::filesystem::create_directories(folder / "here" / "inside");
+    std::filesystem::create_directories(folder / "here" / "data");
+    sim::write_npy((folder / "here" / "data" / "block.npy").string(), arma::mat(5, 6, arma::fill::ones));
+    std::filesystem::current_path(folder / "here" / "inside");
+    EXPECT_EQ(read_study("../../studies/study.toml").experiment.cells.at(0).rows, 5U);
+    std::filesystem::current_path(folder);
+    EXPECT_EQ(read_study("studies/study.toml").experiment.cells.at(0).rows, 8U);
+    std::filesystem::current_path(before);
+    std::filesystem::remove_all(folder);
 }
 
 }  // namespace
