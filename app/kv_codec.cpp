@@ -105,9 +105,9 @@ int encode(const Arguments& arguments) {
     plan.progress = [&](std::uint64_t done, std::uint64_t total) { display.show(done, total); };
     const auto found = validation::encode_dump(plan);
     if (plan.device.backend != spiked::cuda::Backend::cpu && found.device_blocks < found.blocks)
-        remark(arguments,
-               fmt::format("{} of {} blocks were coded on the CPU (kernels code by tq-mse with norms in fp16)",
-                           found.blocks - found.device_blocks, found.blocks));
+        remark(arguments, fmt::format("{} of {} blocks were coded on the CPU (kernels code by tq-mse, tq-prod, eden "
+                                      "and kivi, numbers in fp16, no token kept in full)",
+                                      found.blocks - found.device_blocks, found.blocks));
     if (arguments.json())
         print_json(as_json(plan, found));
     else

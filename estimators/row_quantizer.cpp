@@ -331,6 +331,12 @@ const std::vector<QuantizerEntry>& row_quantizers() {
     return entries;
 }
 
+std::optional<QuantizerOptions> kivi_options(std::string_view name, const QuantizerOptions& options) {
+    const ParsedName parsed = parse_name(name);
+    if (parsed.name != "kivi" && parsed.name != "kivi-hf") return std::nullopt;
+    return options_of_kivi(parsed, options);
+}
+
 std::size_t kept_tail(std::string_view name, const QuantizerOptions& options, std::size_t tokens) {
     const ParsedName parsed = parse_name(name);
     const Maker& maker = maker_of(parsed);

@@ -77,6 +77,8 @@ struct QuantizerEntry {
 /// The same checks without building anything.
 void check_row_quantizer(std::string_view name);
 void check_row_quantizer(std::string_view name, double bits);
+/// These options with those in the name of a kivi; none of other quantizers.
+[[nodiscard]] std::optional<QuantizerOptions> kivi_options(std::string_view name, const QuantizerOptions& options);
 /// How many of the last tokens of a sequence a row quantizer keeps in full precision; 0 for most. Throws like
 /// row_quantizer.
 [[nodiscard]] std::size_t kept_tail(std::string_view name, const QuantizerOptions& options, std::size_t tokens);

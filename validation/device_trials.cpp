@@ -19,12 +19,11 @@ using spiked::cuda::Backend;
 constexpr std::size_t most_lanes = 8;
 constexpr std::size_t emulated_memory = std::size_t{256} << 20;
 
-/// Row quantizers that have kernels; options behind a name have none.
+/// Row quantizers that have kernels; options behind a name have none, but those of kivi.
 struct DeviceQuantizer {
     std::string_view name;
     estimators::RowScale scale = estimators::RowScale::norm;
     bool sketched = false;
-    bool grouped = false;
 };
 const DeviceQuantizer* find_quantizer(std::string_view name) {
     using estimators::RowScale;
@@ -32,8 +31,7 @@ const DeviceQuantizer* find_quantizer(std::string_view name) {
                                               {"eden", RowScale::unbiased},
                                               {"eden-mmse", RowScale::least_squares},
                                               {"eden-norm", RowScale::norm_matched},
-                                              {"tq-prod", RowScale::norm, true},
-                                              {"kivi", RowScale::norm, false, true}};
+                                              {"tq-prod", RowScale::norm, true}};
     const auto* const found =
         std::find_if(std::begin(all), std::end(all), [&](const auto& one) { return one.name == name; });
     return found == std::end(all) ? nullptr : found;
@@ -150,11 +148,11 @@ void draw_rotation(const estimators::QuantizerOptions& options, std::size_t dime
 
 std::string coding_obstacle(const estimators::Method& method, const estimators::QuantizerOptions& options,
                             estimators::Shape shape, double bits) {
+    const auto groups = method.spectral ? std::nullopt : estimators::kivi_options(method.quantizer, options);
     const DeviceQuantizer* const quantizer = find_quantizer(method.quantizer);
-    if (method.spectral || quantizer == nullptr) return method.text;
+    if (method.spectral || (!groups && quantizer == nullptr)) return method.text;
     if (options.norm != estimators::NumberFormat::fp16) return "norms that are not fp16";
-    if (quantizer->grouped)
-        return options.residual > 0 || options.kept.value_or(0) > 0 ? "kivi with tokens kept in full" : "";
+    if (groups) return groups->residual > 0 ? "kivi with tokens kept in full" : "";
     if (rounds_of(options.rotation) > 0 && shape.columns > estimators::cuda::TurnByHadamard<float>::most_dimension)
         return fmt::format("a Hadamard rotation of {} entries", shape.columns);
     if (quantizer->sketched && static_cast<std::size_t>(bits) * shape.rows * shape.columns % 8 != 0)
@@ -165,17 +163,19 @@ std::string coding_obstacle(const estimators::Method& method, const estimators::
 
 cuda::TrialCodec trial_codec(std::string_view name, const estimators::QuantizerOptions& options,
                              estimators::Shape shape, double bits) {
-    const DeviceQuantizer* const quantizer = find_quantizer(name);
-    if (quantizer == nullptr) throw bug("no kernel codes rows by {}", name);
     const auto dimension = static_cast<std::uint32_t>(shape.columns);
     cuda::TrialCodec codec;
     codec.rows.bits = static_cast<std::uint32_t>(bits);
-    codec.rows.scale = quantizer->scale;
-    if (quantizer->grouped) {
-        codec.rows.groups = {static_cast<std::uint32_t>(options.group), options.axis == estimators::GroupAxis::key,
+    if (const auto groups = estimators::kivi_options(name, options)) {
+        // A group is never longer than a line.
+        const std::size_t size = std::min(groups->group, shape.long_side());
+        codec.rows.groups = {static_cast<std::uint32_t>(size), groups->axis == estimators::GroupAxis::key,
                              static_cast<std::uint32_t>(shape.rows), dimension};
         return codec;
     }
+    const DeviceQuantizer* const quantizer = find_quantizer(name);
+    if (quantizer == nullptr) throw bug("no kernel codes rows by {}", name);
+    codec.rows.scale = quantizer->scale;
     const int whole = static_cast<int>(bits);
     const auto codebook = options.codebook == estimators::CodebookKind::sphere
                               ? theory::lloyd_max_sphere(static_cast<int>(shape.columns), whole)

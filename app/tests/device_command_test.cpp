@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 /// Blocks from 10 x 14 to 22 x 14, dense colouring.
 std::string study_folder(const std::string& name, const std::string& precision = "double",
-                         const std::string& estimator = "eoptshrink:edgefit") {
+                         const std::string& estimator = "eoptshrink:edgefit", const std::string& more = "") {
     return folder_with_study(name, R"(spiked = 1
 [study]
 name = "small"
@@ -34,26 +34,13 @@ name = "eoptshrink"
 [[estimator]]
 name = ")" + estimator + R"("
 as = "second"
-[[estimator]]
-name = "gd-hard"
-[[estimator]]
-name = "gd-shrink"
 [[codec]]
 name = "tq-mse"
 bits = [3]
-[[codec]]
-name = "eden"
-bits = [2]
-[[codec]]
-name = "tq-prod"
-bits = [2]
-[[codec]]
-name = "kivi"
-bits = [2]
 [run]
 reps = { min = 60, batch = 6 }
-precision = ")" + precision + R"("
-[store]
+precision = ")" + precision + "\"\n" + more +
+                                       R"([store]
 path = "small.spiked"
 )");
 }
@@ -94,8 +81,14 @@ double worst_difference(const std::string& one, const std::string& other, bool c
 TEST(DeviceCommand, AStudyOnEmulatedBlocksHasTheCpusNumbers) {
     for (const auto& [precision, limit] : {std::pair{"double", 1e-10}, std::pair{"float", 2e-4}}) {
         SCOPED_TRACE(precision);
-        const std::string cpu = study_folder(std::string("cpu-") + precision, precision);
-        const std::string device = study_folder(std::string("device-") + precision, precision);
+        const std::string all_kernels =
+            "[[estimator]]\nname = 'gd-hard'\n[[estimator]]\nname = 'gd-shrink'\n[[codec]]\nname = 'eden'\nbits = [2]\n"
+            "[[codec]]\nname = 'tq-prod'\nbits = [2]\n[[codec]]\nname = 'kivi:group=8'\nbits = [2]\n";
+        const auto folder = [&](const std::string& name) {
+            return study_folder(name + "-" + precision, precision, "eoptshrink:edgefit", all_kernels);
+        };
+        const std::string cpu = folder("cpu");
+        const std::string device = folder("device");
         ASSERT_EQ(spiked("run study.toml --no-report --device cpu", in(cpu)).code, 0);
         const Outcome found = spiked("run study.toml --no-report --device emulated", in(device));
         ASSERT_EQ(found.code, 0) << found.err;
@@ -177,10 +170,10 @@ TEST(DeviceCommand, AnotherBackendIsRefusedUnlessItMayBeMixed) {
 }
 
 TEST(DeviceCommand, WhatNoKernelComputesIsTheCpusAndSaid) {
-    const std::string folder = study_folder("device-none", "double", "screenot");
+    const std::string folder = study_folder("device-none", "double", "screenot:4");
     const Outcome found = spiked("run study.toml --no-report --device emulated", in(folder));
     EXPECT_EQ(found.code, 0);
-    EXPECT_NE(found.err.find("2 of 2 cells are computed on the CPU, no kernel does this: estimator screenot"),
+    EXPECT_NE(found.err.find("2 of 2 cells are computed on the CPU, no kernel does this: estimator screenot:4"),
               std::string::npos)
         << found.err;
     EXPECT_EQ(backend(folder), "cpu");
@@ -220,9 +213,8 @@ TEST(DeviceCommand, DoctorComparesEveryStage) {
 TEST(DeviceCommand, ADumpIsCodedOnADevice) {
     const std::string folder = scratch("device-kv");
     fs::create_directories(folder);
-    for (const char* how :
-         {"tq-mse --rotation haar", "tq-mse --rotation rht2", "tq-mse --rotation identity", "eden --rotation rht2",
-          "tq-prod --rotation haar", "kivi"}) {
+    for (const char* how : {"tq-mse --rotation haar", "tq-mse --rotation rht2", "tq-mse --rotation identity",
+                            "eden --rotation rht2", "tq-prod --rotation haar", "kivi:residual=0:group=32"}) {
         SCOPED_TRACE(how);
         const std::string words = "kv encode '" + sample_dump + "' --bits 3 --json --method " + how;
         const Outcome cpu = spiked(words + " -o cpu.spkv", in(folder));

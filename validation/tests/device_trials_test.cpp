@@ -109,11 +109,14 @@ TEST(DeviceTrials, NamesOfQuantizersHaveKernelsOrAReason) {
     const auto obstacle = [](const char* name, const estimators::QuantizerOptions& options = {}, double bits = 2) {
         return coding_obstacle(estimators::parse_method(name), options, {12, 10}, bits);
     };
-    for (const char* name : {"tq-mse", "eden", "eden-mmse", "eden-norm", "tq-prod", "kivi"})
+    for (const char* name :
+         {"tq-mse", "eden", "eden-mmse", "eden-norm", "tq-prod", "kivi", "kivi-hf", "kivi:group=3:axis=key"})
         EXPECT_EQ(obstacle(name), "") << name;
     EXPECT_EQ(obstacle("tq-prod", {}, 3), "");
     EXPECT_NE(coding_obstacle(estimators::parse_method("tq-prod"), {}, {3, 5}, 3), "") << "45 bits are no whole bytes";
     EXPECT_NE(obstacle("kivi", {.residual = 4}), "");
+    EXPECT_EQ(obstacle("kivi:residual=0", {.residual = 4}), "");
+    EXPECT_NE(obstacle("kivi:residual=4"), "");
     EXPECT_NE(obstacle("tq-mse", {.norm = estimators::NumberFormat::bf16}), "");
     EXPECT_EQ(obstacle("tq-prod:projection=orthogonal"), "tq-prod:projection=orthogonal");
     EXPECT_EQ(obstacle("eoptshrink+tq-mse"), "eoptshrink+tq-mse");
