@@ -11,6 +11,8 @@
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
+#elif defined __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
 #endif
 
 namespace spiked::cuda {
@@ -28,6 +30,30 @@ void arrive([[maybe_unused]] void* kept, [[maybe_unused]] const void** from, [[m
 #endif
 }
 
+/// What the thread sanitizer knows a fibre by: its own stack of calls.
+class WatchedFibre {
+public:
+#ifdef __SANITIZE_THREAD__
+    WatchedFibre() : known_(__tsan_create_fiber(0)) {}
+    ~WatchedFibre() { __tsan_destroy_fiber(known_); }
+    /// Call right before the switch, from the thread that runs the block, and from the fibre back to it.
+    void enter() {
+        from_ = __tsan_get_current_fiber();
+        __tsan_switch_to_fiber(known_, 0);
+    }
+    void leave() { __tsan_switch_to_fiber(from_, 0); }
+    WatchedFibre(const WatchedFibre&) = delete;
+    WatchedFibre& operator=(const WatchedFibre&) = delete;
+
+private:
+    void* known_;
+    void* from_ = nullptr;
+#else
+    void enter() {}
+    void leave() {}
+#endif
+};
+
 using boost::context::fiber;
 
 constexpr std::size_t stack_bytes = std::size_t{1} << 17;
@@ -36,9 +62,9 @@ constexpr std::size_t unit = 4;
 
 enum class Waiting : std::uint8_t { no, at_barrier, in_warp, ended };
 
-std::string line_of(const std::source_location& where) {
-    const std::string file = where.file_name();
-    return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), where.line());
+std::string line_of(const Place& where) {
+    const std::string file = where.file;
+    return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), where.line);
 }
 
 /// Ends a fibre whose block has failed.
@@ -62,10 +88,12 @@ struct Cell {
 class EmulatedBlock {
 public:
     EmulatedBlock(unsigned threads, std::size_t shared_bytes)
-        : threads_(threads), shared_(shared_bytes, 0xFF), cells_((shared_bytes + unit - 1) / unit) {
+        : threads_(threads),
+          shared_(shared_bytes, 0xFF),
+          cells_((shared_bytes + unit - 1) / unit),
+          threads_of_(threads) {
         if (threads == 0 || threads % warp_size != 0)
             throw bug("a block of {} threads (a multiple of {} is needed)", threads, warp_size);
-        threads_of_.resize(threads);
         warps_.resize(threads / warp_size);
     }
 
@@ -88,6 +116,7 @@ public:
                                      }
                                      thread.waiting = Waiting::ended;
                                      leave_for(nullptr, scheduler_bottom_, scheduler_size_);
+                                     thread.watched.leave();
                                      return std::move(thread.scheduler);
                                  });
         }
@@ -108,10 +137,10 @@ public:
         return shared_.data() + first;
     }
 
-    void barrier(unsigned rank, const std::source_location& where) { wait(rank, Waiting::at_barrier, where); }
+    void barrier(unsigned rank, const Place& where) { wait(rank, Waiting::at_barrier, where); }
 
     /// Returns when all threads of the warp are here.
-    std::uint64_t exchange(unsigned rank, std::uint64_t bits, unsigned lane, const std::source_location& where) {
+    std::uint64_t exchange(unsigned rank, std::uint64_t bits, unsigned lane, const Place& where) {
         Thread& self = threads_of_[rank];
         Warp& warp = warps_[rank / warp_size];
         const std::size_t parity = self.exchanges++ % 2;  // a thread is at most one exchange ahead of another one
@@ -119,7 +148,7 @@ public:
         wait(rank, Waiting::in_warp, where);
         return warp.bits[parity][lane];
     }
-    void warp_barrier(unsigned rank, const std::source_location& where) {
+    void warp_barrier(unsigned rank, const Place& where) {
         exchange(rank, 0, 0, where);
         ++threads_of_[rank].warp_interval;
     }
@@ -157,9 +186,10 @@ public:
 private:
     struct Thread {
         fiber fibre, scheduler;
+        WatchedFibre watched;
         const char* stack_bottom = nullptr;
         Waiting waiting = Waiting::no;
-        std::source_location where;
+        Place where;
         std::uint32_t warp_interval = 0;
         std::size_t exchanges = 0;
     };
@@ -174,12 +204,13 @@ private:
         return before.thread / warp_size != now.thread / warp_size || before.warp_interval == now.warp_interval;
     }
 
-    void wait(unsigned rank, Waiting what, const std::source_location& where) {
+    void wait(unsigned rank, Waiting what, const Place& where) {
         Thread& self = threads_of_[rank];
         self.waiting = what;
         self.where = where;
         void* kept = nullptr;
         leave_for(&kept, scheduler_bottom_, scheduler_size_);
+        self.watched.leave();
         self.scheduler = std::move(self.scheduler).resume();
         arrive(kept, nullptr, nullptr);
         if (stopping_) throw Stopped();
@@ -188,6 +219,7 @@ private:
     void resume(Thread& thread) {
         void* kept = nullptr;
         leave_for(&kept, thread.stack_bottom, stack_bytes);
+        thread.watched.enter();
         thread.fibre = std::move(thread.fibre).resume();
         arrive(kept, nullptr, nullptr);
     }
@@ -233,7 +265,7 @@ private:
                     throw bug("thread {} {} while others of its warp exchange at {}", rank,
                               thread->waiting == Waiting::ended ? "has ended" : "waits at a barrier",
                               line_of(one->where));
-                if (thread->where.line() != one->where.line())
+                if (thread->where.line != one->where.line)
                     throw bug("threads of a warp exchange in different places: {} and {}", line_of(thread->where),
                               line_of(one->where));
             }
@@ -248,7 +280,7 @@ private:
             throw bug(
                 "thread {} waits at barrier {} while thread {} has ended", a.waiting == Waiting::ended ? other : rank,
                 line_of(a.waiting == Waiting::ended ? b.where : a.where), a.waiting == Waiting::ended ? rank : other);
-        if (a.waiting == Waiting::at_barrier && a.where.line() != b.where.line())
+        if (a.waiting == Waiting::at_barrier && a.where.line != b.where.line)
             throw bug("threads {} and {} wait at different barriers: {} and {}", rank, other, line_of(a.where),
                       line_of(b.where));
     }
@@ -266,9 +298,9 @@ private:
 };
 
 unsigned EmulatedTeam::size() const { return block_->threads(); }
-void EmulatedTeam::barrier(std::source_location where) { block_->barrier(rank_, where); }
-void EmulatedTeam::warp_barrier(std::source_location where) { block_->warp_barrier(rank_, where); }
-std::uint64_t EmulatedTeam::exchange(std::uint64_t bits, unsigned lane, const std::source_location& where) {
+void EmulatedTeam::barrier(Place where) { block_->barrier(rank_, where); }
+void EmulatedTeam::warp_barrier(Place where) { block_->warp_barrier(rank_, where); }
+std::uint64_t EmulatedTeam::exchange(std::uint64_t bits, unsigned lane, const Place& where) {
     return block_->exchange(rank_, bits, lane, where);
 }
 unsigned char* EmulatedTeam::room(std::size_t first, std::size_t bytes) { return block_->room(first, bytes); }
