@@ -319,10 +319,12 @@ private:
             options.rotation_index = tensor.rotations[key.second];
             const auto coding = row_coding(header_.block_tokens, tensor.dim, header_.bits, options);
             const estimators::Ledger ledger = ledger_of(coding, header_.bits);
-            const auto found = lanes_->code_rows(coding, blocks.size(), [&](std::size_t b, float* to) {
-                const arma::mat rows = rows_at(batch[blocks[b]]);
-                std::transform(rows.begin(), rows.end(), to, [](double entry) { return static_cast<float>(entry); });
-            });
+            const auto found = lanes_->code_rows(
+                coding, blocks.size(), [&, &blocks = blocks](std::size_t b, float* to) {  // clang 14 wants it said
+                    const arma::mat rows = rows_at(batch[blocks[b]]);
+                    std::transform(rows.begin(), rows.end(), to,
+                                   [](double entry) { return static_cast<float>(entry); });
+                });
             for (std::size_t b = 0; b < blocks.size(); ++b) {
                 if (!found[b].coded) continue;
                 const double error = found[b].error;
