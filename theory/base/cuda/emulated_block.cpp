@@ -11,8 +11,6 @@
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
-#elif defined __SANITIZE_THREAD__
-#include <sanitizer/tsan_interface.h>
 #endif
 
 namespace spiked::cuda {
@@ -29,30 +27,6 @@ void arrive([[maybe_unused]] void* kept, [[maybe_unused]] const void** from, [[m
     __sanitizer_finish_switch_fiber(kept, from, size);
 #endif
 }
-
-/// What the thread sanitizer knows a fibre by: its own stack of calls.
-class WatchedFibre {
-public:
-#ifdef __SANITIZE_THREAD__
-    WatchedFibre() : known_(__tsan_create_fiber(0)) {}
-    ~WatchedFibre() { __tsan_destroy_fiber(known_); }
-    /// Call right before the switch, from the thread that runs the block, and from the fibre back to it.
-    void enter() {
-        from_ = __tsan_get_current_fiber();
-        __tsan_switch_to_fiber(known_, 0);
-    }
-    void leave() { __tsan_switch_to_fiber(from_, 0); }
-    WatchedFibre(const WatchedFibre&) = delete;
-    WatchedFibre& operator=(const WatchedFibre&) = delete;
-
-private:
-    void* known_;
-    void* from_ = nullptr;
-#else
-    void enter() {}
-    void leave() {}
-#endif
-};
 
 using boost::context::fiber;
 
@@ -88,12 +62,10 @@ struct Cell {
 class EmulatedBlock {
 public:
     EmulatedBlock(unsigned threads, std::size_t shared_bytes)
-        : threads_(threads),
-          shared_(shared_bytes, 0xFF),
-          cells_((shared_bytes + unit - 1) / unit),
-          threads_of_(threads) {
+        : threads_(threads), shared_(shared_bytes, 0xFF), cells_((shared_bytes + unit - 1) / unit) {
         if (threads == 0 || threads % warp_size != 0)
             throw bug("a block of {} threads (a multiple of {} is needed)", threads, warp_size);
+        threads_of_.resize(threads);
         warps_.resize(threads / warp_size);
     }
 
@@ -116,7 +88,6 @@ public:
                                      }
                                      thread.waiting = Waiting::ended;
                                      leave_for(nullptr, scheduler_bottom_, scheduler_size_);
-                                     thread.watched.leave();
                                      return std::move(thread.scheduler);
                                  });
         }
@@ -186,7 +157,6 @@ public:
 private:
     struct Thread {
         fiber fibre, scheduler;
-        WatchedFibre watched;
         const char* stack_bottom = nullptr;
         Waiting waiting = Waiting::no;
         Place where;
@@ -210,7 +180,6 @@ private:
         self.where = where;
         void* kept = nullptr;
         leave_for(&kept, scheduler_bottom_, scheduler_size_);
-        self.watched.leave();
         self.scheduler = std::move(self.scheduler).resume();
         arrive(kept, nullptr, nullptr);
         if (stopping_) throw Stopped();
@@ -219,7 +188,6 @@ private:
     void resume(Thread& thread) {
         void* kept = nullptr;
         leave_for(&kept, thread.stack_bottom, stack_bytes);
-        thread.watched.enter();
         thread.fibre = std::move(thread.fibre).resume();
         arrive(kept, nullptr, nullptr);
     }
