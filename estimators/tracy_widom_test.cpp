@@ -1,6 +1,8 @@
 #include "estimators/tracy_widom_test.hpp"
 
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "estimators/noise_level.hpp"
 #include "estimators/relative_spectrum.hpp"
@@ -20,6 +22,13 @@ double white_cutoff(Shape shape, double quantile) {
     const AspectRatio aspect = AspectRatio::of(shape.rows, shape.columns);
     return theory::white_bulk_edge(aspect).value +
            quantile * per_columns(shape) / theory::white_tracy_widom_scale(aspect);
+}
+
+/// Solved for in milliseconds, while studies name the same few levels for every cell.
+double quantile_at(double level) {
+    thread_local std::optional<std::pair<double, double>> last;
+    if (!last || last->first != level) last = {level, theory::tracy_widom_upper_quantile(level)};
+    return last->second;
 }
 
 Shrinkage white(const RelativeSpectrum& spectrum, const TracyWidomOptions& options, double quantile) {
@@ -74,7 +83,7 @@ TracyWidomTest::TracyWidomTest(TracyWidomOptions options) : options_(std::move(o
     if (!(options_.level > 0.0 && options_.level < 1.0))
         throw usage_error("tw-test: level {} is not a probability: give one above 0 and below 1, for example 0.01",
                           options_.level);
-    quantile_ = theory::tracy_widom_upper_quantile(options_.level);
+    quantile_ = quantile_at(options_.level);
 }
 
 Shrinkage TracyWidomTest::operator()(std::span<const double> singular_values, Shape shape) const {

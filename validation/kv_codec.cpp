@@ -327,10 +327,12 @@ private:
             const estimators::Shape shape{header_.block_tokens, tensor.dim};
             const auto coding = row_coding(method.quantizer, options, shape, header_.bits);
             const estimators::Ledger ledger = ledger_of(method.quantizer, options, shape, header_.bits);
-            const auto found = lanes_->code_rows(coding, blocks.size(), [&](std::size_t b, float* to) {
-                const arma::mat rows = rows_at(batch[blocks[b]]);
-                std::transform(rows.begin(), rows.end(), to, [](double entry) { return static_cast<float>(entry); });
-            });
+            const auto found = lanes_->code_rows(
+                coding, blocks.size(), [&, &blocks = blocks](std::size_t b, float* to) {  // clang 14 wants it said
+                    const arma::mat rows = rows_at(batch[blocks[b]]);
+                    std::transform(rows.begin(), rows.end(), to,
+                                   [](double entry) { return static_cast<float>(entry); });
+                });
             for (std::size_t b = 0; b < blocks.size(); ++b) {
                 if (!found[b].coded) continue;
                 const double error = found[b].error;

@@ -76,11 +76,17 @@ std::optional<std::int64_t> to_integer(std::string_view text) {
 
 std::string suggestion(std::string_view typed, std::span<const std::string> candidates) {
     if (candidates.empty()) return "";
-    const auto nearest = std::min_element(candidates.begin(), candidates.end(), [&](const auto& a, const auto& b) {
-        return edit_distance(typed, a) < edit_distance(typed, b);
-    });
-    const std::size_t allowed = std::max<std::size_t>(2, typed.size() / 3);
-    if (edit_distance(typed, *nearest) <= allowed) return fmt::format("; did you mean \"{}\"?", *nearest);
+    std::size_t too_far = std::max<std::size_t>(2, typed.size() / 3) + 1;
+    const std::string* nearest = nullptr;
+    for (const auto& candidate : candidates) {
+        // What is missing or too much is an edit each: a distance costs the product of both lengths.
+        if (std::max(typed.size(), candidate.size()) - std::min(typed.size(), candidate.size()) >= too_far) continue;
+        const std::size_t distance = edit_distance(typed, candidate);
+        if (distance >= too_far) continue;
+        too_far = distance;
+        nearest = &candidate;
+    }
+    if (nearest != nullptr) return fmt::format("; did you mean \"{}\"?", *nearest);
     return fmt::format("; one of: {}", fmt::join(candidates, ", "));
 }
 

@@ -173,6 +173,18 @@ TEST(Statistics, SlopesOfExactPowers) {
     EXPECT_EQ(judge(rate, at_most(-0.7)), Verdict::inconclusive);
 }
 
+// Student's quantile with two degrees of freedom has a closed form: what three draws at a size, the fewest, leave.
+TEST(Statistics, SlopesOfFewDrawsHaveStudentsLimits) {
+    const std::vector<SizeDraws> sweep = {{64, {1.0, 1.2, 0.9}}, {256, {0.4, 0.6, 0.5, 0.45}}};
+    for (const double alpha : {0.05, 1e-6}) {
+        const Interval rate = rate_interval(sweep, alpha);
+        const double tail = alpha / 2.0;
+        const double quantile = (1.0 - 2.0 * tail) / std::sqrt(2.0 * tail * (1.0 - tail));
+        EXPECT_NEAR((rate.high - rate.estimate) / rate.error, quantile, 1e-9 * quantile);
+        EXPECT_NEAR((rate.estimate - rate.low) / rate.error, quantile, 1e-9 * quantile);
+    }
+}
+
 // Of exponential values whose law does not change with the size: slopes of the .9 quantile, true slope 0. Intervals
 // may miss more often than they say by chance alone, with probability 1e-9.
 TEST(Statistics, GrowthIntervalsMissNoMoreThanTheySay) {

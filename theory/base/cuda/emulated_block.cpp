@@ -36,9 +36,9 @@ constexpr std::size_t unit = 4;
 
 enum class Waiting : std::uint8_t { no, at_barrier, in_warp, ended };
 
-std::string line_of(const std::source_location& where) {
-    const std::string file = where.file_name();
-    return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), where.line());
+std::string line_of(const Place& where) {
+    const std::string file = where.file;
+    return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), where.line);
 }
 
 /// Ends a fibre whose block has failed.
@@ -108,10 +108,10 @@ public:
         return shared_.data() + first;
     }
 
-    void barrier(unsigned rank, const std::source_location& where) { wait(rank, Waiting::at_barrier, where); }
+    void barrier(unsigned rank, const Place& where) { wait(rank, Waiting::at_barrier, where); }
 
     /// Returns when all threads of the warp are here.
-    std::uint64_t exchange(unsigned rank, std::uint64_t bits, unsigned lane, const std::source_location& where) {
+    std::uint64_t exchange(unsigned rank, std::uint64_t bits, unsigned lane, const Place& where) {
         Thread& self = threads_of_[rank];
         Warp& warp = warps_[rank / warp_size];
         const std::size_t parity = self.exchanges++ % 2;  // a thread is at most one exchange ahead of another one
@@ -119,7 +119,7 @@ public:
         wait(rank, Waiting::in_warp, where);
         return warp.bits[parity][lane];
     }
-    void warp_barrier(unsigned rank, const std::source_location& where) {
+    void warp_barrier(unsigned rank, const Place& where) {
         exchange(rank, 0, 0, where);
         ++threads_of_[rank].warp_interval;
     }
@@ -159,7 +159,7 @@ private:
         fiber fibre, scheduler;
         const char* stack_bottom = nullptr;
         Waiting waiting = Waiting::no;
-        std::source_location where;
+        Place where;
         std::uint32_t warp_interval = 0;
         std::size_t exchanges = 0;
     };
@@ -174,7 +174,7 @@ private:
         return before.thread / warp_size != now.thread / warp_size || before.warp_interval == now.warp_interval;
     }
 
-    void wait(unsigned rank, Waiting what, const std::source_location& where) {
+    void wait(unsigned rank, Waiting what, const Place& where) {
         Thread& self = threads_of_[rank];
         self.waiting = what;
         self.where = where;
@@ -233,7 +233,7 @@ private:
                     throw bug("thread {} {} while others of its warp exchange at {}", rank,
                               thread->waiting == Waiting::ended ? "has ended" : "waits at a barrier",
                               line_of(one->where));
-                if (thread->where.line() != one->where.line())
+                if (thread->where.line != one->where.line)
                     throw bug("threads of a warp exchange in different places: {} and {}", line_of(thread->where),
                               line_of(one->where));
             }
@@ -248,7 +248,7 @@ private:
             throw bug(
                 "thread {} waits at barrier {} while thread {} has ended", a.waiting == Waiting::ended ? other : rank,
                 line_of(a.waiting == Waiting::ended ? b.where : a.where), a.waiting == Waiting::ended ? rank : other);
-        if (a.waiting == Waiting::at_barrier && a.where.line() != b.where.line())
+        if (a.waiting == Waiting::at_barrier && a.where.line != b.where.line)
             throw bug("threads {} and {} wait at different barriers: {} and {}", rank, other, line_of(a.where),
                       line_of(b.where));
     }
@@ -266,9 +266,9 @@ private:
 };
 
 unsigned EmulatedTeam::size() const { return block_->threads(); }
-void EmulatedTeam::barrier(std::source_location where) { block_->barrier(rank_, where); }
-void EmulatedTeam::warp_barrier(std::source_location where) { block_->warp_barrier(rank_, where); }
-std::uint64_t EmulatedTeam::exchange(std::uint64_t bits, unsigned lane, const std::source_location& where) {
+void EmulatedTeam::barrier(Place where) { block_->barrier(rank_, where); }
+void EmulatedTeam::warp_barrier(Place where) { block_->warp_barrier(rank_, where); }
+std::uint64_t EmulatedTeam::exchange(std::uint64_t bits, unsigned lane, const Place& where) {
     return block_->exchange(rank_, bits, lane, where);
 }
 unsigned char* EmulatedTeam::room(std::size_t first, std::size_t bytes) { return block_->room(first, bytes); }

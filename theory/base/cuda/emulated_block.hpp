@@ -3,7 +3,6 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <source_location>
 #include <type_traits>
 
 #include "theory/base/cuda/team.hpp"
@@ -12,6 +11,15 @@
 namespace spiked::cuda {
 
 class EmulatedBlock;
+
+/// A line that calls (std::source_location, which clang 14 has not).
+struct Place {
+    const char* file = "";
+    unsigned line = 0;
+    static constexpr Place here(const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+        return {file, line};
+    }
+};
 
 /// A team (team.hpp) that says what a GPU would keep to itself. Throws bug, with source lines, when
 ///   - threads of a block wait at different barriers, or wait while another one has ended;
@@ -83,10 +91,10 @@ public:
     [[nodiscard]] unsigned size() const;
     [[nodiscard]] unsigned lane() const { return rank_ % warp_size; }
     [[nodiscard]] unsigned warp() const { return rank_ / warp_size; }
-    void barrier(std::source_location where = std::source_location::current());
-    void warp_barrier(std::source_location where = std::source_location::current());
+    void barrier(Place where = Place::here());
+    void warp_barrier(Place where = Place::here());
     template <class T>
-    T shuffle(T x, unsigned lane, std::source_location where = std::source_location::current()) {
+    T shuffle(T x, unsigned lane, Place where = Place::here()) {
         static_assert(std::is_arithmetic_v<T> && sizeof(T) <= sizeof(std::uint64_t));
         std::uint64_t bits = 0;
         std::memcpy(&bits, &x, sizeof x);
@@ -95,7 +103,7 @@ public:
         return x;
     }
     template <class T>
-    T shuffle_xor(T x, unsigned mask, std::source_location where = std::source_location::current()) {
+    T shuffle_xor(T x, unsigned mask, Place where = Place::here()) {
         return shuffle(x, lane() ^ mask, where);
     }
     template <class T>
@@ -110,7 +118,7 @@ public:
     }
 
 private:
-    std::uint64_t exchange(std::uint64_t bits, unsigned lane, const std::source_location& where);
+    std::uint64_t exchange(std::uint64_t bits, unsigned lane, const Place& where);
     unsigned char* room(std::size_t first, std::size_t bytes);
     void note_read(std::size_t byte, std::size_t bytes);
     void note_write(std::size_t byte, std::size_t bytes);

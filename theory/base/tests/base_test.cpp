@@ -52,6 +52,8 @@ TEST(Names, SuggestionsNameTheNearestOrAll) {
     const std::vector<std::string> legal = {"tq-mse", "tq-prod", "kivi"};
     EXPECT_EQ(suggestion("tq-mes", legal), "; did you mean \"tq-mse\"?");
     EXPECT_EQ(suggestion("completely different", legal), "; one of: tq-mse, tq-prod, kivi");
+    EXPECT_EQ(suggestion("kivis", legal), "; did you mean \"kivi\"?");
+    EXPECT_EQ(suggestion(std::string(10'000'000, 'k'), legal), "; one of: tq-mse, tq-prod, kivi");
 }
 
 TEST(Names, NumbersAreReadWhollyOrNotAtAll) {
