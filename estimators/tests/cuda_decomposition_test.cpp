@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "estimators/cuda/decomposition_pipeline.hpp"
-#include "estimators/cuda/finish_on_host.hpp"
 #include "theory/base/cuda/emulated_block.hpp"
 
 /// The kernels of a batched decomposition, thread by thread on the host, against LAPACK in double.
@@ -19,8 +18,6 @@ struct Found {
     std::vector<BlockStatus> status;
     std::vector<double> values;
     std::vector<Real> long_vectors, short_vectors;
-
-    [[nodiscard]] DecomposedBlocks<Real> spans() { return {status, values, long_vectors, short_vectors}; }
 };
 
 template <class Real>
@@ -56,13 +53,15 @@ Found<Real> run_kernels(const Blocks<Real>& blocks, const BatchSize& size, std::
             {batch.right_vectors, batch.right_vectors + vectors * size.short_side}};
 }
 
-/// As promised by batch_decomposition.hpp.
+/// As promised by batch_decomposition.hpp; of a block whose vectors are left to the host, its values and zeros.
 template <class Real>
-void expect_as_lapack(const Blocks<Real>& blocks, const BatchSize& size, Found<Real>& found) {
+void expect_as_lapack(const Blocks<Real>& blocks, const BatchSize& size, const Found<Real>& found,
+                      bool all_fine = true) {
     constexpr bool in_double = sizeof(Real) == 8;
     const std::size_t p = size.short_side;
     for (std::size_t b = 0; b < blocks.all.size(); ++b) {
-        ASSERT_EQ(found.status[b], BlockStatus::fine) << "block " << b;
+        if (all_fine) ASSERT_EQ(found.status[b], BlockStatus::fine) << "block " << b;
+        ASSERT_NE(found.status[b], BlockStatus::not_finite) << "block " << b;
         const arma::mat block = arma::conv_to<arma::mat>::from(blocks.all[b]);
         // In units in which LAPACK neither overflows nor loses digits.
         const double unit = std::ldexp(1.0, block.is_zero() ? 0 : -std::ilogb(arma::abs(block).max()));
@@ -79,6 +78,10 @@ void expect_as_lapack(const Blocks<Real>& blocks, const BatchSize& size, Found<R
             arma::Mat<Real>(found.long_vectors.data() + b * wanted * size.long_side, size.long_side, wanted));
         arma::mat right =
             arma::conv_to<arma::mat>::from(arma::Mat<Real>(found.short_vectors.data() + b * wanted * p, p, wanted));
+        if (found.status[b] != BlockStatus::fine) {
+            EXPECT_TRUE(left.is_zero() && right.is_zero()) << "block " << b;
+            continue;
+        }
         if (size.wide) left.swap(right);
         const double precise = in_double ? 1e-12 : 5e-6;
         const arma::mat unit_matrix = arma::eye(wanted, wanted);
@@ -127,8 +130,8 @@ TYPED_TEST(CudaDecompositionReference, SpikedBlocksOfAnyShapeThatFits) {
     EXPECT_FALSE(fits(8, 0));
 }
 
-/// Rank deficient, of one value, zero, of one entry, graded, diagonal, with rows that repeat: the kernels or, where
-/// they say so, the host.
+/// Rank deficient, of one value, zero, of one entry, graded, diagonal, with rows that repeat: vectors by the kernels
+/// or, where they say so, by whoever reads their status.
 TYPED_TEST(CudaDecompositionReference, DegenerateBlocks) {
     constexpr std::size_t n = 48;
     Blocks<TypeParam> blocks;
@@ -150,8 +153,8 @@ TYPED_TEST(CudaDecompositionReference, DegenerateBlocks) {
     EXPECT_TRUE(std::ranges::none_of(vectors, [](TypeParam x) { return std::isnan(x); }));
     const auto left_over = std::ranges::count(found.status, BlockStatus::for_the_host);
     EXPECT_GE(left_over, 1) << "a zero block has no twisted factorisation";
-    EXPECT_EQ(finish_on_host<TypeParam>(size, blocks.entries, found.spans()), left_over);
-    expect_as_lapack(blocks, size, found);
+    EXPECT_LE(left_over, 6);
+    expect_as_lapack(blocks, size, found, false);
 }
 
 TYPED_TEST(CudaDecompositionReference, HugeAndTinyBlocks) {
