@@ -60,7 +60,9 @@ void expect_as_lapack(const Blocks<Real>& blocks, const BatchSize& size, const F
     constexpr bool in_double = sizeof(Real) == 8;
     const std::size_t p = size.short_side;
     for (std::size_t b = 0; b < blocks.all.size(); ++b) {
-        if (all_fine) ASSERT_EQ(found.status[b], BlockStatus::fine) << "block " << b;
+        if (all_fine) {
+            ASSERT_EQ(found.status[b], BlockStatus::fine) << "block " << b;
+        }
         ASSERT_NE(found.status[b], BlockStatus::not_finite) << "block " << b;
         const arma::mat block = arma::conv_to<arma::mat>::from(blocks.all[b]);
         // In units in which LAPACK neither overflows nor loses digits.
@@ -123,7 +125,7 @@ TYPED_TEST(CudaDecompositionReference, SpikedBlocksOfAnyShapeThatFits) {
         ASSERT_TRUE(fits(size.long_side, size.short_side));
         Blocks<TypeParam> blocks;
         for (int b = 0; b < 3; ++b) blocks.add(spiked_block(rows, columns));
-        auto found = run_kernels(blocks, size, 2);
+        const auto found = run_kernels(blocks, size, 2);
         expect_as_lapack(blocks, size, found);
     }
     EXPECT_FALSE(fits(257, 128));
@@ -148,7 +150,7 @@ TYPED_TEST(CudaDecompositionReference, DegenerateBlocks) {
     twice.tail_rows(n / 2) = twice.head_rows(n / 2);
     blocks.add(twice);
     const BatchSize size = size_of(blocks.all.size(), n, n, 4);
-    auto found = run_kernels(blocks, size, 8);
+    const auto found = run_kernels(blocks, size, 8);
     const std::vector<TypeParam>& vectors = found.long_vectors;
     EXPECT_TRUE(std::ranges::none_of(vectors, [](TypeParam x) { return std::isnan(x); }));
     const auto left_over = std::ranges::count(found.status, BlockStatus::for_the_host);
@@ -162,7 +164,7 @@ TYPED_TEST(CudaDecompositionReference, HugeAndTinyBlocks) {
     for (const double scale : {1.0, sizeof(TypeParam) == 8 ? 1e300 : 1e36, sizeof(TypeParam) == 8 ? 1e-300 : 1e-36})
         blocks.add(scale * spiked_block(40, 30));
     const BatchSize size = size_of(3, 40, 30, 4);
-    auto found = run_kernels(blocks, size, 3);
+    const auto found = run_kernels(blocks, size, 3);
     expect_as_lapack(blocks, size, found);
 }
 
