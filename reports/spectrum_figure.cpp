@@ -37,17 +37,21 @@ Figure spectrum_figure(const std::string& title, std::vector<double> singular, s
     const auto fitted = theory::fit_noise(noise, long_side - std::min(long_side, signal));
     if (fitted) {
         const double chance = theory::chance_distance(fitted->count);
+        const bool square = long_side == count;
+        const std::string falling = fmt::format(
+            "with variances that fall off as exp(-{:.3g} share){}, to {:.2g} of the largest,", fitted->decay,
+            fitted->at_limit ? " (the fastest that is tried)" : "", std::exp(-fitted->decay));
         figure.description += fmt::format(
-            " The density is fitted to the {} eigenvalues taken for noise{}: Gaussian noise, white on one side, {} on "
-            "the "
-            "other. Kolmogorov distance {:.2g}; a spectrum of this law stays below {:.2g} in 19 cases of 20, so this "
-            "noise {}.",
-            fitted->count,
-            fitted->count < noise.size() ? fmt::format(" (zeros left out: {})", noise.size() - fitted->count) : "",
-            fitted->decay > 0.0
-                ? fmt::format("with variances that fall off as exp(-{:.3g} share), to {:.2g} of the largest,",
-                              fitted->decay, std::exp(-fitted->decay))
-                : "too",
+            " The rank rule takes {} of them for signal. The density is fitted to {} of the other {}{}: Gaussian "
+            "noise, "
+            "{}. Kolmogorov distance {:.3g}; a spectrum of a law known beforehand stays below {:.3g} in 19 cases of "
+            "20, so "
+            "this noise {}.",
+            signal, fitted->count, noise.size(),
+            fitted->count < noise.size() ? " (below 1e-10 of their largest eigenvalue they count as 0)" : "",
+            fitted->decay == 0.0 ? "white on both sides"
+            : square             ? fmt::format("white on one side, {} on the other", falling)
+                     : fmt::format("white on the side of {}, {} on the side of {}", count, falling, long_side),
             fitted->distance, chance,
             fitted->distance <= chance ? "is not told from it" : "is another, and the curve shows its rough shape");
     }

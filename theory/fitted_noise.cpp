@@ -65,6 +65,7 @@ std::optional<FittedNoise> fit_noise(std::vector<double> eigenvalues, std::size_
     search(0.5, largest_decay, 0.5);
     const double coarse = best.decay;
     search(std::max(0.05, coarse - 0.45), std::min(largest_decay, coarse + 0.45), 0.05);
+    best.at_limit = best.decay >= largest_decay - 0.05;
     return best;
 }
 

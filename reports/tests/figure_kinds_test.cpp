@@ -326,6 +326,9 @@ TEST(SpectrumFigure, CountsValuesOnBothSidesOfTheEdge) {
     draw(figure);
     expect_whole(figure);
     EXPECT_TRUE(has(figure.description, "52 singular values from 5 down to 0.5. 2 lie above the estimated edge 2.025"));
+    EXPECT_TRUE(has(figure.description, "The rank rule takes 2 of them for signal.")) << figure.description;
+    EXPECT_TRUE(has(figure.description, "fitted to 50 of the other 50: ")) << figure.description;
+    EXPECT_TRUE(has(figure.description, "white on ")) << figure.description;
     auto bare = spectrum_figure("block", singular, std::nullopt, 60);
     draw(bare);
     expect_whole(bare);
