@@ -12,9 +12,9 @@ namespace spiked::theory {
 struct FittedNoise {
     double decay = 0.0;
     double distance = 0.0;         ///< Kolmogorov's, between the eigenvalues and the law
-    bool at_limit = false;         ///< the decay is the largest that is tried: there may be a faster one
     std::size_t count = 0;         ///< eigenvalues fitted: what is below 1e-10 of the largest counts as zero, left out
     std::vector<BulkPoint> curve;  ///< density and distribution function from edge to edge
+    bool at_limit = false;         ///< the decay is the largest that is tried: there may be a faster one
 };
 
 /// The decay, up to 12, of least Kolmogorov distance; the scale makes the means agree. `eigenvalues` are those of the
