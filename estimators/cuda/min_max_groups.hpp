@@ -30,10 +30,6 @@ struct MinMaxGroups {
     }
 };
 
-[[nodiscard]] SPIKED_DEVICE inline float stored_float16(const std::uint8_t* at) {
-    return static_cast<float>(from_float16(static_cast<std::uint16_t>(at[0] | unsigned{at[1]} << 8)));
-}
-
 /// Kernel: minimum and scale of each group, a thread block a matrix.
 struct FindGroups {
     static constexpr unsigned threads = 128;
@@ -84,8 +80,8 @@ struct FindGroups {
             const double scale = (static_cast<double>(high) - static_cast<double>(low)) / top;
             const std::uint16_t stored_zero = to_float16(zero);
             const std::uint16_t stored_scale = to_float16(scale);
-            put(to + 2 * std::size_t{g}, stored_zero);
-            put(to + 2 * (std::size_t{groups.count()} + g), stored_scale);
+            put_float16(to + 2 * std::size_t{g}, stored_zero);
+            put_float16(to + 2 * (std::size_t{groups.count()} + g), stored_scale);
             const bool fits = (stored_zero & 0x7FFFU) < 0x7C00U && stored_scale < 0x7C00U;
             const auto now = static_cast<unsigned>(
                 wrong != 0.0F ? CodingStatus::not_finite : (fits ? CodingStatus::coded : CodingStatus::norm_too_large));
@@ -116,15 +112,12 @@ struct FindGroups {
             answer = CodingStatus::norm_too_small;
         if (team.rank() == 0) status[block] = answer;
         if (answer == CodingStatus::coded) return;
-        for (std::uint32_t g = team.rank(); g < 2 * groups.count(); g += threads) put(to + 2 * std::size_t{g}, 0);
+        for (std::uint32_t g = team.rank(); g < 2 * groups.count(); g += threads)
+            put_float16(to + 2 * std::size_t{g}, 0);
     }
 
 private:
     SPIKED_DEVICE static double larger(double a, double b) { return a > b ? a : b; }
-    SPIKED_DEVICE static void put(std::uint8_t* to, std::uint16_t stored) {
-        to[0] = static_cast<std::uint8_t>(stored);
-        to[1] = static_cast<std::uint8_t>(stored >> 8);
-    }
 };
 
 /// What PackGroups and UnpackGroups have in common: a thread has 8 entries, whose codes are whole bytes.
@@ -166,7 +159,8 @@ struct GroupCodes {
     };
     [[nodiscard]] SPIKED_DEVICE Group group_at(const Place& at, std::size_t entry) const {
         const std::size_t g = groups.group_of(entry);
-        return {stored_float16(at.numbers + 2 * g), stored_float16(at.numbers + 2 * (groups.count() + g))};
+        return {static_cast<float>(get_float16(at.numbers + 2 * g)),
+                static_cast<float>(get_float16(at.numbers + 2 * (groups.count() + g)))};
     }
 };
 

@@ -28,6 +28,15 @@ enum class CodingStatus : std::uint8_t {
     return 2 * rows + (rows * dimension * bits + 7) / 8;
 }
 
+/// A number in fp16 among the bytes of a block, at any place.
+SPIKED_DEVICE inline void put_float16(std::uint8_t* to, std::uint16_t stored) {
+    to[0] = static_cast<std::uint8_t>(stored);
+    to[1] = static_cast<std::uint8_t>(stored >> 8);
+}
+[[nodiscard]] SPIKED_DEVICE inline double get_float16(const std::uint8_t* at) {
+    return from_float16(static_cast<std::uint16_t>(at[0] | unsigned{at[1]} << 8));
+}
+
 /// A number in fp16 for each row of a block, and whether fp16 holds them.
 struct StoredNorms {
     static constexpr unsigned threads = 128;
@@ -86,9 +95,7 @@ struct StoredNorms {
 
 private:
     SPIKED_DEVICE void put(std::size_t block, unsigned t, std::uint16_t stored) const {
-        std::uint8_t* const to = bytes + block * stride + 2 * std::size_t{t};
-        to[0] = static_cast<std::uint8_t>(stored);
-        to[1] = static_cast<std::uint8_t>(stored >> 8);
+        put_float16(bytes + block * stride + 2 * std::size_t{t}, stored);
     }
     SPIKED_DEVICE static CodingStatus status_of(double norm, std::uint16_t stored) {
         if (!(norm <= std::numeric_limits<double>::max())) return CodingStatus::not_finite;
@@ -229,9 +236,8 @@ struct TakeLevels {
         const std::size_t i = at % entries();
         const std::uint8_t* const norms = bytes + at / entries() * stride;
         const std::size_t t = i % rows;
-        const auto norm = static_cast<std::uint16_t>(norms[2 * t] | unsigned{norms[2 * t + 1]} << 8);
         const float level = levels[packed_cell(norms + 2 * std::size_t{rows}, i, bits)];
-        left_over[at] = coordinates[at] + level * static_cast<float>(from_float16(norm) * -per_unit);
+        left_over[at] = coordinates[at] + level * static_cast<float>(get_float16(norms + 2 * t) * -per_unit);
     }
 };
 
@@ -352,10 +358,8 @@ struct UnpackLevels {
         auto t = static_cast<unsigned>(first % rows);
         float* const to = coordinates + block * entries() + first;
         for (unsigned i = 0; i < here; ++i) {
-            const auto stored =
-                static_cast<std::uint16_t>(norms[2 * std::size_t{t}] | unsigned{norms[2 * std::size_t{t} + 1]} << 8);
             const float level = table[word >> (i * bits) & ((1U << bits) - 1U)];
-            to[i] = level * static_cast<float>(from_float16(stored) * per_unit);
+            to[i] = level * static_cast<float>(get_float16(norms + 2 * std::size_t{t}) * per_unit);
             t = t + 1 == rows ? 0 : t + 1;
         }
     }
