@@ -68,8 +68,9 @@ std::optional<estimators::NoiseCovariance> told(const std::string& spec, std::si
 }
 
 /// With the edge, and the fitted law, of the first estimator that has one.
-void plot(const Arguments& arguments, const std::vector<Estimate>& estimates,
-          const std::vector<double>& singular_values, std::size_t long_side) {
+/// Returns what the picture shows, in words.
+std::string plot(const Arguments& arguments, const std::vector<Estimate>& estimates,
+                 const std::vector<double>& singular_values, std::size_t long_side) {
     if (singular_values.empty())
         throw input_error("{}: nothing to plot (every row or column is zero): leave --plot out",
                           arguments.positionals.front());
@@ -77,11 +78,12 @@ void plot(const Arguments& arguments, const std::vector<Estimate>& estimates,
                                     [](const Estimate& estimate) { return estimate.shrinkage.bulk_edge.has_value(); });
     const std::string name = std::filesystem::path(arguments.positionals.front()).filename().string();
     const bool edge = found != estimates.end();
-    reports::write_picture(
+    const auto figure =
         reports::spectrum_figure(edge ? fmt::format("{}: spectrum, {}", name, found->name) : name + ": spectrum",
                                  singular_values, edge ? found->shrinkage.bulk_edge : std::nullopt, long_side,
-                                 edge ? found->shrinkage.noise_eigenvalues : std::vector<double>()),
-        arguments.text("--plot"));
+                                 edge ? found->shrinkage.noise_eigenvalues : std::vector<double>());
+    reports::write_picture(figure, arguments.text("--plot"));
+    return figure.description;
 }
 
 int run(const Arguments& arguments) {
@@ -124,8 +126,9 @@ int run(const Arguments& arguments) {
         if (arguments.has("--residual")) sim::write_npy(arguments.text("--residual"), matrix - denoised);
     }
 
+    std::string picture;
     if (arguments.has("--plot"))
-        plot(arguments, estimates, singular_values, std::max(block.shape().rows, block.shape().columns));
+        picture = plot(arguments, estimates, singular_values, std::max(block.shape().rows, block.shape().columns));
 
     const auto shape = block.shape();
     const std::size_t stripped_rows = matrix.n_rows - shape.rows;
@@ -152,6 +155,7 @@ int run(const Arguments& arguments) {
         text += fmt::format(" {:.6g}", singular_values[i]);
     text += singular_values.size() > 8 ? " ...\n" : "\n";
     for (const auto& estimate : estimates) text += estimate_text(estimate, singular_values, *loss);
+    if (!picture.empty()) text += fmt::format("{}: {}\n", arguments.text("--plot"), picture);
     print_text(text);
     return 0;
 }

@@ -92,6 +92,8 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec)
     if (ratio_wanted) y_range.take(1.0);
     std::size_t left_out = 0;
     double largest = 0.0;
+    std::set<std::string> drawn_queries;
+    std::size_t of_biases = 0;
     std::string largest_text;
     for (const auto& row : table.rows) {
         if (row.kind != "codec" || (!bits.empty() && row.bits != bits)) continue;
@@ -138,7 +140,10 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec)
             figure.rows.push_back({panel, row.group, ratio.query, row.method, over, text});
             figure.csv += csv_line(
                 {panel, row.group, ratio.query, row.method, over, exact(ratio.value.value), exact(ratio.value.error)});
-            if ((!ratio_wanted || ratio.query != queries.back()) && std::abs(ratio.value.value) > largest) {
+            drawn_queries.insert(ratio.query);
+            if (ratio_wanted && ratio.query == queries.back()) continue;
+            ++of_biases;
+            if (std::abs(ratio.value.value) > largest) {
                 largest = std::abs(ratio.value.value);
                 largest_text = fmt::format("{} ({}, {}, queries: {})", text, row.method, panel, ratio.query);
             }
@@ -171,27 +176,35 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec)
     for (auto& panel : drawn)
         panel.plots.insert(panel.plots.begin(),
                            fmt::format("{} with lines lw 1 dt 3 lc rgb '#888888'", ratio_wanted ? 1 : 0));
-    const std::string kinds =
-        "by kind of query (other rows of the block, random directions, the strongest direction, the row itself, the "
-        "model's own)";
-    if (ratio_wanted)
+    std::vector<std::string> kinds;
+    for (const auto& model : validation::query_models())
+        if (drawn_queries.contains(short_query(model.suffix)))
+            kinds.push_back(fmt::format("{} ({})", short_query(model.suffix), model.queries));
+    if (ratio_wanted) {
         figure.description = fmt::format(
-            "{} of mean errors of inner products (not renormalised) to those of the plain quantizer of the same B, {}; "
-            "bars are one standard error, parts paired. Largest in size: {}. Left out where the plain one's bias is "
-            "within the noise, as with random queries. Error\u00B2: the ratio of squared relative L2 errors, which a "
-            "bias in proportion to the distortion follows.",
-            counted(figure.rows.size(), "ratio"), kinds, largest_text);
-    else
+            "{} of mean errors of inner products (not renormalised) to those of the plain quantizer of the same B; "
+            "queries: {}. Bars are one standard error, parts paired. Largest in size: {}. Left out where the plain "
+            "one's bias is within the noise: less than two standard errors off zero, with few parts what Student's law "
+            "puts as rarely outside.",
+            counted(of_biases, "ratio"), fmt::join(kinds, "; "), largest_text);
+        if (drawn_queries.contains(queries.back()))
+            figure.description += fmt::format(
+                " {} of error\u00B2, the squared relative L2 error, which a bias in proportion to the distortion "
+                "follows.",
+                counted(figure.rows.size() - of_biases, "ratio"));
+    } else {
         figure.description = fmt::format(
-            "{} mean errors of inner products (not renormalised, in units of the norms), {}; bars are one standard "
+            "{} of inner products (not renormalised, in units of the norms); queries: {}. Bars are one standard "
             "error. Largest in size: {}.",
-            figure.rows.size(), kinds, largest_text);
+            counted(figure.rows.size(), "mean error"), fmt::join(kinds, "; "), largest_text);
+    }
     if (left_out > 0)
         figure.problem = fmt::format("{} methods are not drawn (at most {} panels are)", left_out, most_panels);
-    figure.script = panel_script(title, data,
-                                 fmt::format("set yrange {}\nset xlabel 'queries'\nset ylabel '{}'\n",
-                                             y_range.text(0.06), ratio_wanted ? "ratio of biases" : "bias"),
-                                 drawn, legend_of(styles, false, false), {.columns = order.size() == 1 ? 1 : 2});
+    figure.script =
+        panel_script(title, data,
+                     fmt::format("set yrange {}\nset xlabel 'queries'\nset ylabel '{}'\n", y_range.text(0.06),
+                                 ratio_wanted ? "ratio to the plain quantizer" : "bias"),
+                     drawn, legend_of(styles, false, false), {.columns = order.size() == 1 ? 1 : 2});
     draw(figure);
     return {figure};
 }

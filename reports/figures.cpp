@@ -151,9 +151,10 @@ void draw(Figure& figure) {
 void write_picture(const Figure& figure, const std::string& path, Beside beside) {
     const PictureFormat format = picture_format(path);
     if (figure.script.empty()) throw input_error("{}: not written ({})", path, figure.problem);
-    const auto picture = run_gnuplot(picture_script(figure.script, format));
+    auto picture = run_gnuplot(picture_script(figure.script, format));
     if (!picture)
         throw write_error("{}: cannot be drawn (gnuplot is not installed): install it (Debian: gnuplot-nox)", path);
+    if (format == PictureFormat::svg) picture = titled_svg(std::move(*picture), figure.title, figure.description);
     sim::write_file(path, *picture);
     if (beside == Beside::nothing) return;
     // The whole name in front: data.svg beside data.csv is drawn from it.

@@ -208,6 +208,15 @@ std::string picture_script(const std::string& script, PictureFormat format) {
     return script.substr(0, start) + terminal + script.substr(end);
 }
 
+std::string titled_svg(std::string svg, std::string_view title, std::string_view description) {
+    remove_all(svg, "<title>", "</title>");
+    remove_all(svg, "<desc>", "</desc>");
+    const std::size_t head_end = svg.find('>', std::min(svg.size(), svg.find("<svg")));
+    if (head_end == std::string::npos) throw bug("gnuplot's SVG has no head");
+    svg.insert(head_end + 1, fmt::format("\n<title>{}</title>\n<desc>{}</desc>", escape(title), escape(description)));
+    return svg;
+}
+
 std::string inline_svg(const std::string& svg, const std::string& id, std::string_view title,
                        std::string_view description) {
     std::string text = svg.substr(std::min(svg.size(), svg.find("<svg")));

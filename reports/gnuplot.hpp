@@ -16,6 +16,9 @@ namespace spiked::reports {
 /// Cost: a process of about 20 ms.
 [[nodiscard]] std::optional<std::string> run_gnuplot(const std::string& script);
 
+/// gnuplot's SVG as a file of its own, under that title and description instead of gnuplot's name.
+[[nodiscard]] std::string titled_svg(std::string svg, std::string_view title, std::string_view description);
+
 enum class PictureFormat { svg, png, pdf };
 /// What the extension says, in either case. Throws usage_error for another.
 [[nodiscard]] PictureFormat picture_format(const std::string& path);

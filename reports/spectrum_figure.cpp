@@ -35,6 +35,9 @@ Figure spectrum_figure(const std::string& title, std::vector<double> singular, s
 
     const std::size_t signal = count - std::min(count, noise.size());
     const auto fitted = theory::fit_noise(noise, long_side - std::min(long_side, signal));
+    const double zero = fitted ? theory::zero_share * noise.front() : 0.0;
+    const auto zeros = static_cast<std::size_t>(
+        fitted ? std::count_if(singular.begin(), singular.end(), [&](double s) { return s * s <= zero; }) : 0);
     if (fitted) {
         const double chance = theory::chance_distance(fitted->count);
         const bool square = long_side == count;
@@ -46,14 +49,16 @@ Figure spectrum_figure(const std::string& title, std::vector<double> singular, s
             "noise, "
             "{}. Kolmogorov distance {:.3g}; a spectrum of a law known beforehand stays below {:.3g} in 19 cases of "
             "20, so "
-            "this noise {}.",
+            "this noise {}. The bars hold the signal too{}.",
             signal, fitted->count, noise.size(),
             fitted->count < noise.size() ? " (below 1e-10 of their largest eigenvalue they count as 0)" : "",
             fitted->decay == 0.0 ? "white on both sides"
             : square             ? fmt::format("white on one side, {} on the other", falling)
-                     : fmt::format("white on the side of {}, {} on the side of {}", count, falling, long_side),
+                                 : fmt::format("{} on the side of {}, white on the side of {}", falling,
+                                   fitted->on_long_side ? long_side : count, fitted->on_long_side ? count : long_side),
             fitted->distance, chance,
-            fitted->distance <= chance ? "is not told from it" : "is another, and the curve shows its rough shape");
+            fitted->distance <= chance ? "is not told from it" : "is another, and the curve shows its rough shape",
+            zeros > 0 ? ", zeros they leave out" : "");
     }
 
     // Histogram of eigenvalues up to somewhat beyond the edge: the spikes would squeeze the bulk into one bin.
@@ -63,6 +68,7 @@ Figure spectrum_figure(const std::string& title, std::vector<double> singular, s
     std::vector<double> counts(bins, 0.0);
     std::size_t beyond = 0;
     for (const double s : singular) {
+        if (fitted && s * s <= zero) continue;
         const auto bin = static_cast<std::size_t>(s * s / width);
         if (bin < bins)
             counts[bin] += 1.0;
@@ -112,6 +118,13 @@ Figure spectrum_figure(const std::string& title, std::vector<double> singular, s
     // Values of repeated tokens are rounding errors, dozens of decades down: they would squeeze all others into a line.
     const double floor = 1e-4 * singular.front();
     Panel spectrum;
+    if (singular.back() < floor)
+        figure.description +=
+            fmt::format(" The left side leaves out {} below {:.2g} of the largest.",
+                        counted(static_cast<std::size_t>(std::count_if(singular.begin(), singular.end(),
+                                                                       [&](double s) { return s < floor; })),
+                                "singular value"),
+                        1e-4);
     spectrum.title = singular.back() < floor ? fmt::format("singular values above {:.2g}", floor) : "singular values";
     spectrum.settings =
         fmt::format("set xlabel 'index'\nset ylabel ''\nset xrange [0:{}]\n{}{}", count + 1,
@@ -124,7 +137,9 @@ Figure spectrum_figure(const std::string& title, std::vector<double> singular, s
     if (above == 0) spectrum.plots.pop_back();
     if (above == count) spectrum.plots.erase(spectrum.plots.begin());
     Panel histogram;
-    histogram.title = beyond > 0 ? fmt::format("eigenvalues; {} beyond the right end", beyond) : "eigenvalues";
+    histogram.title = "eigenvalues";
+    if (beyond > 0) histogram.title += fmt::format("; {} beyond the right end", beyond);
+    if (zeros > 0) histogram.title += fmt::format("; {} left out as 0", zeros);
     histogram.settings = fmt::format(
         "unset logscale\nset xlabel 'eigenvalue'\nset ylabel 'count'\nset xrange [0:{:.8g}]\nset yrange "
         "[0:{:.8g}]\nset "

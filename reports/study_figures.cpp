@@ -278,6 +278,7 @@ Figure codec_figure(Database& store, const std::string& title, const std::vector
         legend.push_back(backdrops[b].legend);
         for (auto& panel : drawn)
             if (const auto line = backdrops[b].lines.find(panel.title); line != backdrops[b].lines.end()) {
+                for (const auto& point : line->second) y_range.take(point.y);
                 data += data_block(block, line->second);
                 panel.plots.insert(panel.plots.begin(),
                                    fmt::format("$s{} using 1:2 with {}", block++, backdrops[b].legend.style));

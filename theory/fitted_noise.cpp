@@ -11,13 +11,14 @@
 namespace spiked::theory {
 namespace {
 
-FittedNoise with_decay(const std::vector<double>& eigenvalues, double mean, AspectRatio aspect, double decay) {
+FittedNoise with_decay(const std::vector<double>& eigenvalues, double mean, AspectRatio aspect, double decay,
+                       bool on_long_side) {
     constexpr std::size_t atoms = 64;
     constexpr std::size_t points = 200;
-    const SeparableLaw law(identity_spectrum(), decay > 0.0 ? exponential_spectrum(decay, atoms) : identity_spectrum(),
-                           aspect);
-    const BulkDistribution bulk(law);
-    FittedNoise fitted{decay, 0.0, eigenvalues.size(), bulk.curve(points)};
+    const Spectrum falling = decay > 0.0 ? exponential_spectrum(decay, atoms) : identity_spectrum();
+    const BulkDistribution bulk(on_long_side ? SeparableLaw(identity_spectrum(), falling, aspect)
+                                             : SeparableLaw(falling, identity_spectrum(), aspect));
+    FittedNoise fitted{decay, on_long_side, 0.0, eigenvalues.size(), bulk.curve(points)};
     const double scale = mean / bulk.mean();
     for (auto& point : fitted.curve) {
         point.x.value *= scale;
@@ -49,22 +50,25 @@ std::optional<FittedNoise> fit_noise(std::vector<double> eigenvalues, std::size_
     constexpr double largest_decay = 12.0;
     std::sort(eigenvalues.begin(), eigenvalues.end());
     if (eigenvalues.empty()) return std::nullopt;
-    const double zero = 1e-10 * eigenvalues.back();
+    const double zero = zero_share * eigenvalues.back();
     eigenvalues.erase(eigenvalues.begin(), std::upper_bound(eigenvalues.begin(), eigenvalues.end(), zero));
     if (eigenvalues.size() < fewest || !std::isfinite(eigenvalues.back())) return std::nullopt;
     const double mean =
         std::accumulate(eigenvalues.begin(), eigenvalues.end(), 0.0) / static_cast<double>(eigenvalues.size());
     const AspectRatio aspect{static_cast<double>(eigenvalues.size()) /
                              static_cast<double>(std::max(long_side, eigenvalues.size()))};
-    FittedNoise best = with_decay(eigenvalues, mean, aspect, 0.0);
-    const auto search = [&](double from, double to, double step) {
+    FittedNoise best = with_decay(eigenvalues, mean, aspect, 0.0, true);
+    const auto search = [&](double from, double to, double step, bool on_long_side) {
         for (double decay = from; decay < to + 0.5 * step; decay += step)
-            if (FittedNoise fitted = with_decay(eigenvalues, mean, aspect, decay); fitted.distance < best.distance)
+            if (FittedNoise fitted = with_decay(eigenvalues, mean, aspect, decay, on_long_side);
+                fitted.distance < best.distance)
                 best = std::move(fitted);
     };
-    search(0.5, largest_decay, 0.5);
+    search(0.5, largest_decay, 0.5, true);
+    if (aspect.value() < 1.0) search(0.5, largest_decay, 0.5, false);
     const double coarse = best.decay;
-    search(std::max(0.05, coarse - 0.45), std::min(largest_decay, coarse + 0.45), 0.05);
+    const bool on_long_side = best.on_long_side;
+    search(std::max(0.05, coarse - 0.45), std::min(largest_decay, coarse + 0.45), 0.05, on_long_side);
     best.at_limit = best.decay >= largest_decay - 0.05;
     return best;
 }

@@ -234,6 +234,9 @@ TEST(BiasFigure, IsTheRatioToTheFirstMethodOfTheSameBits) {
     expect_whole(figure);
     const auto rows = csv_rows(figure);
     ASSERT_EQ(rows.size(), 2U) << figure.csv;  // random queries: within the noise, left out
+    EXPECT_TRUE(has(figure.description, "1 ratio of mean errors")) << figure.description;
+    EXPECT_TRUE(has(figure.description, "queries: own (the row itself).")) << figure.description;
+    EXPECT_TRUE(has(figure.description, "1 ratio of error\u00B2")) << figure.description;
     EXPECT_EQ(rows[0][3], "own");
     EXPECT_NEAR(std::stod(rows[0][6]), 0.25, 1e-12);
     EXPECT_NEAR(std::stod(rows[1][6]), 0.25, 1e-12);  // squared errors
@@ -335,15 +338,17 @@ TEST(SpectrumFigure, CountsValuesOnBothSidesOfTheEdge) {
     EXPECT_FALSE(has(bare.script, "$density"));
 }
 
-/// Eigenvalues of noise with variances exp(-decay share) of its columns.
-std::vector<double> noise_eigenvalues(std::size_t rows, std::size_t columns, double decay, std::uint64_t draw) {
+/// Eigenvalues of noise with variances exp(-decay share) of its columns, or of its rows.
+std::vector<double> noise_eigenvalues(std::size_t rows, std::size_t columns, double decay, std::uint64_t draw,
+                                      bool of_rows = false) {
     std::mt19937_64 random(77 + draw);
     std::normal_distribution<double> normal;
     arma::mat noise(rows, columns);
     for (std::size_t j = 0; j < columns; ++j)
         for (std::size_t i = 0; i < rows; ++i)
             noise(i, j) = 3.0 * normal(random) *
-                          std::exp(-0.5 * decay * (static_cast<double>(j) + 0.5) / static_cast<double>(columns));
+                          std::exp(-0.5 * decay * (static_cast<double>(of_rows ? i : j) + 0.5) /
+                                   static_cast<double>(of_rows ? rows : columns));
     const arma::vec singular = arma::svd(noise);
     std::vector<double> values;
     for (const double s : singular) values.push_back(s * s);
@@ -367,6 +372,43 @@ TEST(FittedNoiseLaw, FindsTheDecayAndLiesAsCloseAsChanceSays) {
             EXPECT_NEAR(mean, decay, 0.6) << rows;
             EXPECT_LE(beyond, 8) << rows << " rows, decay " << decay;  // of 20 at 1 in 20: more with probability 1e-6
         }
+}
+
+TEST(FittedNoiseLaw, FindsTheSideOfTheDecay) {
+    for (const std::size_t rows : {32U, 64U}) {
+        double mean = 0.0;
+        int on_the_other_side = 0;
+        constexpr int draws = 10;
+        for (std::uint64_t draw = 0; draw < draws; ++draw) {
+            const auto fitted = theory::fit_noise(noise_eigenvalues(rows, 128, 5.0, draw, true), 128);
+            ASSERT_TRUE(fitted);
+            if (fitted->on_long_side)
+                ++on_the_other_side;
+            else
+                mean += fitted->decay;
+        }
+        EXPECT_LE(on_the_other_side, 1) << rows;
+        EXPECT_NEAR(mean / (draws - on_the_other_side), 5.0, 0.6) << rows;
+    }
+    auto figure =
+        spectrum_figure("block", {30.0, 20.0, 10.0}, Eigenvalue{2000.0}, 128, noise_eigenvalues(64, 128, 5.0, 3, true));
+    EXPECT_TRUE(has(figure.description, "on the side of 3, white on the side of 128")) << figure.description;
+}
+
+TEST(SpectrumFigure, BarsLeaveOutZerosAndSaySo) {
+    std::vector<double> noise = noise_eigenvalues(64, 128, 0.0, 1);
+    std::vector<double> singular;
+    for (const double value : noise) singular.push_back(std::sqrt(value));
+    singular.resize(100, 1e-9);
+    noise.resize(100, 1e-18);
+    const auto figure = spectrum_figure("block", singular, Eigenvalue{4000.0}, 128, noise);
+    EXPECT_TRUE(has(figure.description, "leaves out 36 singular values below 0.0001 of the largest"));
+    EXPECT_TRUE(has(figure.script, "36 left out as 0")) << figure.script;
+    const std::size_t bars = figure.script.find("$bins << END") + 13;
+    double total = 0.0;
+    std::istringstream lines(figure.script.substr(bars, figure.script.find("END\n", bars) - bars));
+    for (double at = 0.0, count = 0.0; lines >> at >> count;) total += count;
+    EXPECT_EQ(total, 64.0);
 }
 
 TEST(FittedNoiseControl, ATwoPieceNoiseIsToldFromTheLaw) {

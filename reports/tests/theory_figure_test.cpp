@@ -223,6 +223,9 @@ TEST(Picture, FormatFollowsTheExtension) {
     write_picture(figure, folder / "a.PDF");
     const std::string svg = file_text(folder / "a.svg");
     EXPECT_TRUE(svg.starts_with("<?xml"));
+    EXPECT_NE(svg.find("<title>" + figure.title + "</title>"), std::string::npos);
+    EXPECT_NE(svg.find("<desc>" + figure.description), std::string::npos);
+    EXPECT_EQ(svg.find("nuplot</title>"), std::string::npos);
     EXPECT_NE(svg.find("viewBox=\"0 0 1050 "), std::string::npos);
     EXPECT_NE(svg.find("fill=\"#ffffff\""), std::string::npos);
     const std::string png = file_text(folder / "a.png");
