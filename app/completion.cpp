@@ -126,9 +126,14 @@ std::string bash_script() {
     return fmt::format(
         R"(# bash completion of spiked; source it, or keep it as /etc/bash_completion.d/spiked
 _spiked() {{
-  local cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}" command="${{COMP_WORDS[1]}}"
-  local words="" ending="" list="" before=""
+  local at=$COMP_CWORD cur="${{COMP_WORDS[COMP_CWORD]}}" prev command="${{COMP_WORDS[1]}}"
+  local words="" ending="" list="" before="" typed i
   COMPREPLY=()
+  # Bash breaks svd:2+tq-mse at the colon.
+  while ((at > 2)) && [[ "${{COMP_WORDS[at]}}" == :* || "${{COMP_WORDS[at-1]}}" == *: ]]; do
+    cur="${{COMP_WORDS[--at]}}$cur"
+  done
+  prev="${{COMP_WORDS[at-1]}}"
   if ((COMP_CWORD == 1)); then
     COMPREPLY=($(compgen -W "{}" -- "$cur"))
     return
@@ -158,7 +163,18 @@ _spiked() {{
   fi
   # Of a list the word behind the last comma.
   [[ -n "$list" && "$cur" == *,* ]] && before="${{cur%,*}},"
-  [[ -n "$words" ]] && COMPREPLY=($(compgen -P "$before" -W "$words" -- "${{cur#"$before"}}"))
+  typed="${{cur#"$before"}}"
+  [[ -n "$words" ]] && COMPREPLY=($(compgen -P "$before" -W "$words" -- "$typed"))
+  # Behind a name with parameters, which no list holds.
+  if [[ -n "$words" && ${{#COMPREPLY[@]}} == 0 && "$typed" == *:*+* ]]; then
+    before="$before${{typed%+*}}+"
+    words=$(printf '%s\n' $words | grep -v -F + )
+    COMPREPLY=($(compgen -P "$before" -W "$words" -- "${{typed##*+}}"))
+  fi
+  # What stands before a colon is not replaced.
+  if [[ "$cur" == *:* && "$COMP_WORDBREAKS" == *:* ]]; then
+    for i in "${{!COMPREPLY[@]}}"; do COMPREPLY[i]="${{COMPREPLY[i]#"${{cur%:*}}:"}}"; done
+  fi
 }}
 complete -o bashdefault -o default -F _spiked spiked
 )",

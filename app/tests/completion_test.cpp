@@ -53,6 +53,10 @@ TEST(Completion, BashAnswersWhatTheTableSays) {
     EXPECT_EQ(answer("list cov"), "covariances\n");
     EXPECT_EQ(answer("kv run --method tq-mse,tcq"), "tq-mse,tcq\n") << "names that spiked list has";
     EXPECT_EQ(answer("validate --claim overlap.l"), "overlap.left\n");
+    // A name with a parameter, which bash breaks into three words.
+    EXPECT_EQ(answer("kv run --method svd : 2+tq-m"), "2+tq-mse\n");
+    EXPECT_EQ(answer("kv run --method tq-mse,svd : 2+tq-m"), "2+tq-mse\n");
+    EXPECT_EQ(answer("kv run --method tq-mse,svd :"), "\n");
     EXPECT_EQ(answer("export --metric relative_l"), "relative_l2\n");
     const std::string folder = scratch("completion-files");
     std::filesystem::create_directories(folder + "/deeper");
