@@ -74,6 +74,88 @@ std::string ratios(const std::vector<Timing>& timings) {
     return text;
 }
 
+std::string fine_table(const std::vector<Timing>& timings) {
+    reports::TextTable rows({"what", "median", "p10"});
+    for (const auto& timing : timings)
+        rows.add({timing.what, fmt::format("{:.3f}", timing.median), fmt::format("{:.3f}", timing.p10)});
+    return rows.text();
+}
+
+/// `auto` may have found none.
+spiked::cuda::Device device_beside_the_cpu(const Arguments& arguments) {
+    auto device = spiked::cuda::choose_device(arguments.text("--device"));
+    if (device.backend == spiked::cuda::Backend::cpu)
+        throw usage_error("--device {} is the CPU{}: leave --device out, or name cuda:0 or emulated",
+                          arguments.text("--device"), device.note.empty() ? "" : " (" + device.note + ")");
+    return device;
+}
+
+Json device_document(const validation::DeviceTimings& timed, std::size_t threads) {
+    return document(timed.rows)
+        .set("threads", threads)
+        .set("clock", "wall")
+        .set("batch", timed.batch)
+        .set("rows_of_block", timed.shape.rows)
+        .set("cols_of_block", timed.shape.columns);
+}
+
+constexpr const char* of_the_wall =
+    "microseconds of the clock on the wall a block, of batches of {} that lie on the device; cpu: {} threads; p10 is "
+    "what a quiet machine gives.\n";
+
+int run_decompose_on_device(const Arguments& arguments, estimators::Shape shape, std::size_t wanted, bool in_float) {
+    const auto device = device_beside_the_cpu(arguments);
+    const std::size_t threads = thread_count(0);
+    const auto timed =
+        validation::time_device_decompositions(device, shape, wanted, in_float, threads, seconds_of(arguments));
+    const std::string backend(name_of(device.backend));
+    plot(arguments,
+         fmt::format("All singular values and {} vectors a side of {} x {}, {}, {} beside {} threads", wanted,
+                     shape.rows, shape.columns, in_float ? "float" : "double", backend, threads),
+         timed.rows);
+    if (arguments.json()) {
+        print_json(
+            device_document(timed, threads).set("precision", in_float ? "float" : "double").set("vectors", wanted));
+        return 0;
+    }
+    const double ours = p10(timed.rows, backend);
+    std::string text = fine_table(timed.rows);
+    text += fmt::format("{}: {:.0f} blocks a second at {:.3g} Gflop/s, {:.3g} times the CPU's", backend, 1e6 / ours,
+                        1e-3 * estimators::operations(shape, wanted) / ours, p10(timed.rows, "cpu") / ours);
+    for (const auto& row : timed.rows)
+        if (row.what.starts_with("cusolver")) text += fmt::format(", {:.3g} times {}'s", row.p10 / ours, row.what);
+    text += fmt::format(" (p10); {} bidiagonalisations a second\n",
+                        fmt::format("{:.0f}", 1e6 / p10(timed.rows, backend + "-bidiagonal")));
+    if (!timed.left_out.empty()) text += fmt::format("cuSOLVER is not timed: {}\n", timed.left_out);
+    print_text(text +
+               fmt::format("{} x {} in {}, all singular values and {} vectors a side; ", shape.rows, shape.columns,
+                           in_float ? "float" : "double", wanted) +
+               fmt::format(of_the_wall, timed.batch, threads));
+    return 0;
+}
+
+int run_quantize_on_device(const Arguments& arguments) {
+    const auto device = device_beside_the_cpu(arguments);
+    const std::size_t threads = thread_count(0);
+    const auto timed = validation::time_device_quantizers(device, threads, seconds_of(arguments));
+    plot(arguments,
+         fmt::format("Row quantizers on blocks of {0} x {0}, {1} beside {2} threads", timed.shape.rows,
+                     name_of(device.backend), threads),
+         timed.rows);
+    if (arguments.json()) {
+        print_json(device_document(timed, threads));
+        return 0;
+    }
+    const std::string copied = fmt::format("tq-mse:4:copied:{}", name_of(device.backend));
+    print_text(fine_table(timed.rows) +
+               fmt::format("tq-mse at 4 bits: {0} blocks in {1:.3f} ms between copies from and to pinned memory "
+                           "(p10).\n{2} x {2} in float, bits packed; copied: encoded between such copies; ",
+                           timed.batch, 1e-3 * static_cast<double>(timed.batch) * p10(timed.rows, copied),
+                           timed.shape.rows) +
+               fmt::format(of_the_wall, timed.batch, threads));
+    return 0;
+}
+
 int run_on_device(const Arguments& arguments) {
     const spiked::cuda::Device device = spiked::cuda::choose_device(arguments.text("--device"));
     const std::size_t threads = thread_count(0);
@@ -90,11 +172,8 @@ int run_on_device(const Arguments& arguments) {
                                 1e6 / p10(timings, fmt::format("{}:{}", what, name_of(device.backend))),
                                 p10(timings, fmt::format("{}:cpu", what)) /
                                     p10(timings, fmt::format("{}:{}", what, name_of(device.backend))));
-    reports::TextTable rows({"what", "median", "p10"});
-    for (const auto& timing : timings)
-        rows.add({timing.what, fmt::format("{:.3f}", timing.median), fmt::format("{:.3f}", timing.p10)});
     print_text(
-        rows.text() + text +
+        fine_table(timings) + text +
         fmt::format("microseconds of the clock on the wall a trial of a study, {} threads: 128 x 128 in float, two "
                     "signals, eOptShrink; coded: and tq-mse at 4 bits with all metrics.\n",
                     threads));
@@ -151,6 +230,7 @@ int run_decompose(const Arguments& arguments) {
     if (precision != "float" && precision != "double")
         throw usage_error("--precision \"{}\" is not possible{}", precision,
                           suggestion(precision, std::vector<std::string>{"float", "double"}));
+    if (arguments.has("--device")) return run_decompose_on_device(arguments, shape, wanted, precision == "float");
     const auto time =
         precision == "float" ? estimators::time_decompositions<float> : estimators::time_decompositions<double>;
     const estimators::DecompositionTimings timed = time(shape, wanted, seconds_of(arguments));
@@ -183,6 +263,7 @@ int run_decompose(const Arguments& arguments) {
 }
 
 int run_quantize(const Arguments& arguments) {
+    if (arguments.has("--device")) return run_quantize_on_device(arguments);
     const std::vector<Timing> timings = estimators::time_row_quantizers(seconds_of(arguments));
     plot(arguments, "Row quantizers on blocks of 128 x 128, float, bits packed, one thread", timings);
     if (arguments.json()) {
@@ -207,7 +288,8 @@ const Option plot_option = {"--plot", "FILE", "bars of how many a second: .svg, 
 Command bench_decompose_command() {
     return {"bench decompose",
             "times all singular values and leading vectors of a block, here, in LAPACK and in NumPy",
-            {"spiked bench decompose", "spiked bench decompose --rows 256 --cols 128 --precision double --json"},
+            {"spiked bench decompose", "spiked bench decompose --rows 256 --cols 128 --precision double --json",
+             "spiked bench decompose --device cuda:0"},
             "",
             0,
             0,
@@ -216,20 +298,25 @@ Command bench_decompose_command() {
              {"--precision", "float|double", "of the entries", "float", false},
              {"--vectors", "R", "leading vectors a side", "16", false},
              {"--seconds", "S", "about how long to measure", "5", false},
+             {"--device", "cuda:0|emulated",
+              "instead: batches there, on all processors and in NVIDIA's libraries, by the wall clock", "", false},
              plot_option},
             run_decompose};
 }
 
 Command bench_quantize_command() {
-    return {"bench quantize",
-            "times row quantizers, bits packed, in units of a matrix product",
-            {"spiked bench quantize", "spiked bench quantize --seconds 20 --json",
-             "spiked bench quantize --plot quantize.svg"},
-            "",
-            0,
-            0,
-            {{"--seconds", "S", "about how long to measure", "5", false}, plot_option},
-            run_quantize};
+    return {
+        "bench quantize",
+        "times row quantizers, bits packed, in units of a matrix product",
+        {"spiked bench quantize", "spiked bench quantize --seconds 20 --json",
+         "spiked bench quantize --plot quantize.svg"},
+        "",
+        0,
+        0,
+        {{"--seconds", "S", "about how long to measure", "5", false},
+         {"--device", "cuda:0|emulated", "instead: batches there and on all processors, by the wall clock", "", false},
+         plot_option},
+        run_quantize};
 }
 
 Command bench_theory_command() {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <set>
 
 #include "app/tests/process.hpp"
 #include "validation/sqlite.hpp"
@@ -243,6 +244,41 @@ TEST(DeviceCommand, ADumpIsCodedOnADevice) {
     EXPECT_EQ(spiked("kv encode '" + sample_dump + "' -o none.spkv --device cuda:99", in(folder)).code, 2);
 }
 
+/// Work is compared with the CPU's before it is timed: a benchmark that ends has done it.
+TEST(DeviceCommand, BenchmarksTimeBatchesBesideTheCpu) {
+    const auto rows_of = [](const Json& document) {
+        std::set<std::string> names;
+        for (const auto& row : *document.find("rows")->items()) {
+            EXPECT_GT(*row.find("p10")->real(), 0.0) << *row.find("what")->string();
+            names.insert(*row.find("what")->string());
+        }
+        return names;
+    };
+    for (const char* shape : {"--rows 20 --cols 12 --precision float", "--rows 12 --cols 20 --precision double"}) {
+        const Outcome timed =
+            spiked("bench decompose --device emulated --vectors 3 --seconds 0.05 --json " + std::string(shape));
+        ASSERT_EQ(timed.code, 0) << timed.err;
+        EXPECT_EQ(rows_of(timed.json()),
+                  (std::set<std::string>{"cpu", "emulated", "emulated-bidiagonal", "emulated-values"}));
+        EXPECT_EQ(*timed.json().find("clock")->string(), "wall");
+        EXPECT_EQ(*timed.json().find("batch")->integer(), 2);
+    }
+    const Outcome coded = spiked("bench quantize --device emulated --seconds 0.05 --json");
+    ASSERT_EQ(coded.code, 0) << coded.err;
+    const auto names = rows_of(coded.json());
+    EXPECT_EQ(names.size(), 50U) << "five methods at two widths: two parts here, three there";
+    EXPECT_TRUE(names.contains("tq-prod:4:copied:emulated"));
+    const auto refused = [](const std::string& options) {
+        const Outcome outcome = spiked("bench decompose --seconds 0.05 " + options);
+        EXPECT_EQ(outcome.code, 2) << options;
+        return outcome.err;
+    };
+    EXPECT_NE(refused("--device emulated --rows 300").find("kernels take 256 x 256"), std::string::npos);
+    EXPECT_NE(refused("--device emulated --vectors 40").find("kernels find 32"), std::string::npos);
+    EXPECT_NE(refused("--device cpu").find("leave --device out"), std::string::npos);
+    EXPECT_EQ(refused("--device cuda:99").find("bug"), std::string::npos);
+}
+
 /// The script that a machine with a GPU runs, and a bundle that needs nothing of the machine it runs on.
 TEST(GpuCheck, WritesItsTableFromABundleInAnEmptyEnvironment) {
     const std::string folder = scratch("gpu-check");
@@ -255,7 +291,8 @@ TEST(GpuCheck, WritesItsTableFromABundleInAnEmptyEnvironment) {
     ASSERT_EQ(std::system((run + "--device emulated 2> /dev/null").c_str()), 0);
     const std::string table = contents(folder + "/gpu-check.md");
     for (const char* row :
-         {"| normals | ok |", "| whole trial | ok |", "| racecheck | skipped |", "| coded:emulated | ok |"})
+         {"| normals | ok |", "| whole trial | ok |", "| racecheck | skipped |", "| coded:emulated | ok |",
+          "| emulated-bidiagonal 16 float | ok |", "| cpu 16 double | ok |", "| kivi:4:copied:emulated | ok |"})
         EXPECT_NE(table.find(row), std::string::npos) << row << "\n" << table;
     EXPECT_NE(std::system((run + "--device cuda:99 -o none.md 2> /dev/null").c_str()), 0);
     EXPECT_NE(contents(folder + "/none.md").find("| doctor | failed |"), std::string::npos);

@@ -22,9 +22,10 @@ namespace {
 template <class Real>
 constexpr const char* precision = std::is_same_v<Real, float> ? "float" : "double";
 
-/// Noise of variance 1/d and outliers at 6, 5, 4 and 3 times the top of the noise.
+}  // namespace
+
 template <class Real>
-std::vector<arma::Mat<Real>> sample_blocks(Shape shape, std::size_t count) {
+std::vector<arma::Mat<Real>> benchmark_blocks(Shape shape, std::size_t count) {
     std::vector<arma::Mat<Real>> blocks;
     const auto seed = stream::StudySeed::parse("0x5eed");
     for (std::size_t b = 0; b < count; ++b) {
@@ -47,6 +48,10 @@ std::vector<arma::Mat<Real>> sample_blocks(Shape shape, std::size_t count) {
     }
     return blocks;
 }
+template std::vector<arma::fmat> benchmark_blocks<float>(Shape, std::size_t);
+template std::vector<arma::mat> benchmark_blocks<double>(Shape, std::size_t);
+
+namespace {
 
 /// eOptShrink's estimate of the signal by the vectors of the short side: block times V diag(shrunk / s) V^T, or the
 /// same from the left.
@@ -65,7 +70,8 @@ void estimate_signal(BatchDecomposition<Real>& batch, std::size_t b, const arma:
         estimate = vectors * (scaled.t() * block);
 }
 
-/// Of the leading values, as a share of the largest.
+}  // namespace
+
 double worst_error(const std::vector<double>& found, const std::vector<double>& reference, std::size_t leading) {
     double worst = 0.0;
     for (std::size_t k = 0; k < std::min(leading, reference.size()); ++k)
@@ -79,12 +85,10 @@ double operations(Shape shape, std::size_t wanted) {
     return 4.0 * m * n * n - 4.0 * n * n * n / 3.0 + 2.0 * (m + n) * n * static_cast<double>(wanted);
 }
 
-}  // namespace
-
 template <class Real>
 DecompositionTimings time_decompositions(Shape shape, std::size_t wanted, double seconds) {
     constexpr std::size_t lanes = BatchDecomposition<Real>::lanes;
-    const auto blocks = sample_blocks<Real>(shape, lanes);
+    const auto blocks = benchmark_blocks<Real>(shape, lanes);
     const arma::Mat<Real>& first = blocks.front();
     std::vector<Real> contiguous;
     for (const auto& block : blocks) contiguous.insert(contiguous.end(), block.begin(), block.end());

@@ -1,4 +1,5 @@
 #pragma once
+#include <armadillo>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,18 @@
 #include "theory/base/stopwatch.hpp"
 
 namespace spiked::estimators {
+
+/// Noise of variance 1/d and outliers at 6, 5, 4 and 3 times the top of the noise.
+template <class Real>
+[[nodiscard]] std::vector<arma::Mat<Real>> benchmark_blocks(Shape shape, std::size_t count);
+
+/// Largest error of so many leading values, as a share of the largest value.
+[[nodiscard]] double worst_error(const std::vector<double>& found, const std::vector<double>& reference,
+                                 std::size_t leading);
+
+/// Floating-point operations of a bidiagonalisation and of turning `wanted` vectors a side back:
+/// 4 m n^2 - 4 n^3 / 3 + 2 (m + n) n wanted.
+[[nodiscard]] double operations(Shape shape, std::size_t wanted);
 
 struct DecompositionTimings {
     std::vector<Timing> rows;
@@ -23,7 +36,7 @@ struct DecompositionTimings {
 ///   lapack-gesdd, lapack-ROUTE (lapack_routes.hpp), lapack-best the fastest of them
 ///   numpy             numpy.linalg.svd without full matrices; it computes floats in double
 ///   gemm              an n x n x n product, n the short side
-///   gemm-floor        (4 m n^2 - 4 n^3 / 3 + 2 (m + n) n wanted) operations at the rate of that product
+///   gemm-floor        operations() at the rate of that product
 template <class Real>
 [[nodiscard]] DecompositionTimings time_decompositions(Shape shape, std::size_t wanted, double seconds);
 

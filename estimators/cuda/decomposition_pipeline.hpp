@@ -74,9 +74,12 @@ std::size_t lay_out(unsigned char* memory, const Real* blocks, const BatchSize& 
     return used;
 }
 
-/// All singular values and the leading vectors of a batch that fits, `part` blocks at a time for the vectors.
+/// Blocks whose vectors are best found together: their work stays in the second cache of a GPU.
+inline constexpr std::uint32_t vectors_together = 512;
+
+/// The bidiagonal matrices of a batch that fits, and the reflectors that lead to them.
 template <class Real, class Executor>
-void decompose(Executor& executor, const DecompositionBatch<Real>& batch, std::uint32_t part) {
+void bidiagonalise(Executor& executor, const DecompositionBatch<Real>& batch) {
     const BatchSize& size = batch.size;
     bool reduced = false;
     visit_tilings<Real>([&]<unsigned row_slots, unsigned groups>(Tiling<row_slots, groups>) {
@@ -86,6 +89,13 @@ void decompose(Executor& executor, const DecompositionBatch<Real>& batch, std::u
         reduced = true;
     });
     if (!reduced) executor.launch(BidiagonaliseInMemory<Real>{batch}, size.count);
+}
+
+/// All singular values and the leading vectors of a batch that fits, `part` blocks at a time for the vectors.
+template <class Real, class Executor>
+void decompose(Executor& executor, const DecompositionBatch<Real>& batch, std::uint32_t part) {
+    const BatchSize& size = batch.size;
+    bidiagonalise(executor, batch);
     const TridiagonalEigenvalues<Real> eigenvalues{batch};
     executor.launch(eigenvalues, eigenvalues.blocks());
     const SingularValues<Real> values{batch};

@@ -3,9 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <functional>
 
+#include "estimators/batch_decomposition.hpp"
+#include "estimators/bench/decompose_bench.hpp"
+#include "estimators/cuda/decomposition_pipeline.hpp"
+#include "estimators/decomposition.hpp"
+#include "estimators/row_quantizer.hpp"
+#include "sim/stream/normal.hpp"
+#include "theory/base/cuda/device_count.hpp"
+#include "theory/base/cuda/device_failure.hpp"
 #include "theory/base/error.hpp"
+#include "validation/cuda/device_passes.hpp"
+#include "validation/device_trials.hpp"
 #include "validation/parallel.hpp"
 #include "validation/study.hpp"
 
@@ -32,51 +44,21 @@ name = "tq-mse"
 bits = [4]
 )";
 
+/// Microseconds of the clock on the wall a unit, a sample of each a round.
 struct Runner {
     std::string what;
-    Experiment experiment;
-    std::size_t group;  ///< trials of a range that a thread asks for
-    std::uint64_t next = 0;
+    std::function<double()> sample;
     std::vector<double> samples = {};
-
-    void sample(std::size_t threads) {
-        using Clock = std::chrono::steady_clock;
-        const auto start = Clock::now();
-        for_each_parallel(threads, threads, [&](std::size_t t) {
-            const ReplicateRange range{next + t * group, group};
-            const auto worker = experiment.worker(0, range);
-            for (std::uint64_t r = range.first; r < range.end(); ++r) use_result(worker(r).front().value);
-        });
-        next += threads * group;
-        const double took = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-        samples.push_back(took / static_cast<double>(threads * group));
-    }
 };
 
-}  // namespace
-
-std::vector<Timing> time_studies(const spiked::cuda::Device& device, std::size_t threads, double seconds) {
-    std::vector<Runner> runners;
-    const bool emulated = device.backend == spiked::cuda::Backend::emulated;
-    for (const auto& [what, text] :
-         {std::pair{"dense", fmt::format(fmt::runtime(frame), "dense")},
-          std::pair{"eigenbasis", fmt::format(fmt::runtime(frame), "eigenbasis")},
-          std::pair{"coded", fmt::format(fmt::runtime(frame), "dense") + std::string(codec)}}) {
-        runners.push_back({fmt::format("{}:cpu", what), parse_study(text, "bench").experiment, 16});
-        if (device.backend == spiked::cuda::Backend::cpu) continue;
-        Experiment moved = parse_study(text, "bench").experiment;
-        std::vector<std::string> remarks;
-        if (!moved.move_to(device, threads, remarks) || !remarks.empty())
-            throw bug("no kernel computes the study of the benchmark: {}", remarks.empty() ? "" : remarks.front());
-        runners.push_back({fmt::format("{}:{}", what, name_of(device.backend)), std::move(moved),
-                           emulated ? std::size_t{2} : std::size_t{2048}});
-    }
-    for (Runner& runner : runners) runner.sample(threads);  // takes memory, makes roots
-    for (Runner& runner : runners) runner.samples.clear();
+std::vector<Timing> time_runners(std::vector<Runner>& runners, double seconds) {
+    constexpr std::size_t fewest = 5;
+    for (Runner& runner : runners) runner.sample();  // takes memory, makes roots
     const auto start = std::chrono::steady_clock::now();
     do
-        for (Runner& runner : runners) runner.sample(threads);
-    while (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds);
+        for (Runner& runner : runners) runner.samples.push_back(runner.sample());
+    while (runners.front().samples.size() < fewest ||
+           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds);
     std::vector<Timing> rows;
     for (Runner& runner : runners) {
         auto& all = runner.samples;
@@ -84,6 +66,228 @@ std::vector<Timing> time_studies(const spiked::cuda::Device& device, std::size_t
         rows.push_back({runner.what, all[all.size() / 2], all[all.size() / 10]});
     }
     return rows;
+}
+
+template <class Work>
+double microseconds(std::size_t units, const Work& work) {
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    work();
+    return std::chrono::duration<double, std::micro>(Clock::now() - start).count() / static_cast<double>(units);
+}
+
+/// Trials of a study, `group` of a range that a thread asks for.
+Runner study_runner(std::string what, Experiment experiment, std::uint64_t group, std::size_t threads) {
+    auto shared = std::make_shared<Experiment>(std::move(experiment));
+    return {std::move(what), [shared, group, threads, next = std::uint64_t{0}]() mutable {
+                const std::uint64_t first = next;
+                next += threads * group;
+                return microseconds(threads * group, [&] {
+                    for_each_parallel(threads, threads, [&](std::size_t t) {
+                        const ReplicateRange range{first + t * group, group};
+                        const auto worker = shared->worker(0, range);
+                        for (std::uint64_t r = range.first; r < range.end(); ++r) use_result(worker(r).front().value);
+                    });
+                });
+            }};
+}
+
+/// A device without memory would otherwise be a bug of the program.
+template <class Work>
+auto on_device(const Work& work) {
+    try {
+        return work();
+    } catch (const spiked::cuda::DeviceFailure& failure) {
+        throw Error(failure.out_of_memory() ? ExitCode::out_of_memory : ExitCode::bug, failure.what());
+    }
+}
+
+Runner pass_runner(std::string what, std::unique_ptr<cuda::DevicePass> pass) {
+    std::shared_ptr<cuda::DevicePass> shared = std::move(pass);
+    return {std::move(what),
+            [shared] { return on_device([&] { return microseconds(shared->blocks(), [&] { shared->run(); }); }); }};
+}
+
+/// What one of `passes` batches that lie there at once may take.
+std::size_t memory_of(const spiked::cuda::Device& device, std::size_t passes) {
+    constexpr std::size_t emulated = std::size_t{1} << 30;
+    return device.backend == spiked::cuda::Backend::cuda
+               ? spiked::cuda::free_memory(device.numbers.front()) / 10 * 8 / passes
+               : emulated;
+}
+std::size_t batch_of(const spiked::cuda::Device& device, std::size_t on_a_gpu) {
+    return device.backend == spiked::cuda::Backend::cuda ? on_a_gpu : 2;
+}
+
+template <class Real>
+DeviceTimings time_decompositions_in(const spiked::cuda::Device& device, estimators::Shape shape, std::size_t wanted,
+                                     std::size_t threads, double seconds) {
+    using Batch = estimators::BatchDecomposition<Real>;
+    const auto samples = estimators::benchmark_blocks<Real>(shape, Batch::lanes);
+    std::vector<Real> contiguous;
+    cuda::BlocksToDecompose blocks{static_cast<std::uint32_t>(shape.rows), static_cast<std::uint32_t>(shape.columns),
+                                   static_cast<std::uint32_t>(wanted), sizeof(Real) == sizeof(float)};
+    for (const auto& block : samples) {
+        contiguous.insert(contiguous.end(), block.begin(), block.end());
+        blocks.blocks.insert(blocks.blocks.end(), block.begin(), block.end());
+    }
+    const auto reference = estimators::singular_values(arma::conv_to<arma::mat>::from(samples.front()));
+
+    struct Worker {
+        Batch batch;
+        arma::Mat<Real> left, right;
+    };
+    auto workers = std::make_shared<std::vector<Worker>>();
+    for (std::size_t t = 0; t < threads; ++t) workers->push_back({Batch(shape), {}, {}});
+    DeviceTimings found;
+    found.shape = shape;
+    std::vector<Runner> runners;
+    runners.push_back({"cpu", [=] {
+                           constexpr std::size_t rounds = 4;
+                           return microseconds(threads * rounds * Batch::lanes, [&] {
+                               for_each_parallel(threads, threads, [&](std::size_t t) {
+                                   Worker& worker = (*workers)[t];
+                                   for (std::size_t round = 0; round < rounds; ++round) {
+                                       worker.batch.decompose(contiguous);
+                                       for (std::size_t b = 0; b < Batch::lanes; ++b)
+                                           worker.batch.leading_vectors(b, wanted, &worker.left, &worker.right);
+                                   }
+                               });
+                           });
+                       }});
+    const auto add = [&](const std::string& what, std::unique_ptr<cuda::DevicePass> pass) {
+        pass->run();
+        const auto values = pass->outcome();
+        found.batch = pass->blocks();
+        // The Gram matrix in float is right to the root of float's precision for small values only.
+        const double error =
+            values.empty() ? 0.0 : estimators::worst_error(values, reference, std::max<std::size_t>(1, wanted));
+        if (!(error < (sizeof(Real) == sizeof(float) ? 2e-3 : 1e-10)))
+            throw bug("{} finds values that are {:.2g} off: unequal work is not compared", what, error);
+        runners.push_back(pass_runner(what, std::move(pass)));
+    };
+    const std::size_t count = batch_of(device, 4096);
+    const std::size_t memory = memory_of(device, 5);
+    const int number = device.numbers.front();
+    const std::string backend(name_of(device.backend));
+    for (const auto& [what, part] : {std::pair{backend, cuda::DecompositionPart::vectors},
+                                     std::pair{backend + "-values", cuda::DecompositionPart::values},
+                                     std::pair{backend + "-bidiagonal", cuda::DecompositionPart::bidiagonal}})
+        add(what, cuda::decomposition_pass(device.backend, number, memory, blocks, count, part));
+    found.left_out = cuda::library_obstacle(device.backend, blocks);
+    if (found.left_out.empty())
+        for (const auto& [what, route] : {std::pair{"cusolver-syev-gram", cuda::LibraryRoute::syev_gram},
+                                          std::pair{"cusolver-gesvda", cuda::LibraryRoute::gesvda}})
+            add(what, cuda::library_pass(number, blocks, found.batch, route));
+    found.rows = time_runners(runners, seconds);
+    return found;
+}
+
+}  // namespace
+
+std::vector<Timing> time_studies(const spiked::cuda::Device& device, std::size_t threads, double seconds) {
+    std::vector<Runner> runners;
+    const std::uint64_t group = batch_of(device, 2048);
+    for (const auto& [what, text] :
+         {std::pair{"dense", fmt::format(fmt::runtime(frame), "dense")},
+          std::pair{"eigenbasis", fmt::format(fmt::runtime(frame), "eigenbasis")},
+          std::pair{"coded", fmt::format(fmt::runtime(frame), "dense") + std::string(codec)}}) {
+        runners.push_back(
+            study_runner(fmt::format("{}:cpu", what), parse_study(text, "bench").experiment, 16, threads));
+        if (device.backend == spiked::cuda::Backend::cpu) continue;
+        Experiment moved = parse_study(text, "bench").experiment;
+        std::vector<std::string> remarks;
+        if (!moved.move_to(device, threads, remarks) || !remarks.empty())
+            throw bug("no kernel computes the study of the benchmark: {}", remarks.empty() ? "" : remarks.front());
+        runners.push_back(
+            study_runner(fmt::format("{}:{}", what, name_of(device.backend)), std::move(moved), group, threads));
+    }
+    return time_runners(runners, seconds);
+}
+
+DeviceTimings time_device_decompositions(const spiked::cuda::Device& device, estimators::Shape shape,
+                                         std::size_t wanted, bool in_float, std::size_t threads, double seconds) {
+    if (!estimators::cuda::fits(shape.long_side(), shape.short_side()))
+        throw usage_error("blocks of {} x {}: kernels take 256 x 256: leave --device out", shape.rows, shape.columns);
+    wanted = std::min(wanted, shape.short_side());
+    if (wanted > estimators::cuda::most_vectors)
+        throw usage_error("--vectors {}: kernels find {}: ask for fewer, or leave --device out", wanted,
+                          estimators::cuda::most_vectors);
+    return on_device([&] {
+        return in_float ? time_decompositions_in<float>(device, shape, wanted, threads, seconds)
+                        : time_decompositions_in<double>(device, shape, wanted, threads, seconds);
+    });
+}
+
+DeviceTimings time_device_quantizers(const spiked::cuda::Device& device, std::size_t threads, double seconds) {
+    const std::size_t side = device.backend == spiked::cuda::Backend::cuda ? 128 : 32;
+    constexpr std::size_t blocks = 512;  // a chunk of 128 tokens of a model with 32 layers and 8 heads, keys and values
+    arma::fmat block(side, side);
+    stream::fill_normal(stream::Stream(stream::StudySeed::parse("0x5eed"), "bench quantize", stream::Role::noise, 0),
+                        std::span<float>(block.memptr(), block.n_elem));
+    const auto fill = [&](std::size_t, float* to) { std::copy(block.begin(), block.end(), to); };
+    struct Subject {
+        estimators::RowQuantizer quantizer;
+        estimators::Encoded encoded;
+    };
+    DeviceTimings found;
+    found.shape = {side, side};
+    std::vector<Runner> runners;
+    using Kind = estimators::RotationKind;
+    struct Timed {
+        const char* what;
+        const char* method;
+        Kind rotation;
+    };
+    const std::array<Timed, 5> methods = {{{"tq-mse", "tq-mse", Kind::haar},
+                                           {"tq-mse-rht2", "tq-mse", Kind::rht2},
+                                           {"tq-prod", "tq-prod", Kind::haar},
+                                           {"eden", "eden", Kind::haar},
+                                           {"kivi", "kivi", Kind::identity}}};
+    const std::array<unsigned, 2> widths = {2, 4};
+    const std::string backend(name_of(device.backend));
+    const std::size_t memory = memory_of(device, 3 * methods.size() * widths.size());
+    for (const Timed& timed : methods)
+        for (const unsigned bits : widths) {
+            const estimators::QuantizerOptions options{.rotation = timed.rotation};
+            auto quantizer = estimators::row_quantizer(timed.method, side, bits, options);
+            auto encoded = quantizer.encode_float(block);
+            const auto subject = std::make_shared<Subject>(Subject{std::move(quantizer), std::move(encoded)});
+            const arma::mat decoded =
+                arma::conv_to<arma::mat>::from(subject->quantizer.decode_float(subject->encoded.bytes, side));
+            const arma::mat exact = arma::conv_to<arma::mat>::from(block);
+            const double error = arma::accu(arma::square(decoded - exact)) / arma::accu(arma::square(exact));
+            const std::string name = fmt::format("{}:{}", timed.what, bits);
+            const auto on_cpu = [&](const char* part, auto each) {
+                runners.push_back({fmt::format("{}:{}:cpu", name, part), [=] {
+                                       constexpr std::size_t rounds = 16;
+                                       return microseconds(threads * rounds, [&] {
+                                           for_each_parallel(threads, threads, [&](std::size_t) {
+                                               for (std::size_t round = 0; round < rounds; ++round) each();
+                                           });
+                                       });
+                                   }});
+            };
+            on_cpu("encode", [=] { use_result(subject->quantizer.encode_float(block).bytes.back()); });
+            on_cpu("decode", [=] {
+                use_result(static_cast<double>(subject->quantizer.decode_float(subject->encoded.bytes, side)(0)));
+            });
+            const auto coding = row_coding(timed.method, options, {side, side}, bits);
+            for (const auto& [what, part] :
+                 {std::pair{"encode", cuda::CodingPart::encode}, std::pair{"decode", cuda::CodingPart::decode},
+                  std::pair{"copied", cuda::CodingPart::encode_and_copy}})
+                on_device([&, what = what, part = part] {
+                    auto pass = cuda::coding_pass(device.backend, device.numbers.front(), memory, coding,
+                                                  batch_of(device, blocks), fill, part);
+                    found.batch = pass->blocks();
+                    if (const double theirs = pass->outcome().front(); !(std::abs(theirs / error - 1.0) < 1e-3))
+                        throw bug("{} on {} loses {:.4g}, {:.4g} on the CPU: unequal work is not compared", name,
+                                  backend, theirs, error);
+                    runners.push_back(pass_runner(fmt::format("{}:{}:{}", name, what, backend), std::move(pass)));
+                });
+        }
+    found.rows = time_runners(runners, seconds);
+    return found;
 }
 
 }  // namespace spiked::validation

@@ -6,7 +6,6 @@
 #include "estimators/cuda/decomposition_pipeline.hpp"
 #include "estimators/cuda/inner_products.hpp"
 #include "estimators/cuda/low_rank.hpp"
-#include "estimators/cuda/row_codec.hpp"
 #include "estimators/cuda/shrinkage.hpp"
 #include "estimators/cuda/squared_error.hpp"
 #include "estimators/cuda/vector_products.hpp"
@@ -14,28 +13,12 @@
 #include "sim/cuda/spiked_blocks.hpp"
 #include "theory/base/cuda/device_failure.hpp"
 #include "theory/base/error.hpp"
+#include "validation/cuda/row_batch.hpp"
 #include "validation/cuda/trial_device.hpp"
 
 /// The driver of whole trials, for any machine (theory/base/cuda/emulated_machine.hpp says what that is): a GPU, or the
 /// host thread by thread. Included by the files that compile it for one of them.
 namespace spiked::validation::cuda {
-
-/// Arrays laid out one after the other in one piece of memory; with none, only their bytes are counted.
-class Layout {
-public:
-    explicit Layout(unsigned char* memory) : memory_(memory) {}
-    template <class T>
-    T* take(std::size_t count) {
-        T* const here = memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + used_);
-        used_ += (count * sizeof(T) + 255) / 256 * 256;
-        return here;
-    }
-    [[nodiscard]] std::size_t used() const { return used_; }
-
-private:
-    unsigned char* memory_;
-    std::size_t used_ = 0;
-};
 
 template <class Machine>
 class TrialBatch final : public TrialDevice {
@@ -64,9 +47,6 @@ public:
     }
 
 private:
-    /// Blocks whose vectors are found together: their work stays in the second cache of a GPU.
-    static constexpr std::uint32_t together = 512;
-
     struct Inputs {  // one copy to the device
         double *left, *right;
         float* rotations;
@@ -224,33 +204,8 @@ private:
         return {static_cast<std::uint32_t>(count), std::max(plan.rows, plan.columns), std::min(plan.rows, plan.columns),
                 plan.rows < plan.columns, plan.vectors()};
     }
-    static std::uint32_t part_of(std::size_t count) { return std::min(static_cast<std::uint32_t>(count), together); }
-    /// Threshold and levels of a sketch.
-    static std::vector<float> sign_levels() { return {0.0F, -1.0F, 1.0F}; }
-    /// What the kernels of these codecs need besides bytes, status and rotations.
-    static estimators::cuda::RowCodecArrays coding_arrays(Layout& layout, const std::vector<TrialCodec>& codecs,
-                                                          std::size_t count, std::size_t rows, std::size_t dimension,
-                                                          bool each_its_own) {
-        estimators::cuda::RowCodecArrays on;
-        on.count = static_cast<std::uint32_t>(count);
-        on.rows = static_cast<std::uint32_t>(rows);
-        on.dimension = static_cast<std::uint32_t>(dimension);
-        on.each_its_own = each_its_own;
-        const std::size_t entries = count * rows * dimension;
-        const auto any = [&](auto what) { return std::any_of(codecs.begin(), codecs.end(), what); };
-        on.factors = layout.take<float>(count * rows);
-        on.turned = layout.take<float>(entries);
-        on.decoded = layout.take<float>(entries);
-        if (any([](const TrialCodec& codec) { return codec.rows.scale != estimators::RowScale::norm; }))
-            on.norms = layout.take<double>(count * rows);
-        if (any([](const TrialCodec& codec) { return codec.rows.sketch.has_value(); })) {
-            const std::size_t square = on.sketches() * dimension * dimension;
-            on.normals = layout.take<double>(square);
-            on.sketch = layout.take<float>(square);
-            on.sketch_back = layout.take<float>(square);
-            on.projected = layout.take<float>(entries);
-        }
-        return on;
+    static std::uint32_t part_of(std::size_t count) {
+        return std::min(static_cast<std::uint32_t>(count), estimators::cuda::vectors_together);
     }
     template <class Real>
     static std::size_t device_bytes(const TrialPlan& plan, std::size_t count) {
@@ -473,61 +428,13 @@ private:
         return {mean, std::sqrt(std::max(0.0, squares / count - mean * mean))};
     }
 
-    /// What coding rows takes: what is sent, what stays there, what comes back.
-    struct RowArrays {
-        float *thresholds, *levels, *signs, *rotation, *rows;
-        std::size_t sent;
-        float* rotation_back;
-        estimators::cuda::RowCodecArrays code;
-        std::size_t results;  ///< begin here
-        estimators::cuda::BlockStatus* measured;
-        double *errors, *energies, *relative;
-        std::size_t used;
-    };
-    static RowArrays row_arrays(unsigned char* at, const RowCoding& coding, std::size_t count) {
-        Layout layout(at);
-        RowArrays on{};
-        on.thresholds = layout.take<float>(coding.codec.thresholds.size());
-        on.levels = layout.take<float>(coding.codec.levels.size());
-        on.signs = layout.take<float>(sign_levels().size());
-        on.rotation = layout.take<float>(coding.rotation.size());
-        on.rows = layout.take<float>(count * coding.rows * coding.dimension);
-        on.sent = layout.used();
-        on.rotation_back = layout.take<float>(coding.rotation.size());
-        on.code = coding_arrays(layout, {coding.codec}, count, coding.rows, coding.dimension, false);
-        on.results = layout.used();
-        on.code.status = layout.take<estimators::cuda::CodingStatus>(count);
-        on.measured = layout.take<estimators::cuda::BlockStatus>(count);
-        for (double** array : {&on.errors, &on.energies, &on.relative}) *array = layout.take<double>(count);
-        on.code.stride = coding.codec.rows.bytes(coding.rows, coding.dimension);
-        on.code.bytes = layout.take<std::uint8_t>(count * on.code.stride);
-        on.used = layout.used();
-        on.code.thresholds = on.thresholds;
-        on.code.levels = on.levels;
-        on.code.signs = on.signs;
-        on.code.from = on.rows;
-        if (!coding.rotation.empty()) {
-            on.code.matrix = on.rotation;
-            on.code.matrix_back = on.rotation_back;
-        }
-        return on;
-    }
-
     void code_piece(const RowCoding& coding, std::size_t first, std::size_t count, unsigned char* memory,
                     const FillBlock& fill, std::vector<CodedRows>& found) {
         using namespace estimators::cuda;
-        const std::size_t entries = std::size_t{coding.rows} * coding.dimension;
         const RowArrays on = row_arrays(memory, coding, count);
         unsigned char* const staged = machine_.staging(on.used);
         const RowArrays here = row_arrays(staged, coding, count);
-        const auto put = [](const std::vector<float>& numbers, float* to) {
-            std::copy(numbers.begin(), numbers.end(), to);
-        };
-        put(coding.codec.thresholds, here.thresholds);
-        put(coding.codec.levels, here.levels);
-        put(sign_levels(), here.signs);
-        put(coding.rotation, here.rotation);
-        for (std::size_t b = 0; b < count; ++b) fill(first + b, here.rows + b * entries);
+        put_rows(coding, here, first, count, fill);
         machine_.upload(memory, staged, on.sent);
         if (!coding.rotation.empty()) launch(Transpose<float>{1, coding.dimension, on.rotation, on.rotation_back});
         CodecKernels coder(machine_, coding.codec.rows, on.code);

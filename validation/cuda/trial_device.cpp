@@ -1,6 +1,8 @@
 #include "validation/cuda/trial_device.hpp"
 
 #include "theory/base/cuda/emulated_machine.hpp"
+#include "validation/cuda/batch_passes.hpp"
+#include "validation/cuda/gpu_batches.hpp"
 #include "validation/cuda/trial_batch.hpp"
 
 namespace spiked::validation::cuda {
@@ -36,12 +38,49 @@ std::string TrialPlan::obstacle() const {
 }
 
 #ifndef SPIKED_HAS_CUDA
-std::unique_ptr<TrialDevice> gpu_trials(int, std::size_t) { throw bug("a build without CUDA code has no GPU"); }
+namespace {
+[[noreturn]] void no_gpu() { throw bug("a build without CUDA code has no GPU"); }
+}  // namespace
+std::unique_ptr<TrialDevice> gpu_trials(int, std::size_t) { no_gpu(); }
+std::unique_ptr<DevicePass> gpu_pass(int, std::size_t, const BlocksToDecompose&, std::size_t, DecompositionPart) {
+    no_gpu();
+}
+std::unique_ptr<DevicePass> gpu_pass(int, std::size_t, const RowCoding&, std::size_t, const FillBlock&, CodingPart) {
+    no_gpu();
+}
+std::string gpu_library_problem() { return "this build has no CUDA code"; }
+std::unique_ptr<DevicePass> gpu_library_pass(int, const BlocksToDecompose&, std::size_t, LibraryRoute) { no_gpu(); }
 #endif
 
-std::unique_ptr<TrialDevice> trial_device(spiked::cuda::Backend backend, int number, std::size_t memory) {
-    if (backend == spiked::cuda::Backend::cuda) return gpu_trials(number, memory);
+using spiked::cuda::Backend;
+
+std::unique_ptr<TrialDevice> trial_device(Backend backend, int number, std::size_t memory) {
+    if (backend == Backend::cuda) return gpu_trials(number, memory);
     return std::make_unique<TrialBatch<spiked::cuda::EmulatedMachine>>(number, memory);
+}
+
+std::unique_ptr<DevicePass> decomposition_pass(Backend backend, int number, std::size_t memory,
+                                               const BlocksToDecompose& blocks, std::size_t count,
+                                               DecompositionPart part) {
+    if (backend == Backend::cuda) return gpu_pass(number, memory, blocks, count, part);
+    return decomposition_pass_on<spiked::cuda::EmulatedMachine>(number, memory, blocks, count, part);
+}
+
+std::unique_ptr<DevicePass> coding_pass(Backend backend, int number, std::size_t memory, const RowCoding& coding,
+                                        std::size_t count, const FillBlock& fill, CodingPart part) {
+    if (backend == Backend::cuda) return gpu_pass(number, memory, coding, count, fill, part);
+    return std::make_unique<CodingPass<spiked::cuda::EmulatedMachine>>(number, memory, coding, count, fill, part);
+}
+
+std::string library_obstacle(Backend backend, const BlocksToDecompose& blocks) {
+    if (backend != Backend::cuda) return "no GPU is timed";
+    if (blocks.columns > blocks.rows) return "more columns than rows";
+    return gpu_library_problem();
+}
+
+std::unique_ptr<DevicePass> library_pass(int number, const BlocksToDecompose& blocks, std::size_t count,
+                                         LibraryRoute route) {
+    return gpu_library_pass(number, blocks, count, route);
 }
 
 }  // namespace spiked::validation::cuda

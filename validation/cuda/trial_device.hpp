@@ -138,7 +138,6 @@ public:
     [[nodiscard]] virtual std::size_t piece() const = 0;
 };
 
-[[nodiscard]] std::unique_ptr<TrialDevice> gpu_trials(int number, std::size_t memory);
 /// One place of a device: a GPU, or emulated blocks, with so much memory.
 [[nodiscard]] std::unique_ptr<TrialDevice> trial_device(spiked::cuda::Backend backend, int number, std::size_t memory);
 

@@ -1,0 +1,156 @@
+#pragma once
+#include <algorithm>
+#include <cmath>
+
+#include "estimators/cuda/decomposition_pipeline.hpp"
+#include "theory/base/error.hpp"
+#include "validation/cuda/device_passes.hpp"
+#include "validation/cuda/row_batch.hpp"
+
+/// The passes of device_passes.hpp, for any machine. Included by the files that compile it for one of them.
+namespace spiked::validation::cuda {
+
+/// As many blocks as there is memory for, bytes(blocks) each time.
+template <class Bytes>
+std::size_t blocks_that_fit(std::size_t count, std::size_t memory, const Bytes& bytes) {
+    while (count > 1 && bytes(count) > memory) count = (count + 1) / 2;
+    return count;
+}
+
+template <class Machine, class Real>
+class DecompositionPass final : public DevicePass {
+public:
+    DecompositionPass(int number, std::size_t memory, const BlocksToDecompose& wanted, std::size_t count,
+                      DecompositionPart part)
+        : machine_(number, memory), part_(part) {
+        const std::size_t entries = std::size_t{wanted.rows} * wanted.columns;
+        const auto sized = [&](std::size_t blocks) {
+            return estimators::cuda::BatchSize{static_cast<std::uint32_t>(blocks),
+                                               std::max(wanted.rows, wanted.columns),
+                                               std::min(wanted.rows, wanted.columns), wanted.rows < wanted.columns,
+                                               part == DecompositionPart::vectors ? wanted.vectors : 0};
+        };
+        const auto input = [&](std::size_t blocks) { return (blocks * entries * sizeof(Real) + 255) / 256 * 256; };
+        const auto bytes = [&](std::size_t blocks) {
+            estimators::cuda::DecompositionBatch<Real> unused;
+            return input(blocks) +
+                   estimators::cuda::lay_out<Real>(nullptr, nullptr, sized(blocks), together(blocks), unused);
+        };
+        const std::size_t fitting = blocks_that_fit(count, machine_.memory(), bytes);
+        unsigned char* const memory_there = machine_.reserve(bytes(fitting));
+        auto* const staged = reinterpret_cast<Real*>(machine_.staging(input(fitting)));
+        for (std::size_t i = 0; i < fitting * entries; ++i)
+            staged[i] = static_cast<Real>(wanted.blocks[i % wanted.blocks.size()]);
+        machine_.upload(memory_there, staged, fitting * entries * sizeof(Real));
+        estimators::cuda::lay_out(memory_there + input(fitting), reinterpret_cast<const Real*>(memory_there),
+                                  sized(fitting), together(fitting), batch_);
+        machine_.wait();
+    }
+
+    void run() override {
+        if (part_ == DecompositionPart::bidiagonal)
+            estimators::cuda::bidiagonalise(machine_, batch_);
+        else
+            estimators::cuda::decompose(machine_, batch_, together(batch_.size.count));
+        machine_.wait();
+    }
+    [[nodiscard]] std::size_t blocks() const override { return batch_.size.count; }
+    [[nodiscard]] std::vector<double> outcome() override {
+        const std::size_t count = batch_.size.count;
+        const std::size_t values = part_ == DecompositionPart::bidiagonal ? 0 : batch_.size.short_side;
+        std::vector<estimators::cuda::BlockStatus> status(count);
+        std::vector<double> found(values);
+        machine_.download(status.data(), batch_.status, count * sizeof(status.front()));
+        machine_.download(found.data(), batch_.values, values * sizeof(double));
+        machine_.wait();
+        const auto bad = std::count_if(status.begin(), status.end(),
+                                       [](auto one) { return one != estimators::cuda::BlockStatus::fine; });
+        if (bad > 0) throw bug("{} of {} blocks were not decomposed: such work is not timed", bad, count);
+        return found;
+    }
+
+private:
+    static std::uint32_t together(std::size_t count) {
+        return static_cast<std::uint32_t>(std::min<std::size_t>(count, estimators::cuda::vectors_together));
+    }
+
+    Machine machine_;
+    DecompositionPart part_;
+    estimators::cuda::DecompositionBatch<Real> batch_{};
+};
+
+template <class Machine>
+class CodingPass final : public DevicePass {
+public:
+    CodingPass(int number, std::size_t memory, const RowCoding& coding, std::size_t count, const FillBlock& fill,
+               CodingPart part)
+        : machine_(number, memory), coding_(coding), part_(part) {
+        count = blocks_that_fit(count, machine_.memory(),
+                                [&](std::size_t blocks) { return row_arrays(nullptr, coding_, blocks).used; });
+        const std::size_t bytes = row_arrays(nullptr, coding_, count).used;
+        there_ = row_arrays(machine_.reserve(bytes), coding_, count);
+        here_ = row_arrays(machine_.staging(bytes), coding_, count);
+        put_rows(coding_, here_, 0, count, fill);
+        send();
+        if (!coding_.rotation.empty())
+            launch(estimators::cuda::Transpose<float>{1, coding_.dimension, there_.rotation, there_.rotation_back});
+        estimators::cuda::CodecKernels coder(machine_, coding_.codec.rows, there_.code);
+        coder.encode();
+        coder.decode();
+        launch(estimators::cuda::SquaredErrors<float>{there_.code.count, coding_.rows * coding_.dimension, there_.rows,
+                                                      there_.code.decoded, there_.measured, there_.errors,
+                                                      there_.energies, there_.relative});
+        fetch();
+        const auto count_bad = [&](const auto* array, auto fine) {
+            return std::count_if(array, array + count, [&](auto one) { return one != fine; });
+        };
+        const auto bad = count_bad(here_.code.status, estimators::cuda::CodingStatus::coded) +
+                         count_bad(here_.measured, estimators::cuda::BlockStatus::fine);
+        if (bad > 0) throw bug("{} of {} blocks were not coded: such work is not timed", bad, count);
+        error_ = here_.relative[0];
+    }
+
+    void run() override {
+        estimators::cuda::CodecKernels coder(machine_, coding_.codec.rows, there_.code);
+        if (part_ == CodingPart::encode_and_copy) send();
+        if (part_ == CodingPart::decode)
+            coder.decode();
+        else
+            coder.encode();
+        if (part_ == CodingPart::encode_and_copy)
+            fetch();
+        else
+            machine_.wait();
+    }
+    [[nodiscard]] std::size_t blocks() const override { return there_.code.count; }
+    [[nodiscard]] std::vector<double> outcome() override { return {error_}; }
+
+private:
+    template <class Kernel>
+    void launch(const Kernel& kernel) {
+        machine_.launch(kernel, kernel.blocks());
+    }
+    void send() { machine_.upload(there_.thresholds, here_.thresholds, there_.sent); }
+    void fetch() {
+        auto* const first = reinterpret_cast<unsigned char*>(there_.thresholds);
+        auto* const target = reinterpret_cast<unsigned char*>(here_.thresholds);
+        machine_.download(target + there_.results, first + there_.results, there_.used - there_.results);
+        machine_.wait();
+    }
+
+    Machine machine_;
+    RowCoding coding_;
+    CodingPart part_;
+    RowArrays there_{}, here_{};
+    double error_ = 0.0;
+};
+
+template <class Machine>
+std::unique_ptr<DevicePass> decomposition_pass_on(int number, std::size_t memory, const BlocksToDecompose& blocks,
+                                                  std::size_t count, DecompositionPart part) {
+    if (blocks.in_float)
+        return std::make_unique<DecompositionPass<Machine, float>>(number, memory, blocks, count, part);
+    return std::make_unique<DecompositionPass<Machine, double>>(number, memory, blocks, count, part);
+}
+
+}  // namespace spiked::validation::cuda
