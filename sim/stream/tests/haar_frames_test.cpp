@@ -1,0 +1,60 @@
+#include "sim/stream/cuda/haar_frames.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "sim/stream/cuda/fill_normals.hpp"
+#include "sim/stream/haar.hpp"
+#include "theory/base/cuda/emulated_block.hpp"
+
+namespace spiked::stream {
+namespace {
+
+const StudySeed seed = StudySeed::parse("0x5eed0000000000000000000000000012");
+
+template <class Out, unsigned warps, unsigned slots>
+void expect_frames(std::uint32_t rows, std::uint32_t columns, bool transposed, double allowed) {
+    constexpr std::uint32_t count = 6;  // no multiple of the frames of a block
+    const std::uint64_t first = (std::uint64_t{1} << 32) - 2;
+    const Stream one(seed, "cell", Role::rotation, first);
+    std::vector<double> normals(count * rows * columns);
+    const FillNormals<double> fill{one.key(), one.counter(0)[1], first, count, rows * columns, normals.data()};
+    cuda::EmulatedExecutor().launch(fill, fill.blocks());
+    std::vector<Out> apart(normals.size(), Out(-100));
+    Out* frames = apart.data();
+    if constexpr (sizeof(Out) == sizeof(double))
+        if (!transposed) frames = normals.data();
+    const HaarFrames<Out, warps, slots> kernel{count, rows, columns, normals.data(), frames, transposed};
+    cuda::EmulatedExecutor().launch(kernel, kernel.blocks());
+    for (std::uint32_t f = 0; f < count; ++f) {
+        const arma::mat expected = haar_frame(Stream(seed, "cell", Role::rotation, first + f), rows, columns);
+        const Out* const found = frames + f * rows * columns;
+        double worst = 0.0;
+        for (std::uint32_t c = 0; c < columns; ++c)
+            for (std::uint32_t i = 0; i < rows; ++i)
+                worst = std::max(
+                    worst,
+                    std::abs(static_cast<double>(found[transposed ? i * columns + c : c * rows + i]) - expected(i, c)));
+        // What rounding does to Q goes with the condition of the Gaussian matrix: of square ones in the thousands.
+        EXPECT_LT(worst, allowed) << rows << " x " << columns << ", frame " << f << (transposed ? ", transposed" : "");
+    }
+}
+
+TEST(HaarFramesReference, AWarpAFrameFindsTheFramesOfTheHost) {
+    for (const bool transposed : {false, true}) {
+        for (const auto& [rows, columns] : {std::pair{1U, 1U}, {5U, 5U}, {33U, 2U}, {128U, 7U}})
+            expect_frames<double, 1, 4>(rows, columns, transposed, 1e-12);
+        expect_frames<double, 1, 8>(250, 3, transposed, 1e-13);
+    }
+}
+
+TEST(HaarFramesReference, ABlockAFrameFindsTheRotationsOfTheHost) {
+    for (const std::uint32_t size : {1U, 2U, 16U, 17U, 70U, 128U}) expect_frames<float, 16, 4>(size, size, false, 1e-7);
+    expect_frames<float, 16, 4>(40, 9, true, 1e-7);
+    expect_frames<float, 16, 8>(140, 140, false, 1e-7);
+    expect_frames<double, 16, 4>(96, 96, false, 1e-11);
+}
+
+}  // namespace
+}  // namespace spiked::stream
