@@ -61,6 +61,7 @@ public:
         std::call_once(planned_, [&] {
             plan_ = trial_plan(*source_.model, seed_, cell_, precision, methods.estimators);
             plan_.codecs = methods.codecs;
+            plan_.rotation = methods.rotation;
         });
         return plan_;
     }
@@ -306,10 +307,8 @@ Experiment::Worker device_worker(const std::shared_ptr<StudySetup>& study, const
             sides.left = arma::mat(lazy->model().row.size(), cell.spikes, arma::fill::value(nan));
             sides.right = arma::mat(lazy->model().column.size(), cell.spikes, arma::fill::value(nan));
         }
-        std::copy(sides.left.begin(), sides.left.end(), to.left);
-        std::copy(sides.right.begin(), sides.right.end(), to.right);
-        if (to.rotation != nullptr)
-            draw_rotation(coding(*study, cell, replicate), lazy->model().column.size(), to.rotation);
+        if (to.left != nullptr) std::copy(sides.left.begin(), sides.left.end(), to.left);
+        if (to.right != nullptr) std::copy(sides.right.begin(), sides.right.end(), to.right);
     };
     auto trials = std::make_shared<DeviceTrials>(*study->lanes, lazy->plan(study->precision, cell.plan), range, draw);
     return [study, &cell, lazy, trials](std::uint64_t replicate) {
@@ -330,6 +329,7 @@ std::string obstacle(const StudySetup& study, CellSetup& cell, estimators::Shape
         plan.codecs.push_back(trial_codec(codec.quantizer, options, shape, bits));
         cell.ledgers.push_back(ledger_of(codec.quantizer, options, shape, bits));
     }
+    if (plan.takes_rotations()) plan.rotation = drawn_rotation(coding(study, cell, 0));
     for (const auto& named : study.named) {
         const auto options = estimators::eoptshrink_options(named.method.name, named.loss);
         const auto white = estimators::white_rule(named.method.name, named.loss, shape);

@@ -125,6 +125,17 @@ cuda::TrialPlan trial_plan(const sim::SpikedModel& model, const stream::StudySee
     plan.noise_role = noise.counter(0)[1];
     plan.query_role = stream::Stream(seed, cell, stream::Role::query, 0).counter(0)[1];
     for (const auto& strength : model.strengths) plan.strengths.push_back(strength.value);
+    const auto drawn = [&](const sim::VectorLaw& law, const sim::Covariance& covariance, stream::Role role) {
+        std::optional<cuda::DrawnFrames> frames;
+        if (law.text() != sim::VectorLaw().text()) return frames;
+        const stream::Stream one(seed, cell, role, 0);
+        frames = {one.key(), one.counter(0)[1]};
+        if (model.colouring == sim::Colouring::eigenbasis && !covariance.is_diagonal())
+            frames->turn = entries(covariance.to_eigenbasis(arma::eye(covariance.size(), covariance.size())));
+        return frames;
+    };
+    plan.left = drawn(model.left_vectors, model.row, stream::Role::left_vectors);
+    plan.right = drawn(model.right_vectors, model.column, stream::Role::right_vectors);
     const bool scaled =
         model.colouring == sim::Colouring::eigenbasis || (model.row.is_diagonal() && model.column.is_diagonal());
     if (scaled) {
@@ -140,10 +151,9 @@ cuda::TrialPlan trial_plan(const sim::SpikedModel& model, const stream::StudySee
     return plan;
 }
 
-void draw_rotation(const estimators::QuantizerOptions& options, std::size_t dimension, float* to) {
-    const arma::fmat matrix =
-        estimators::row_rotation(options, dimension).rotate(arma::fmat(dimension, dimension, arma::fill::eye)).t();
-    std::copy(matrix.begin(), matrix.end(), to);
+cuda::DrawnFrames drawn_rotation(const estimators::QuantizerOptions& options) {
+    const stream::Stream one(options.seed, "quantizer", stream::Role::rotation, 0);
+    return {one.key(), one.counter(0)[1]};
 }
 
 std::string coding_obstacle(const estimators::Method& method, const estimators::QuantizerOptions& options,
@@ -210,8 +220,9 @@ cuda::RowCoding row_coding(std::string_view quantizer, const estimators::Quantiz
                            trial_codec(quantizer, options, shape, bits),
                            {}};
     if (options.rotation == estimators::RotationKind::haar && coding.codec.takes_matrix()) {
-        coding.rotation.resize(shape.columns * shape.columns);
-        draw_rotation(options, shape.columns, coding.rotation.data());
+        const arma::fmat unit(shape.columns, shape.columns, arma::fill::eye);
+        const arma::fmat matrix = estimators::row_rotation(options, shape.columns).rotate(unit).t();
+        coding.rotation.assign(matrix.begin(), matrix.end());
     }
     return coding;
 }

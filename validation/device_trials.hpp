@@ -54,15 +54,14 @@ private:
 /// What of a method no kernel does, for blocks of this shape; empty where they code its rows.
 [[nodiscard]] std::string coding_obstacle(const estimators::Method& method, const estimators::QuantizerOptions& options,
                                           estimators::Shape shape, double bits);
-/// The row quantizer of this name, without such an obstacle. Its rotation is that of the options, where it is a matrix
-/// the host's to draw.
+/// The row quantizer of this name, without such an obstacle.
 [[nodiscard]] cuda::TrialCodec trial_codec(std::string_view quantizer, const estimators::QuantizerOptions& options,
                                            estimators::Shape shape, double bits);
 /// What the bits of each of its blocks are for.
 [[nodiscard]] estimators::Ledger ledger_of(std::string_view quantizer, estimators::QuantizerOptions options,
                                            estimators::Shape shape, double bits);
-/// The matrix of the rotation of these options, as kernels take it.
-void draw_rotation(const estimators::QuantizerOptions& options, std::size_t dimension, float* to);
+/// Where kernels draw the Haar rotations of these options, a trial's at its replicate.
+[[nodiscard]] cuda::DrawnFrames drawn_rotation(const estimators::QuantizerOptions& options);
 
 /// Blocks of such rows, all turned by the rotation of the options.
 [[nodiscard]] cuda::RowCoding row_coding(std::string_view quantizer, const estimators::QuantizerOptions& options,

@@ -254,14 +254,9 @@ void check_case(cuda::TrialDevice& device, const Case& one, Checks& checks) {
                    {estimators::eoptshrink_rule(one.shape, estimators::EOptShrinkOptions::edge_fit())});
     for (const auto& [quantizer, rotation, same, turns] : codings)
         plan.codecs.push_back(trial_codec(quantizer, coding(seed, rotation, first), one.shape, bits));
-    const auto draw = [&, &width = columns](std::uint64_t replicate, const cuda::TrialDraw& to) {
-        const sim::SignalSides sides = sim::signal_sides(model, seed, cell, replicate);
-        std::copy(sides.left.begin(), sides.left.end(), to.left);
-        std::copy(sides.right.begin(), sides.right.end(), to.right);
-        draw_rotation(coding(seed, estimators::RotationKind::haar, replicate), width, to.rotation);
-    };
+    plan.rotation = drawn_rotation(coding(seed, estimators::RotationKind::haar, first));
     cuda::TrialStages stages;
-    const auto trials = device.run(plan, first, one.trials, draw, &stages);
+    const auto trials = device.run(plan, first, one.trials, {}, &stages);
     for (std::size_t t = 0; t < one.trials; ++t) {
         const sim::SpikedSample sample = sim::sample(model, seed, cell, first + t);
         checks.whole.require(trials[t].status == cuda::TrialStatus::fine);

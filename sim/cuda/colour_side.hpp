@@ -6,8 +6,8 @@
 
 namespace spiked::sim {
 
-/// Kernel: column-major blocks X, lines x length each, to R X^T, length x lines, for a symmetric matrix R: one half of
-/// dense colouring. A^{1/2} X B^{1/2} is this with B^{1/2}, then with A^{1/2}. Not in place.
+/// Kernel: column-major blocks X, lines x length each, to R X^T, length x lines: one half of dense colouring.
+/// A^{1/2} X B^{1/2} is this with B^{1/2}, then with A^{1/2}. Not in place.
 template <class Real>
 struct ColourSide {
     using Product = spiked::cuda::TileProduct<Real>;

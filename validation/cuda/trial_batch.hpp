@@ -11,6 +11,7 @@
 #include "estimators/cuda/vector_products.hpp"
 #include "sim/cuda/colour_side.hpp"
 #include "sim/cuda/spiked_blocks.hpp"
+#include "sim/stream/cuda/haar_frames.hpp"
 #include "theory/base/cuda/device_failure.hpp"
 #include "theory/base/error.hpp"
 #include "validation/cuda/row_batch.hpp"
@@ -53,7 +54,7 @@ private:
         std::size_t bytes;
     };
     struct Constants {  // one copy a run
-        double *strengths, *row_roots, *column_roots, *row_root, *column_root;
+        double *strengths, *row_roots, *column_roots, *row_root, *column_root, *left_turn, *right_turn;
         std::vector<double*> weights;
         std::vector<float*> thresholds, levels;
         float* signs;
@@ -84,7 +85,8 @@ private:
         double *white, *half_coloured, *signal;
         Real *observed, *signal_as_real, *estimate;
         double* shrink;
-        float *rows, *rotations_back;
+        double *left, *right, *signal_normals, *signal_frames, *rotation_normals;  ///< of what kernels draw
+        float *rows, *rotations, *rotations_back;
         estimators::cuda::RowCodecArrays code;
         double *queries, *units, *renormalised, *plain;
         unsigned char* decomposition;
@@ -94,9 +96,10 @@ private:
     static Inputs inputs(unsigned char* at, const TrialPlan& plan, std::size_t count) {
         Layout layout(at);
         Inputs in{};
-        in.left = layout.take<double>(count * plan.rows * plan.spikes());
-        in.right = layout.take<double>(count * plan.columns * plan.spikes());
-        in.rotations = layout.take<float>(plan.draws_rotations() ? count * plan.columns * plan.columns : 0);
+        in.left = layout.take<double>(plan.left ? 0 : count * plan.rows * plan.spikes());
+        in.right = layout.take<double>(plan.right ? 0 : count * plan.columns * plan.spikes());
+        in.rotations =
+            layout.take<float>(plan.takes_rotations() && !plan.rotation ? count * plan.columns * plan.columns : 0);
         in.bytes = layout.used();
         return in;
     }
@@ -114,6 +117,8 @@ private:
         constant.column_roots = put(plan.column_roots);
         constant.row_root = put(plan.row_root);
         constant.column_root = put(plan.column_root);
+        constant.left_turn = put(plan.left ? plan.left->turn : std::vector<double>{});
+        constant.right_turn = put(plan.right ? plan.right->turn : std::vector<double>{});
         for (const auto& rule : plan.estimators)
             constant.weights.push_back(put(!rule.is_white && rule.eoptshrink.edge == estimators::EdgeRule::fit
                                                ? estimators::intercept_weights(rule.eoptshrink.pilot)
@@ -166,6 +171,16 @@ private:
         Work<Real> on{};
         const std::size_t entries = count * plan.rows * plan.columns;
         on.white = layout.take<double>(entries);
+        const std::size_t spikes = count * plan.spikes();
+        on.left = layout.take<double>(plan.left ? spikes * plan.rows : 0);
+        on.right = layout.take<double>(plan.right ? spikes * plan.columns : 0);
+        const bool turned = (plan.left && !plan.left->turn.empty()) || (plan.right && !plan.right->turn.empty());
+        for (double** array : {&on.signal_normals, &on.signal_frames})
+            *array = layout.take<double>(turned ? spikes * std::max(plan.rows, plan.columns) : 0);
+        const std::size_t square = plan.takes_rotations() ? count * plan.columns * plan.columns : 0;
+        on.rotation_normals = layout.take<double>(plan.rotation ? square : 0);
+        on.rotations = layout.take<float>(plan.rotation ? square : 0);
+        on.rotations_back = layout.take<float>(square);
         on.half_coloured = plan.dense() ? layout.take<double>(entries) : nullptr;
         on.signal = layout.take<double>(entries);
         if constexpr (sizeof(Real) == sizeof(float)) {
@@ -191,7 +206,6 @@ private:
             on.code.from = on.rows;
             on.queries = layout.take<double>(count * random_queries * plan.columns);
             for (double** array : {&on.units, &on.renormalised, &on.plain}) *array = layout.take<double>(entries);
-            on.rotations_back = layout.take<float>(plan.draws_rotations() ? count * plan.columns * plan.columns : 0);
         }
         estimators::cuda::DecompositionBatch<Real> unused;
         const std::size_t decomposition =
@@ -255,15 +269,20 @@ private:
             machine_.upload(memory, staged, constant.bytes);
         }
         const Inputs drawn = inputs(staged + constant.bytes, plan, count);
-        const std::size_t left = std::size_t{plan.rows} * plan.spikes();
-        const std::size_t right = std::size_t{plan.columns} * plan.spikes();
-        const std::size_t square = std::size_t{plan.columns} * plan.columns;
-        for (std::size_t t = 0; t < count; ++t)
-            draw(first + t, {drawn.left + t * left, drawn.right + t * right,
-                             plan.draws_rotations() ? drawn.rotations + t * square : nullptr});
-        machine_.upload(memory + constant.bytes, staged + constant.bytes, in.bytes);
+        if (plan.asks_the_host()) {
+            const auto of_trial = [](bool wanted, auto* array, std::size_t t, std::size_t rows, std::size_t columns) {
+                return wanted ? array + t * rows * columns : nullptr;
+            };
+            for (std::size_t t = 0; t < count; ++t)
+                draw(first + t, {of_trial(!plan.left, drawn.left, t, plan.rows, plan.spikes()),
+                                 of_trial(!plan.right, drawn.right, t, plan.columns, plan.spikes()),
+                                 of_trial(plan.takes_rotations() && !plan.rotation, drawn.rotations, t, plan.columns,
+                                          plan.columns)});
+            machine_.upload(memory + constant.bytes, staged + constant.bytes, in.bytes);
+        }
+        const Vectors vectors = draw_frames(plan, first, count, constant, in, on);
 
-        sample(plan, first, count, constant, in, on, stages);
+        sample(plan, first, count, constant, vectors, on, stages);
         estimators::cuda::DecompositionBatch<Real> batch;
         estimators::cuda::lay_out(on.decomposition, static_cast<const Real*>(on.observed), size_of(plan, count),
                                   part_of(count), batch);
@@ -278,14 +297,14 @@ private:
                                                   out.values});
         if (plan.spikes() > 0)
             launch(estimators::cuda::VectorProducts<Real>{batch.size.count, plan.rows, plan.columns, plan.spikes(),
-                                                          plan.vectors(), left_vectors, right_vectors, in.left,
-                                                          in.right, out.left_products, out.right_products});
+                                                          plan.vectors(), left_vectors, right_vectors, vectors.left,
+                                                          vectors.right, out.left_products, out.right_products});
         for (std::size_t e = 0; e < plan.estimators.size(); ++e)
             estimate(plan, plan.estimators[e], batch, left_vectors, right_vectors, constant.weights[e],
                      out.estimates[e], on);
         keep(stages, plan, count, on, left_vectors, right_vectors);
         for (std::size_t c = 0; c < plan.codecs.size(); ++c) {
-            code(plan, c, first, count, constant, in, out.codes[c], on, stages);
+            code(plan, c, first, count, constant, vectors, out.codes[c], on, stages);
             ask(plan, c, first, count, right_vectors, out.codes[c], on);
         }
 
@@ -300,9 +319,47 @@ private:
         machine_.launch(kernel, kernel.blocks());
     }
 
+    /// What is orthonormal in a trial, whoever drew it.
+    struct Vectors {
+        const double *left, *right;
+        const float* rotations;
+    };
+    template <class Real>
+    Vectors draw_frames(const TrialPlan& plan, std::uint64_t first, std::size_t count, const Constants& constant,
+                        const Inputs& in, const Work<Real>& on) {
+        const auto trials = static_cast<std::uint32_t>(count);
+        const auto normals = [&](const DrawnFrames& frames, std::uint32_t entries, double* to) {
+            launch(stream::FillNormals<double>{frames.key, frames.role, first, trials, entries, to});
+        };
+        const auto side = [&](const DrawnFrames& frames, std::uint32_t size, const double* turn, double* to) {
+            const std::uint32_t rank = plan.spikes();
+            if (rank == 0) return;
+            if (frames.turn.empty()) {
+                normals(frames, size * rank, to);
+                stream::launch_haar_frames(machine_, trials, size, rank, to, to);
+                return;
+            }
+            normals(frames, size * rank, on.signal_normals);
+            stream::launch_haar_frames(machine_, trials, size, rank, on.signal_normals, on.signal_frames, true);
+            launch(sim::ColourSide<double>{trials, rank, size, turn, on.signal_frames, to});
+        };
+        if (plan.left) side(*plan.left, plan.rows, constant.left_turn, on.left);
+        if (plan.right) side(*plan.right, plan.columns, constant.right_turn, on.right);
+        const float* const rotations = plan.rotation ? on.rotations : in.rotations;
+        if (plan.takes_rotations()) {
+            if (plan.rotation) {
+                normals(*plan.rotation, plan.columns * plan.columns, on.rotation_normals);
+                stream::launch_haar_frames(machine_, trials, plan.columns, plan.columns, on.rotation_normals,
+                                           on.rotations);
+            }
+            launch(estimators::cuda::Transpose<float>{trials, plan.columns, rotations, on.rotations_back});
+        }
+        return {plan.left ? on.left : in.left, plan.right ? on.right : in.right, rotations};
+    }
+
     template <class Real>
     void sample(const TrialPlan& plan, std::uint64_t first, std::size_t count, const Constants& constant,
-                const Inputs& in, const Work<Real>& on, TrialStages* stages) {
+                const Vectors& vectors, const Work<Real>& on, TrialStages* stages) {
         const auto trials = static_cast<std::uint32_t>(count);
         const std::size_t entries = count * plan.rows * plan.columns;
         launch(
@@ -316,8 +373,8 @@ private:
         }
         launch(sim::SpikedBlocks<double>{trials, plan.rows, plan.columns, plan.spikes(),
                                          std::sqrt(static_cast<double>(plan.columns)), constant.row_roots,
-                                         constant.column_roots, constant.strengths, in.left, in.right, on.white,
-                                         on.white, on.signal});
+                                         constant.column_roots, constant.strengths, vectors.left, vectors.right,
+                                         on.white, on.white, on.signal});
         if constexpr (sizeof(Real) == sizeof(float)) {
             launch(estimators::cuda::Narrow{entries, on.white, on.observed});
             launch(estimators::cuda::Narrow{entries, on.signal, on.signal_as_real});
@@ -356,15 +413,13 @@ private:
 
     template <class Real>
     void code(const TrialPlan& plan, std::size_t which, std::uint64_t first, std::size_t count,
-              const Constants& constant, const Inputs& in, const typename Results::Code& to, const Work<Real>& on,
+              const Constants& constant, const Vectors& vectors, const typename Results::Code& to, const Work<Real>& on,
               TrialStages* stages) {
         using namespace estimators::cuda;
         const TrialCodec& codec = plan.codecs[which];
         const std::size_t entries = count * plan.rows * plan.columns;
         if constexpr (sizeof(Real) == sizeof(double))
             if (which == 0) launch(Narrow{entries, on.white, on.rows});
-        if (which == 0 && plan.draws_rotations())
-            launch(Transpose<float>{static_cast<std::uint32_t>(count), plan.columns, in.rotations, on.rotations_back});
         RowCodec rows = codec.rows;
         if (rows.hadamard) rows.hadamard->replicate = first;
         if (rows.sketch) rows.sketch->replicate = first;
@@ -374,7 +429,7 @@ private:
         arrays.signs = constant.signs;
         arrays.status = to.status;
         if (codec.takes_matrix()) {
-            arrays.matrix = in.rotations;
+            arrays.matrix = vectors.rotations;
             arrays.matrix_back = on.rotations_back;
         }
         CodecKernels coder(machine_, rows, arrays);

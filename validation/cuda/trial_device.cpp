@@ -7,8 +7,12 @@
 
 namespace spiked::validation::cuda {
 
-bool TrialPlan::draws_rotations() const {
+bool TrialPlan::takes_rotations() const {
     return std::any_of(codecs.begin(), codecs.end(), [](const TrialCodec& codec) { return codec.takes_matrix(); });
+}
+
+bool TrialPlan::asks_the_host() const {
+    return (spikes() > 0 && (!left || !right)) || (takes_rotations() && !rotation);
 }
 
 std::uint32_t TrialPlan::vectors() const {

@@ -19,13 +19,20 @@ namespace spiked::validation::cuda {
 inline constexpr std::uint32_t random_queries = 128;
 
 /// A row quantizer and its codebook. In trials each replicate has a rotation and a sketch of its own: without a
-/// Hadamard rotation a matrix that the host draws, but for groups, which are not turned.
+/// Hadamard rotation a matrix, but for groups, which are not turned.
 struct TrialCodec {
     estimators::cuda::RowCodec rows;
     std::vector<float> thresholds = {};
     std::vector<float> levels = {};
 
     [[nodiscard]] bool takes_matrix() const { return !rows.hadamard && !rows.groups; }
+};
+
+/// Haar frames that the kernels draw, each replicate its own.
+struct DrawnFrames {
+    stream::PhiloxKey key{};
+    std::uint32_t role = 0;
+    std::vector<double> turn = {};  ///< Q^T, column-major, where they are turned into other coordinates; or empty
 };
 
 /// What all trials of a cell have in common.
@@ -36,6 +43,8 @@ struct TrialPlan {
     stream::PhiloxKey key{};
     std::uint32_t noise_role = 0;
     std::uint32_t query_role = 0;  ///< of the random directions that codecs are asked about
+    /// True vectors and rotations of codecs that kernels draw; the others are the host's to draw.
+    std::optional<DrawnFrames> left, right, rotation;
     std::vector<double> strengths;
     std::vector<double> row_roots, column_roots;  ///< square roots of eigenvalues: noise is coloured in eigenbases
     std::vector<double> row_root, column_root;    ///< symmetric roots of the covariances; empty, or coloured by these
@@ -44,7 +53,8 @@ struct TrialPlan {
 
     [[nodiscard]] std::uint32_t spikes() const { return static_cast<std::uint32_t>(strengths.size()); }
     [[nodiscard]] bool dense() const { return !row_root.empty(); }
-    [[nodiscard]] bool draws_rotations() const;
+    [[nodiscard]] bool takes_rotations() const;  ///< as matrices
+    [[nodiscard]] bool asks_the_host() const;    ///< to draw
     /// Leading vectors that are found of each block: enough for the spikes, and for each estimator's largest rank as
     /// far as kernels go.
     [[nodiscard]] std::uint32_t vectors() const;
@@ -52,11 +62,11 @@ struct TrialPlan {
     [[nodiscard]] std::string obstacle() const;
 };
 
-/// Where the host puts what it draws for one trial.
+/// Where the host puts what it draws for one trial; null for what it does not.
 struct TrialDraw {
     double* left;     ///< rows x spikes, in the coordinates of the block
     double* right;    ///< columns x spikes
-    float* rotation;  ///< R, columns x columns; null unless the plan draws rotations
+    float* rotation;  ///< R, columns x columns
 };
 using DrawTrial = std::function<void(std::uint64_t replicate, const TrialDraw& to)>;
 
@@ -127,8 +137,8 @@ using FillBlock = std::function<void(std::size_t block, float* to)>;
 class TrialDevice {
 public:
     virtual ~TrialDevice() = default;
-    /// Trials first, .., first + count - 1, in pieces that fit its memory, or half of it where it has less. Throws
-    /// spiked::cuda::DeviceFailure, and bug for a plan with an obstacle.
+    /// Trials first, .., first + count - 1, in pieces that fit its memory, or half of it where it has less; `draw` is
+    /// for plans that ask the host. Throws spiked::cuda::DeviceFailure, and bug for a plan with an obstacle.
     [[nodiscard]] virtual std::vector<TrialResult> run(const TrialPlan& plan, std::uint64_t first, std::size_t count,
                                                        const DrawTrial& draw, TrialStages* stages = nullptr) = 0;
     /// Blocks 0, .., count - 1, coded and decoded, in pieces as trials are.

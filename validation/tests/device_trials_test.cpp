@@ -35,8 +35,8 @@ cuda::TrialPlan small_plan(const sim::SpikedModel& model, estimators::Precision 
 cuda::DrawTrial draw_of(const sim::SpikedModel& model) {
     return [&model](std::uint64_t replicate, const cuda::TrialDraw& to) {
         const auto sides = sim::signal_sides(model, seed, "device trials", replicate);
-        std::copy(sides.left.begin(), sides.left.end(), to.left);
-        std::copy(sides.right.begin(), sides.right.end(), to.right);
+        if (to.left != nullptr) std::copy(sides.left.begin(), sides.left.end(), to.left);
+        if (to.right != nullptr) std::copy(sides.right.begin(), sides.right.end(), to.right);
     };
 }
 
@@ -122,9 +122,44 @@ TEST(DeviceTrials, NamesOfQuantizersHaveKernelsOrAReason) {
     EXPECT_EQ(obstacle("eoptshrink+tq-mse"), "eoptshrink+tq-mse");
 }
 
+TEST(DeviceTrials, VectorsDrawnByKernelsAreThoseOfTheHost) {
+    for (const auto colouring : {sim::Colouring::dense, sim::Colouring::eigenbasis}) {
+        sim::SpikedModel model = small_model();
+        model.colouring = colouring;
+        const auto plan = small_plan(model, estimators::Precision::float64);
+        ASSERT_FALSE(plan.asks_the_host());
+        EXPECT_EQ(plan.left->turn.empty(), colouring == sim::Colouring::dense);
+        cuda::TrialBatch<EmulatedMachine> device(0, plenty);
+        const auto drawn = device.run(plan, 7, 5, {}, nullptr);
+        for (const bool both : {true, false}) {
+            auto asks = plan;
+            asks.left.reset();
+            if (both) asks.right.reset();
+            ASSERT_TRUE(asks.asks_the_host());
+            const auto by_host = device.run(asks, 7, 5, draw_of(model), nullptr);
+            for (std::size_t t = 0; t < 5; ++t) {
+                const auto found = numbers(drawn[t]);
+                const auto expected = numbers(by_host[t]);
+                ASSERT_EQ(found.size(), expected.size());
+                for (std::size_t i = 0; i < found.size(); ++i)
+                    // A singular vector has no sign of its own: rounding chooses it.
+                    EXPECT_NEAR(std::abs(found[i]), std::abs(expected[i]), 1e-10 * (1.0 + std::abs(expected[i])))
+                        << t << " " << i;
+            }
+        }
+    }
+    // Vectors of another law stay the host's.
+    sim::SpikedModel other = small_model();
+    other.left_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::row);
+    const auto plan = small_plan(other, estimators::Precision::float64);
+    EXPECT_FALSE(plan.left);
+    EXPECT_TRUE(plan.right);
+}
+
 TEST(DeviceTrials, AFailedOneHasItsStatusAndDoesNotTouchItsNeighbours) {
     const sim::SpikedModel model = small_model();
-    const auto plan = small_plan(model, estimators::Precision::float64);
+    auto plan = small_plan(model, estimators::Precision::float64);
+    plan.left.reset();  // the host's to draw, and to spoil
     cuda::TrialBatch<EmulatedMachine> device(0, plenty);
     const auto sound = device.run(plan, 0, 4, draw_of(model), nullptr);
     const auto spoilt = [&](double entry) {

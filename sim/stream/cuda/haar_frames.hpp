@@ -15,7 +15,7 @@ template <class Out, unsigned warps_a_frame, unsigned slots>
 struct HaarFrames {
     static constexpr unsigned warps = warps_a_frame == 1 ? 4 : warps_a_frame;
     static constexpr unsigned threads = warps * spiked::cuda::warp_size;
-    static constexpr unsigned resident = warps_a_frame == 1 ? 8 : 2;
+    static constexpr unsigned resident = (warps_a_frame == 1 ? 8 : 2) / (slots > 4 ? 2 : 1);
     static constexpr unsigned frames_a_block = warps / warps_a_frame;
     static constexpr unsigned most_rows = slots * spiked::cuda::warp_size;
 
