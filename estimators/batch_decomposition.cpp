@@ -67,7 +67,6 @@ public:
                               shape.columns);
         if (std::is_same_v<Real, double> && GramReduction::serves(long_side_, short_side_))
             gram_.emplace(path_.kernels->tridiagonalise, long_side_, short_side_);
-        reserve(lanes);
     }
 
     void decompose(std::span<const Real> blocks) {
