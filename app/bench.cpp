@@ -38,7 +38,9 @@ std::string table(const std::vector<Timing>& timings) {
 /// Seconds to measure; what is wrong with the other options is said before.
 double seconds_of(const Arguments& arguments) {
     if (arguments.has("--plot")) (void)reports::picture_format(arguments.text("--plot"));
-    return arguments.number("--seconds");
+    const double seconds = arguments.number("--seconds");
+    if (!(seconds > 0.0)) throw usage_error("--seconds {} is no time to measure in: write for example 5", seconds);
+    return seconds;
 }
 
 void plot(const Arguments& arguments, const std::string& title, const std::vector<Timing>& timings) {
@@ -197,7 +199,7 @@ int run_model(const Arguments& arguments) {
     for (const char* option : {"--model", "--tokens"})
         if (!arguments.has(option)) throw usage_error("{} is missing: --help shows how it is used", option);
     const validation::ModelTimings timed =
-        validation::time_model(arguments.text("--model"), arguments.text("--tokens"), arguments.number("--seconds"));
+        validation::time_model(arguments.text("--model"), arguments.text("--tokens"), seconds_of(arguments));
     const auto rate = [&](std::string_view what) { return 1e6 / p10(timed.rows, what); };
     if (arguments.json()) {
         print_json(document(timed.rows)

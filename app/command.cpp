@@ -175,11 +175,14 @@ std::string help(const Command& command) {
     return text + "Common options\n" + option_lines(common_options());
 }
 
-std::string overview() {
+std::string overview(const std::string& group) {
     std::string text =
-        "spiked: simulate spiked random matrices, run the estimators and quantizers built on them,\n"
-        "and say with an error bar which statements of the theory hold at your size.\n\nCommands\n";
-    for (const auto& command : commands()) text += fmt::format("  {:<17}{}\n", command.name, command.summary);
+        group.empty() ? "spiked: simulate spiked random matrices, run the estimators and quantizers built on them,\n"
+                        "and say with an error bar which statements of the theory hold at your size.\n\nCommands\n"
+                      : fmt::format("spiked {} COMMAND\n\nCommands\n", group);
+    for (const auto& command : commands())
+        if (group.empty() || command.name.starts_with(group + " "))
+            text += fmt::format("  {:<17}{}\n", command.name, command.summary);
     text +=
         "\nspiked COMMAND --help shows examples first. spiked --version [--json] says what this build is.\nExit "
         "codes: ";

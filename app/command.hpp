@@ -65,7 +65,8 @@ struct Command {
 [[nodiscard]] Arguments parse(const Command& command, const std::vector<std::string>& words);
 
 [[nodiscard]] std::string help(const Command& command);
-[[nodiscard]] std::string overview();
+/// Of all commands, or of those of a group: `kv`, `bench`.
+[[nodiscard]] std::string overview(const std::string& group = "");
 /// What each exit code means.
 [[nodiscard]] const std::vector<std::pair<int, std::string>>& exit_codes();
 

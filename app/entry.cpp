@@ -25,6 +25,14 @@ bool flag(const std::vector<std::string>& words, std::string_view name) {
     return std::find(words.begin(), words.end(), name) != words.end();
 }
 
+/// `kv` of `kv run`.
+bool is_group(const std::string& word) {
+    const auto& all = commands();
+    return std::any_of(all.begin(), all.end(), [&](const Command& one) { return one.name.starts_with(word + " "); });
+}
+
+bool asks_for_help(const std::string& word) { return word == "-h" || word == "--help" || word == "help"; }
+
 /// The command whose name is the first one or two words.
 const Command& find_command(std::vector<std::string>& words) {
     std::vector<std::string> names;
@@ -37,13 +45,17 @@ const Command& find_command(std::vector<std::string>& words) {
         names.push_back(command.name);
     }
     std::string typed = words.front();
-    if (words.size() > 1 && typed == "kv") typed += " " + words[1];
+    if (words.size() > 1 && is_group(typed)) typed += " " + words[1];
     throw usage_error("unknown command \"{}\"{}", typed, suggestion(typed, names));
 }
 
 int dispatch(std::vector<std::string> words) {
-    if (words.empty() || words.front() == "-h" || words.front() == "--help" || words.front() == "help") {
+    if (words.empty() || asks_for_help(words.front())) {
         print_text(overview());
+        return 0;
+    }
+    if (is_group(words.front()) && (words.size() == 1 || asks_for_help(words[1]))) {
+        print_text(overview(words.front()));
         return 0;
     }
     if (flag(words, "--version")) {

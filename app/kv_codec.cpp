@@ -193,7 +193,8 @@ Command kv_encode_command() {
         {"--layout", "head,token,dim", "order of the axes, where the file does not say", "", false},
         residual_option(),
         threads_option,
-        {"--device", "cpu|cuda:0|emulated", "what codes blocks that kernels can code: tq-mse, tq-prod, eden, kivi, in float", "cpu", false},
+        {"--device", "cpu|cuda:0|emulated",
+         "what codes blocks that kernels can code: tq-mse, tq-prod, eden, kivi, in float", "cpu", false},
     };
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return {"kv encode",

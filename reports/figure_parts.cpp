@@ -108,7 +108,17 @@ std::map<std::int64_t, std::string> panels_of(const std::vector<CellRow>& cells,
         ++members[name];
         panel[cell.id] = std::move(name);
     }
-    if (!alone && members.size() == cells.size() && cells.size() > 1)
+    // Panels of one point each are better one, unless points of it would stand at the same place.
+    std::set<std::vector<std::string>> places;
+    for (const auto& cell : cells) {
+        std::vector<std::string> place;
+        for (const auto& axis : axes) {
+            const auto found = cell.factors.find(axis);
+            place.push_back(found == cell.factors.end() ? "" : found->second.text);
+        }
+        places.insert(std::move(place));
+    }
+    if (!alone && members.size() == cells.size() && places.size() == cells.size() && cells.size() > 1)
         for (auto& [id, name] : panel) name.clear();
     return panel;
 }

@@ -18,7 +18,7 @@ using validation::Statement;
 const std::vector<FigureKind>& figure_kinds() {
     static const std::vector<FigureKind> kinds = {
         {"estimate-vs-theory",
-         "metrics y against a factor x with standard errors, and what theory says",
+         "metrics y against a factor x (\"cell\": every cell by itself) with standard errors, and what theory says",
          {"x", "y"},
          false,
          true,

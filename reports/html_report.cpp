@@ -234,7 +234,10 @@ private:
                                                     : "the study is " + study_.status),
                 progress_.cells_done, progress_.cells, progress_.replicates,
                 progress_.least < progress_.target ? "at most " : "", progress_.target, dump_ ? "block" : "replicate",
-                shard ? "spiked merge joins it with the others" : "the same command resumes");
+                shard                       ? "spiked merge joins it with the others"
+                : study_.status == "failed" ? "more replicates of a cell failed than run.failure_budget allows, so the "
+                                              "same command goes no further: mend the study, or allow more"
+                                            : "the same command resumes");
         }
         const auto counts = count_checks(checks_);
         if (checks_.empty())

@@ -40,7 +40,8 @@ std::string latex_number(const std::string& text, bool bold) {
 
 namespace {
 
-constexpr std::size_t page_rows = 50;     // more do not fit a page
+constexpr double page_rows = 38.0;        // what fits a page of 10 points
+constexpr double group_rows = 1.6;        // a line over all columns and the rule above it
 constexpr std::size_t line_letters = 70;  // with the signs that LaTeX swallows: a line holds at least so many
 constexpr const char* shrunk_to_line =
     "\\noindent\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n";
@@ -75,9 +76,20 @@ std::string latex_table(const std::vector<std::string>& header, const std::vecto
         }
         return text + fmt::format("\\bottomrule\n\\end{{tabular}}{}\n", wide ? "}" : "");
     };
-    std::string text = part(0, std::min(rows.size(), page_rows));
-    for (std::size_t from = page_rows; from < rows.size(); from += page_rows)
-        text += "\n\\bigskip\n" + part(from, std::min(rows.size(), from + page_rows));
+    std::string text;
+    for (std::size_t from = 0; from < rows.size() || text.empty();) {
+        double used = 0.0;
+        std::size_t to = from;
+        while (to < rows.size()) {
+            used += rows[to].size() == 1 && header.size() > 1 ? group_rows : 1.0;
+            if (used > page_rows && to > from) break;
+            ++to;
+        }
+        if (to < rows.size() && to > from + 1 && rows[to - 1].size() == 1 && header.size() > 1)
+            --to;  // no group ends a page with its name
+        text += (text.empty() ? "" : "\n\\bigskip\n") + part(from, to);
+        from = to;
+    }
     return text;
 }
 

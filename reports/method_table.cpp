@@ -306,7 +306,8 @@ std::string as_latex(const MethodTable& table) {
     const std::string text = latex_table(header, numeric, rows);
     return fmt::format(
                "% Needs {}. 0.7525(22): the standard error is 0.0022. Bold: ahead of the others of its kind and\n"
-               "% bit width B by over two standard errors of the paired difference.\n",
+               "% bit width B by over two standard errors of the paired difference (over few parts by as much as\n"
+               "% Student's law exceeds as rarely).\n",
                latex_packages(text)) +
            text;
 }

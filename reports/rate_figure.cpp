@@ -101,7 +101,7 @@ std::vector<Figure> rate(Database& store, const Json& spec) {
     Figure figure;
     figure.title = title;
     figure.columns = {"cell", "#" + x, "quantity", "method", "#k", "#n", "#" + what};
-    figure.csv = csv_line({"cell", x, "metric", "method", "k", "n", "value", "error"});
+    figure.csv = csv_line({"cell", x, "metric", "method", "k", "count", "value", "error"});
     std::vector<std::string> order;
     std::map<std::string, std::map<std::string, Series>> panels;
     std::map<std::string, std::size_t> styles;

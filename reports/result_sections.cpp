@@ -25,8 +25,8 @@ constexpr std::size_t most_columns = 24;  // of a table
 constexpr const char* all_means = "spiked export STORE --table summary";
 
 constexpr const char* what_is_bold =
-    "Bold: ahead of the others of its kind and bit width B by over two standard errors of the paired difference; "
-    "methods of one B differ in stored bits.";
+    "Bold: ahead of the others of its kind and bit width B by over two standard errors of the paired difference "
+    "(over few parts by as much as Student's law exceeds as rarely); methods of one B differ in stored bits.";
 
 /// Below a table that has no room for all its columns.
 std::string columns_left_out(const std::vector<std::string>& names) {

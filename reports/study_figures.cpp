@@ -63,9 +63,11 @@ bool of_spikes(Database& store, const std::vector<std::string>& metrics) {
 }  // namespace
 
 std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
-    const auto cells = read_cells(store);
+    auto cells = read_cells(store);
     const auto varying = varying_factors(cells);
     std::string x = text_of(spec, "x");
+    if (x == "cell")
+        for (std::size_t c = 0; c < cells.size(); ++c) cells[c].factors[x] = {nan, std::to_string(c + 1)};
     if (x.empty()) {
         const bool strength = std::find(varying.begin(), varying.end(), "signal.strength") != varying.end();
         x = strength || varying.empty() ? "signal.strength" : varying.front();
@@ -94,6 +96,7 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
         std::none_of(strengths.begin(), strengths.end(), [](const auto& s) { return s.second.empty(); });
     const bool ordinal = !spikes && (lists || !numbers);
     std::map<std::string, double> ordinal_of;
+    std::map<std::string, std::size_t> of_name;  // lists that begin alike are told apart by their length
     std::vector<std::string> ticks;
     std::vector<CellRow> asked;
     for (const auto& cell : cells) {
@@ -101,14 +104,19 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
         asked.push_back(cell);
         const auto& text = cell.factors.at(x).text;
         if (ordinal && ordinal_of.emplace(text, static_cast<double>(ordinal_of.size() + 1)).second)
-            ticks.push_back(fmt::format("{} {:g}", quoted(tick_name(text)), ordinal_of.at(text)));
+            ++of_name[tick_name(text)];
+    }
+    for (const auto& [text, place] : ordinal_of) {
+        std::string name = tick_name(text);
+        if (of_name.at(name) > 1) name += fmt::format(" ({})", std::count(text.begin(), text.end(), ',') + 1);
+        ticks.push_back(fmt::format("{} {:g}", quoted(name), place));
     }
     const auto panel_name = panels_of(asked, {x}, spikes);
 
     Figure figure;
     figure.title = title;
     figure.columns = {"cell", "#" + x, "quantity", "method", "#k", "#n", "#estimate", "#theory"};
-    figure.csv = csv_line({"cell", x, "metric", "method", "k", "n", "mean", "mcse", "theory"});
+    figure.csv = csv_line({"cell", x, "metric", "method", "k", "count", "mean", "mcse", "theory"});
     std::vector<std::string> panel_order;
     std::map<std::string, std::map<std::string, Series>> panels;  // panel, label
     std::map<std::string, std::size_t> styles;
@@ -185,12 +193,22 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
                                      panels.size() > 1 ? fmt::format(" in {} panels", panels.size()) : "");
     figure.description += worst < 0.0 ? std::string("The store holds no theory for them.")
                                       : "Farthest from theory in units of its error: " + worst_text + ".";
-    figure.description += " Bars are one standard error; dashed lines join theory at the study's points.";
+    figure.description += " Bars are one standard error";
+    figure.description += theory_shown ? "; dashed lines join theory at the study's points." : ".";
     const std::string unit = x == "signal.strength" && !ordinal ? strength_unit(store) : "";
     if (unit == "threshold") figure.description += " Strength in units of the detection threshold.";
     if (unit == "sqrt_n") figure.description += " Strength in units of sqrt(n).";
     if (unit == "absolute") figure.description += " Strength is the singular value of the clean signal.";
     if (spikes) figure.description += " Every spike stands at its own strength.";
+    if (std::any_of(of_name.begin(), of_name.end(), [](const auto& name) { return name.second > 1; }))
+        figure.description += " Lists that begin alike have their length in brackets.";
+    if (x == "cell") {
+        const auto names = short_names(asked);
+        std::vector<std::string> told;
+        for (std::size_t c = 0; c < asked.size(); ++c)
+            told.push_back(fmt::format("{}: {}", c + 1, names.at(asked[c].id)));
+        figure.description += fmt::format(" Cells {}.", fmt::join(told, "; "));
+    }
     if (left_out > 0)
         figure.problem = fmt::format("{} points are not drawn (at most {} panels and {} points are); the data has them",
                                      left_out, most_panels, most_points);
@@ -365,11 +383,12 @@ std::vector<Figure> distortion_by_bits(Database& store, const Json& spec) {
     }
     if (codecs.empty()) return {without_data(title, fmt::format("the store holds no {} of a codec", metric))};
     Figure figure = codec_figure(store, title, codecs, "index bits B", words_of(metric), "set xtics nomirror 1\n");
-    figure.description =
-        fmt::format("{} over at most {} each. {} Bars are one standard error; dashed lines join theory.",
-                    counted(codecs.size(), "mean"), counted(static_cast<std::size_t>(cells), "cell"),
-                    worst < 0.0 ? std::string("The store holds no theory for them.")
-                                : fmt::format("Farthest from theory: {} ({:.2g} %).", worst_text, 100.0 * worst));
+    figure.description = fmt::format(
+        "{} over at most {} each. {}", counted(codecs.size(), "mean"), counted(static_cast<std::size_t>(cells), "cell"),
+        worst < 0.0 ? std::string("The store holds no theory for them. Bars are one standard error.")
+                    : fmt::format("Farthest from theory: {} ({:.2g} %). Bars are one standard error; dashed "
+                                  "lines join theory.",
+                                  worst_text, 100.0 * worst));
     return {figure};
 }
 

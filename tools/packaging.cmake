@@ -56,6 +56,12 @@ foreach(PAIR man:${CMAKE_INSTALL_MANDIR}/man1:spiked.1
 endforeach()
 add_custom_target(completions ALL DEPENDS ${COMPLETIONS})
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+# What the README points to, where it points.
+foreach(PAGE reports/picture.png sim/YOUR_DUMP.md validation/GUIDE.md validation/CLAIMS.md)
+  get_filename_component(ROOM ${PAGE} DIRECTORY)
+  install(FILES ${PAGE} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${ROOM} COMPONENT program)
+endforeach()
+install(PROGRAMS tools/export-kv DESTINATION ${CMAKE_INSTALL_DOCDIR}/tools COMPONENT program)
 # As they lie in the source tree: studies name the sample dump by its way from theirs.
 install(DIRECTORY validation/studies DESTINATION ${CMAKE_INSTALL_DATADIR}/spiked/validation COMPONENT program)
 install(FILES sim/tests/data/rope-lm-cut.safetensors DESTINATION ${CMAKE_INSTALL_DATADIR}/spiked/sim/tests/data

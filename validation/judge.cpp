@@ -31,9 +31,10 @@ Judgement compare_with_control(double mean, double mcse, std::uint64_t count, do
         result.reason =
             "the control is inconclusive: more replicates, or a smaller margin, would tell the planted fault";
     } else if (found.verdict == Verdict::inconclusive) {
-        result.reason = count < 2          ? "fewer than two replicates"
-                        : found.needed > 0 ? fmt::format("about {} replicates would decide it", found.needed)
-                                           : "the estimate lies on the margin";
+        result.reason = count < 2 ? "fewer than two replicates"
+                        : found.needed > 0
+                            ? fmt::format("about {} replicates would decide it", found.needed)
+                            : "the estimate lies on the margin, which no number of replicates would tell";
     }
     return result;
 }

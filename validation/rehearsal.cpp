@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <chrono>
 #include <cmath>
 #include <mutex>
@@ -11,6 +10,7 @@
 
 #include "validation/engine.hpp"
 #include "validation/parallel.hpp"
+#include "validation/statistics.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -33,29 +33,6 @@ double operations(const ExperimentCell& cell) {
     const double n = static_cast<double>(cell.rows);
     const double d = static_cast<double>(cell.columns);
     return n * d * std::min(n, d);
-}
-
-/// Of a mean over `count` values with that standard deviation.
-double half_width(double deviation, double count, double alpha) {
-    return boost::math::quantile(boost::math::complement(boost::math::students_t(count - 1.0), alpha / 2.0)) *
-           deviation / std::sqrt(count);
-}
-
-/// The least count whose interval is narrower than `room`.
-std::uint64_t replicates_for(double room, double deviation, double alpha) {
-    double low = 2.0;
-    double high = 2.0;
-    while (half_width(deviation, high, alpha) >= room) {
-        low = high;
-        high *= 2.0;
-        if (high > 1e15) return 0;
-    }
-    while (high - low > 0.5) {
-        const double middle = std::floor(0.5 * (low + high));
-        if (middle == low) break;
-        (half_width(deviation, middle, alpha) < room ? high : low) = middle;
-    }
-    return static_cast<std::uint64_t>(high);
 }
 
 /// What was seen of a cell, if anything.
@@ -191,14 +168,14 @@ void forecast_checks(Forecast& forecast, const Experiment& experiment, Database&
             ++check.untried;
             continue;
         }
-        const double half = half_width(deviation, static_cast<double>(cell.replicates), alpha);
+        const double half = mean_half_width(deviation, static_cast<double>(cell.replicates), alpha);
         if (half < room) ++check.reachable;
         if (half / room > worst.back()) {
             worst.back() = half / room;
             check.cell = cell.label;
             check.half_width = half;
             check.room = room;
-            check.needed = replicates_for(room, deviation, alpha);
+            check.needed = count_for_half_width(room, deviation, alpha);
         }
     }
 }

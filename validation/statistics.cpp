@@ -130,6 +130,27 @@ Interval mean_interval(std::span<const double> values, double alpha) {
     return mean_interval(moments.mean, moments.standard_error(), moments.count, alpha);
 }
 
+double mean_half_width(double deviation, double count, double alpha) {
+    return boost::math::quantile(boost::math::complement(boost::math::students_t(count - 1.0), alpha / 2.0)) *
+           deviation / std::sqrt(count);
+}
+
+std::uint64_t count_for_half_width(double room, double deviation, double alpha) {
+    double low = 2.0;
+    double high = 2.0;
+    while (mean_half_width(deviation, high, alpha) >= room) {
+        low = high;
+        high *= 2.0;
+        if (high > 1e15) return 0;
+    }
+    while (high - low > 0.5) {
+        const double middle = std::floor(0.5 * (low + high));
+        if (middle == low) break;
+        (mean_half_width(deviation, middle, alpha) < room ? high : low) = middle;
+    }
+    return static_cast<std::uint64_t>(high);
+}
+
 Interval share_interval(std::uint64_t successes, std::uint64_t trials, double alpha) {
     if (trials == 0) return {};
     const double n = static_cast<double>(trials);

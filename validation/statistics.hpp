@@ -48,6 +48,11 @@ struct Region {
 [[nodiscard]] Interval mean_interval(std::span<const double> values, double alpha);
 [[nodiscard]] Interval mean_interval(double mean, double error, std::uint64_t count, double alpha);
 
+/// Half the length of mean_interval, of `count` values with that standard deviation.
+[[nodiscard]] double mean_half_width(double deviation, double count, double alpha);
+/// The least count at which that is less than `room`; 0 beyond 1e15.
+[[nodiscard]] std::uint64_t count_for_half_width(double room, double deviation, double alpha);
+
 /// Of a probability, from `successes` in `trials` (Clopper and Pearson 1934): exact, conservative.
 [[nodiscard]] Interval share_interval(std::uint64_t successes, std::uint64_t trials, double alpha);
 

@@ -26,9 +26,8 @@ Comparison compare(double mean, double mcse, std::uint64_t count, double expecte
     result.verdict = judge(interval, region);
     if (result.verdict == Verdict::inconclusive) {
         const double room = std::abs(margin - std::abs(mean - expected));
-        const double factor = (interval.high - interval.low) / 2.0 / room;
-        if (room > 0.0 && factor < 1e6)
-            result.needed = static_cast<std::uint64_t>(std::ceil(static_cast<double>(count) * factor * factor));
+        const double deviation = mcse * std::sqrt(static_cast<double>(count));
+        if (room > 0.0) result.needed = count_for_half_width(room, deviation, alpha);
     }
     return result;
 }

@@ -499,6 +499,21 @@ TEST(Program, HelpStartsWithExamplesForEveryCommand) {
     }
 }
 
+TEST(Program, AGroupOfCommandsSaysWhichThereAre) {
+    for (const char* words : {"kv", "kv -h", "kv --help", "kv help"}) {
+        const Outcome found = spiked(words);
+        EXPECT_EQ(found.code, 0) << words;
+        EXPECT_NE(found.out.find("  kv encode "), std::string::npos) << found.out;
+        EXPECT_EQ(found.out.find("  bench "), std::string::npos) << found.out;
+    }
+    EXPECT_NE(spiked("bench").out.find("  bench theory "), std::string::npos);
+    const Outcome mistyped = spiked("bench decompos");
+    EXPECT_EQ(mistyped.code, 2);
+    EXPECT_NE(mistyped.err.find("bench decompose"), std::string::npos) << mistyped.err;
+    EXPECT_EQ(spiked("run --help").out.find("spiked run COMMAND"), std::string::npos);
+    EXPECT_EQ(spiked("bench theory --seconds -1").code, 2);
+}
+
 TEST(Program, VersionIsALineOrADocument) {
     EXPECT_EQ(spiked("--version").out.substr(0, 7), "spiked ");
     EXPECT_EQ(*spiked("--version --json").json().find("schema")->string(), "spiked.version/1");

@@ -337,6 +337,24 @@ TEST(StudyTable, ThePapersTablesOnADumpSayWhatIsOfAnotherModel) {
     EXPECT_LT(agree, document.find("rows")->items()->size()) << "two models are not one";
 }
 
+/// A study begins with how it is run: with --help the words are read and nothing is run.
+TEST(CommittedStudies, NameCommandsThatThereAre) {
+    std::size_t found = 0;
+    for (const auto& file : std::filesystem::directory_iterator(SPIKED_SOURCE_DIR "/validation/studies")) {
+        if (file.path().extension() != ".toml") continue;
+        std::istringstream lines(contents(file.path().string()));
+        for (std::string line; std::getline(lines, line);) {
+            const std::size_t at = line.find("spiked ");
+            if (!line.starts_with("#") || at == std::string::npos || line.find_first_not_of("# ") != at) continue;
+            if (line.back() == '\\') continue;  // goes on in the next line
+            const Outcome outcome = spiked(line.substr(at + 7) + " --help");
+            EXPECT_EQ(outcome.code, 0) << file.path() << ": " << line << "\n" << outcome.err;
+            ++found;
+        }
+    }
+    EXPECT_GE(found, 20U);
+}
+
 /// The committed studies of figures, at a few replicates: every figure they ask for is drawn.
 TEST(FigureStudies, DrawEveryFigureTheyAskFor) {
     const std::string folder = scratch("figure-studies");

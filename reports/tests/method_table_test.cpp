@@ -226,7 +226,7 @@ TEST(MethodTable, EveryFormatHoldsTheSameNumbers) {
 }
 
 TEST(Latex, TablesLongerThanAPageBreak) {
-    const std::vector<std::vector<std::string>> page(50, {"a", "1"});
+    const std::vector<std::vector<std::string>> page(37, {"a", "1"});
     auto more = page;
     more.insert(more.begin(), {"a group"});
     EXPECT_EQ(occurrences(latex_table({"name", "x"}, {false, true}, page), "\\begin{tabular}"), 1U);
@@ -234,6 +234,28 @@ TEST(Latex, TablesLongerThanAPageBreak) {
     EXPECT_EQ(latex_packages(text), "booktabs");
     EXPECT_EQ(occurrences(text, "\\begin{tabular}{lr}\n\\toprule\nname & x \\\\\n\\midrule\n"), 2U);
     EXPECT_TRUE(text.ends_with("\\midrule\na & 1 \\\\\n\\bottomrule\n\\end{tabular}\n")) << text;
+}
+
+TEST(Latex, PagesAreNeitherTooHighNorEndWithTheNameOfAGroup) {
+    std::vector<std::vector<std::string>> rows;
+    for (int cell = 0; cell < 24; ++cell) {
+        rows.push_back({"a cell"});
+        for (int method = 0; method < cell % 3 + 1; ++method) rows.push_back({"a", "1"});
+    }
+    const std::string text = latex_table({"name", "x"}, {false, true}, rows);
+    EXPECT_EQ(occurrences(text, "a & 1"), 48U);
+    EXPECT_EQ(occurrences(text, "a cell"), 24U);
+    EXPECT_FALSE(has(text, "{a cell} \\\\\n\\bottomrule")) << text;
+    if (std::system("command -v pdflatex >/dev/null 2>&1") != 0) GTEST_SKIP() << "pdflatex is not installed";
+    const Scratch folder;
+    std::ofstream(folder / "page.tex") << "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\n"
+                                       << text << "\\end{document}\n";
+    const std::string log = folder / "page.log";
+    EXPECT_EQ(std::system(fmt::format("cd '{}' && pdflatex -interaction=batchmode page.tex >/dev/null",
+                                      std::filesystem::path(log).parent_path().string())
+                              .c_str()),
+              0);
+    EXPECT_FALSE(has(file_text(log), "Overfull")) << file_text(log);
 }
 
 TEST(Latex, AWideTableStaysOnThePage) {

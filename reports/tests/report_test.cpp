@@ -271,6 +271,15 @@ TEST_F(Report, SaysPartialWithTrueCounts) {
             "<strong>PARTIAL</strong> (the study is stopped): 20 of 28 cells done, 2000 of 2800 replicates measured"));
 }
 
+TEST_F(Report, SaysOfAFailedStudyThatItGoesNoFurther) {
+    const std::string path = folder / "failed.spiked";
+    make_study(path, "bbp-square", "failed");
+    const std::string page = page_of(path);
+    EXPECT_TRUE(has(page, "<strong>PARTIAL</strong> (the study is failed)"));
+    EXPECT_TRUE(has(page, "more replicates of a cell failed than run.failure_budget allows"));
+    EXPECT_FALSE(has(page, "the same command resumes"));
+}
+
 TEST_F(Report, SaysOfAShardThatItIsAPart) {
     const std::string path = folder / "shard.spiked";
     make_study(path, "bbp-square", "shard 2/3");
@@ -685,6 +694,17 @@ TEST_F(Report, FiguresHoldTheNumbersOfTheStore) {
     ASSERT_EQ(codecs.rows.size(), 56U) << codecs.csv;
     EXPECT_EQ(codecs.rows[0].back(), "0.1172");
     EXPECT_EQ(codecs.rows[1].back(), "0.0343");
+    // Every cell by itself: one panel, places that the caption names.
+    const auto by_cell = estimate_against_theory(store, Json::object({{"x", "cell"}, {"y", "outlier"}})).front();
+    ASSERT_EQ(by_cell.rows.size(), 28U);
+    EXPECT_EQ(by_cell.rows[27][1], "28");
+    EXPECT_FALSE(has(by_cell.description, "panels"));
+    EXPECT_TRUE(has(by_cell.description, " Cells 1: ")) << by_cell.description;
+    EXPECT_TRUE(has(by_cell.description, "; 28: ")) << by_cell.description;
+    // Means without theory: nothing is said of lines that join it.
+    const auto bare = estimate_against_theory(store, Json::object({{"x", "cell"}, {"y", "relative_error"}})).front();
+    EXPECT_FALSE(has(bare.description, "dashed")) << bare.description;
+    EXPECT_TRUE(has(bare.csv, ",k,count,mean,")) << bare.csv;
 }
 
 TEST_F(Report, AFigureThatCannotBeDrawnSaysWhy) {

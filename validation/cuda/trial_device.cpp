@@ -58,9 +58,13 @@ std::unique_ptr<DevicePass> gpu_library_pass(int, const BlocksToDecompose&, std:
 
 using spiked::cuda::Backend;
 
+std::unique_ptr<TrialDevice> emulated_trials(std::size_t memory, std::size_t has) {
+    return std::make_unique<TrialBatch<spiked::cuda::EmulatedMachine>>(0, memory, has);
+}
+
 std::unique_ptr<TrialDevice> trial_device(Backend backend, int number, std::size_t memory) {
     if (backend == Backend::cuda) return gpu_trials(number, memory);
-    return std::make_unique<TrialBatch<spiked::cuda::EmulatedMachine>>(number, memory);
+    return emulated_trials(memory, memory);
 }
 
 std::unique_ptr<DevicePass> decomposition_pass(Backend backend, int number, std::size_t memory,

@@ -148,6 +148,8 @@ public:
     [[nodiscard]] virtual std::size_t piece() const = 0;
 };
 
+/// Emulated blocks that promise `memory` bytes and have no more than `has`: as on a GPU that others use too.
+[[nodiscard]] std::unique_ptr<TrialDevice> emulated_trials(std::size_t memory, std::size_t has);
 /// One place of a device: a GPU, or emulated blocks, with so much memory.
 [[nodiscard]] std::unique_ptr<TrialDevice> trial_device(spiked::cuda::Backend backend, int number, std::size_t memory);
 

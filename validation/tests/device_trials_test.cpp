@@ -55,27 +55,21 @@ std::vector<double> numbers(const cuda::TrialResult& trial) {
     return all;
 }
 
-/// Promises more memory than it has.
-class TightMachine : public EmulatedMachine {
-public:
-    explicit TightMachine(std::size_t has) : EmulatedMachine(0, has) {}
-    [[nodiscard]] static std::size_t memory() { return plenty; }
-};
-
 TEST(DeviceTrials, DoNotDependOnTheirBatch) {
     const sim::SpikedModel model = small_model();
     for (const auto precision : {estimators::Precision::float64, estimators::Precision::float32}) {
         const auto plan = small_plan(model, precision);
-        cuda::TrialBatch<EmulatedMachine> at_once(0, plenty);
-        const auto together = at_once.run(plan, 3, 9, draw_of(model), nullptr);
+        const auto at_once = cuda::emulated_trials(plenty, plenty);
+        const auto together = at_once->run(plan, 3, 9, draw_of(model), nullptr);
         ASSERT_EQ(together.size(), 9U);
-        EXPECT_EQ(at_once.piece(), 9U);
-        cuda::TrialBatch<EmulatedMachine> little(0, std::size_t{100} << 10);
-        const auto in_pieces = little.run(plan, 3, 9, draw_of(model), nullptr);
-        EXPECT_LT(little.piece(), 9U);
+        EXPECT_EQ(at_once->piece(), 9U);
+        const auto little = cuda::emulated_trials(std::size_t{100} << 10, plenty);
+        const auto in_pieces = little->run(plan, 3, 9, draw_of(model), nullptr);
+        EXPECT_LT(little->piece(), 9U);
         for (std::size_t t = 0; t < 9; ++t) {
             EXPECT_EQ(numbers(in_pieces[t]), numbers(together[t])) << t;
-            EXPECT_EQ(numbers(at_once.run(plan, 3 + t, 1, draw_of(model), nullptr).front()), numbers(together[t])) << t;
+            EXPECT_EQ(numbers(at_once->run(plan, 3 + t, 1, draw_of(model), nullptr).front()), numbers(together[t]))
+                << t;
             EXPECT_EQ(together[t].status, cuda::TrialStatus::fine);
         }
     }
@@ -84,16 +78,16 @@ TEST(DeviceTrials, DoNotDependOnTheirBatch) {
 TEST(DeviceTrials, MemoryThatIsNotThereHalvesTheBatchOnceAndChangesNoNumber) {
     const sim::SpikedModel model = small_model();
     const auto plan = small_plan(model, estimators::Precision::float64);
-    cuda::TrialBatch<EmulatedMachine> at_once(0, plenty);
-    const auto together = at_once.run(plan, 0, 8, draw_of(model), nullptr);
+    const auto at_once = cuda::emulated_trials(plenty, plenty);
+    const auto together = at_once->run(plan, 0, 8, draw_of(model), nullptr);
     std::size_t halved = 0;
     std::size_t refused = 0;
     for (std::size_t kib = 8; kib <= 256; kib += 8) {
-        cuda::TrialBatch<TightMachine> tight(kib << 10);
+        const auto tight = cuda::emulated_trials(plenty, kib << 10);
         try {
-            const auto found = tight.run(plan, 0, 8, draw_of(model), nullptr);
-            EXPECT_TRUE(tight.piece() == 8U || tight.piece() == 4U);
-            halved += tight.piece() == 4U ? 1 : 0;
+            const auto found = tight->run(plan, 0, 8, draw_of(model), nullptr);
+            EXPECT_TRUE(tight->piece() == 8U || tight->piece() == 4U);
+            halved += tight->piece() == 4U ? 1 : 0;
             for (std::size_t t = 0; t < 8; ++t) EXPECT_EQ(numbers(found[t]), numbers(together[t]));
         } catch (const DeviceFailure& failure) {
             EXPECT_TRUE(failure.out_of_memory());
@@ -129,14 +123,14 @@ TEST(DeviceTrials, VectorsDrawnByKernelsAreThoseOfTheHost) {
         const auto plan = small_plan(model, estimators::Precision::float64);
         ASSERT_FALSE(plan.asks_the_host());
         EXPECT_EQ(plan.left->turn.empty(), colouring == sim::Colouring::dense);
-        cuda::TrialBatch<EmulatedMachine> device(0, plenty);
-        const auto drawn = device.run(plan, 7, 5, {}, nullptr);
+        const auto device = cuda::emulated_trials(plenty, plenty);
+        const auto drawn = device->run(plan, 7, 5, {}, nullptr);
         for (const bool both : {true, false}) {
             auto asks = plan;
             asks.left.reset();
             if (both) asks.right.reset();
             ASSERT_TRUE(asks.asks_the_host());
-            const auto by_host = device.run(asks, 7, 5, draw_of(model), nullptr);
+            const auto by_host = device->run(asks, 7, 5, draw_of(model), nullptr);
             for (std::size_t t = 0; t < 5; ++t) {
                 const auto found = numbers(drawn[t]);
                 const auto expected = numbers(by_host[t]);
@@ -160,10 +154,10 @@ TEST(DeviceTrials, AFailedOneHasItsStatusAndDoesNotTouchItsNeighbours) {
     const sim::SpikedModel model = small_model();
     auto plan = small_plan(model, estimators::Precision::float64);
     plan.left.reset();  // the host's to draw, and to spoil
-    cuda::TrialBatch<EmulatedMachine> device(0, plenty);
-    const auto sound = device.run(plan, 0, 4, draw_of(model), nullptr);
+    const auto device = cuda::emulated_trials(plenty, plenty);
+    const auto sound = device->run(plan, 0, 4, draw_of(model), nullptr);
     const auto spoilt = [&](double entry) {
-        return device.run(
+        return device->run(
             plan, 0, 4,
             [&](std::uint64_t replicate, const cuda::TrialDraw& to) {
                 draw_of(model)(replicate, to);
@@ -186,8 +180,8 @@ TEST(DeviceTrials, WhatNoKernelTakesIsSaidBeforeAndRefused) {
     EXPECT_EQ(plan.obstacle(), "");
     plan.rows = 257;
     EXPECT_NE(plan.obstacle().find("257 x 10"), std::string::npos);
-    cuda::TrialBatch<EmulatedMachine> device(0, plenty);
-    EXPECT_THROW((void)device.run(plan, 0, 1, {}, nullptr), Error);
+    const auto device = cuda::emulated_trials(plenty, plenty);
+    EXPECT_THROW((void)device->run(plan, 0, 1, {}, nullptr), Error);
     plan.rows = 256;
     EXPECT_EQ(plan.obstacle(), "");
     plan.row_roots[4] = 0.0;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -573,7 +574,20 @@ TEST(Verdict, FollowsTheIntervalAndTheMargin) {
     EXPECT_NEAR(compare(1.0, 0.001, 100000000, 1.0, 0.02, 0.05).detectable, 0.02 + (1.959964 + 2.326348) * 0.001, 1e-8);
     const Comparison straddles = compare(1.018, 0.001, 1000, 1.0, 0.02, 1e-6);
     EXPECT_EQ(straddles.verdict, Verdict::inconclusive);
+    // Student's law at the count that decides: a mean 0.002 inside, of values that spread by 0.001 sqrt(1000).
+    const auto half = [](double deviation, std::uint64_t count, double alpha) {
+        const boost::math::students_t law(static_cast<double>(count) - 1.0);
+        return boost::math::quantile(law, 1.0 - alpha / 2.0) * deviation / std::sqrt(static_cast<double>(count));
+    };
     EXPECT_GT(straddles.needed, 1000U);
+    EXPECT_LT(half(0.001 * std::sqrt(1000.0), straddles.needed, 1e-6), 0.002);
+    EXPECT_GT(half(0.001 * std::sqrt(1000.0), straddles.needed - 1, 1e-6), 0.002);
+    // With two values the quantile now is thousands of times that of the count that decides.
+    const Comparison two = compare(14.3, 2.3, 2, 8.2, 1.6, 1e-6);
+    EXPECT_EQ(two.verdict, Verdict::inconclusive);
+    EXPECT_LT(half(2.3 * std::sqrt(2.0), two.needed, 1e-6), 4.5);
+    EXPECT_GT(half(2.3 * std::sqrt(2.0), two.needed - 1, 1e-6), 4.5);
+    EXPECT_LT(two.needed, 100U);
     EXPECT_EQ(compare(1.0, 0.1, 1, 1.0, 0.02, 1e-6).verdict, Verdict::inconclusive);
     EXPECT_EQ(compare(1.0, std::nan(""), 10, 1.0, 0.02, 1e-6).verdict, Verdict::inconclusive);
 }

@@ -1,5 +1,7 @@
 #pragma once
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "theory/base/cuda/device_failure.hpp"
@@ -11,11 +13,13 @@ namespace spiked::cuda {
 /// limit; DeviceMachine (device_machine.cuh) is a GPU. What is asked of one happens in order; `wait` ends it.
 class EmulatedMachine {
 public:
-    explicit EmulatedMachine(int, std::size_t memory) : limit_(memory) {}
+    /// Promises `memory` bytes and has no more than `has`.
+    explicit EmulatedMachine(int, std::size_t memory, std::size_t has = std::numeric_limits<std::size_t>::max())
+        : limit_(memory), has_(std::min(memory, has)) {}
 
     /// At least so many bytes of device memory, what was in them before is lost. Throws DeviceFailure.
     unsigned char* reserve(std::size_t bytes) {
-        if (bytes > limit_) throw DeviceFailure("taking memory", "out of memory", true);
+        if (bytes > has_) throw DeviceFailure("taking memory", "out of memory", true);
         memory_.assign(bytes, 0xFF);  // NaN: what is read before it is written shows
         return memory_.data();
     }
@@ -40,7 +44,7 @@ public:
     void wait() {}
 
 private:
-    std::size_t limit_;
+    std::size_t limit_, has_;
     std::vector<unsigned char> memory_, staging_;
 };
 
