@@ -89,6 +89,8 @@ spiked::cuda::Device device_beside_the_cpu(const Arguments& arguments) {
     if (device.backend == spiked::cuda::Backend::cpu)
         throw usage_error("--device {} is the CPU{}: leave --device out, or name cuda:0 or emulated",
                           arguments.text("--device"), device.note.empty() ? "" : " (" + device.note + ")");
+    if (device.numbers.size() > 1)
+        throw usage_error("--device {}: one place is timed: name one", arguments.text("--device"));
     return device;
 }
 

@@ -14,6 +14,7 @@
 #include "reports/printed_values.hpp"
 #include "reports/store_text.hpp"
 #include "sim/output_file.hpp"
+#include "theory/base/cuda/device.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "validation/study.hpp"
@@ -147,7 +148,10 @@ int run(const Arguments& arguments) {
     }
     if (arguments.has("--threads")) study.threads = arguments.count("--threads");
     if (arguments.has("--device")) study.device = arguments.text("--device");
-    if (arguments.has("--dry-run")) return rehearse_study(arguments, study);
+    if (arguments.has("--dry-run")) {
+        if (arguments.has("--device")) (void)spiked::cuda::choose_device(study.device);  // asked for: it must be there
+        return rehearse_study(arguments, study);
+    }
     return run_into_store(arguments, std::move(study));
 }
 

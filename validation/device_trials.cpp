@@ -63,11 +63,24 @@ TrialLanes::TrialLanes(const spiked::cuda::Device& device, std::size_t threads)
     : backend_(device.backend), together_(device.backend == Backend::cuda ? 1024 : 8) {
     const std::size_t each =
         std::clamp<std::size_t>((threads + device.numbers.size() - 1) / device.numbers.size(), 1, most_lanes);
-    for (const int number : device.numbers) {
+    for (std::size_t place = 0; place < device.numbers.size(); ++place) {
+        const int number = device.numbers[place];
         const std::size_t memory =
             backend_ == Backend::cuda ? spiked::cuda::free_memory(number) / 10 * 8 / each : emulated_memory;
-        for (std::size_t lane = 0; lane < each; ++lane) free_.push_back({number, memory, nullptr});
+        for (std::size_t lane = 0; lane < each; ++lane) free_.push_back({place, number, memory, nullptr});
     }
+}
+
+std::size_t lane_to_take(const std::vector<FreeLane>& free) {
+    const auto free_there = [&](std::size_t place) {
+        return std::count_if(free.begin(), free.end(), [&](const FreeLane& one) { return one.place == place; });
+    };
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < free.size(); ++i) {
+        const auto more = free_there(free[i].place) - free_there(free[best].place);
+        if (more > 0 || (more == 0 && free[i].ready && !free[best].ready)) best = i;
+    }
+    return best;
 }
 
 template <class Work>
@@ -76,10 +89,9 @@ auto TrialLanes::on_a_lane(const Work& work) {
     {
         std::unique_lock lock(guard_);
         freed_.wait(lock, [&] { return !free_.empty(); });
-        // From the front: lists of GPUs are used in turn, and places that have memory before new ones.
-        const auto ready =
-            std::find_if(free_.begin(), free_.end(), [](const Lane& one) { return one.device != nullptr; });
-        const auto taken = ready == free_.end() ? free_.begin() : ready;
+        std::vector<FreeLane> free;
+        for (const Lane& one : free_) free.push_back({one.place, one.device != nullptr});
+        const auto taken = free_.begin() + static_cast<std::ptrdiff_t>(lane_to_take(free));
         lane = std::move(*taken);
         free_.erase(taken);
     }

@@ -13,6 +13,13 @@
 
 namespace spiked::validation {
 
+struct FreeLane {
+    std::size_t place = 0;  ///< in the list of devices
+    bool ready = false;     ///< has its memory
+};
+/// Of the lanes that are free, not none: one where the fewest batches are under way, there one that is ready.
+[[nodiscard]] std::size_t lane_to_take(const std::vector<FreeLane>& free);
+
 /// The places of a device where trials are computed, shared by the threads of a run: each thread takes one for as long
 /// as it computes, so on a GPU one thread's kernels run while another's results travel.
 class TrialLanes {
@@ -31,6 +38,7 @@ public:
 
 private:
     struct Lane {
+        std::size_t place = 0;  ///< in the list of devices
         int number = 0;
         std::size_t memory = 0;
         std::unique_ptr<cuda::TrialDevice> device;

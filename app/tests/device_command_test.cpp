@@ -276,6 +276,7 @@ TEST(DeviceCommand, BenchmarksTimeBatchesBesideTheCpu) {
     EXPECT_NE(refused("--device emulated --rows 300").find("kernels take 256 x 256"), std::string::npos);
     EXPECT_NE(refused("--device emulated --vectors 40").find("kernels find 32"), std::string::npos);
     EXPECT_NE(refused("--device cpu").find("leave --device out"), std::string::npos);
+    EXPECT_NE(refused("--device emulated,emulated").find("one place is timed"), std::string::npos);
     EXPECT_EQ(refused("--device cuda:99").find("bug"), std::string::npos);
 }
 

@@ -54,7 +54,7 @@ struct ShrinkBlocks {
 
     ShrinkageStatus* answers;
     std::uint32_t* ranks;
-    double* bulk_edges;  ///< eigenvalues; 0 without one
+    double* bulk_edges;  ///< eigenvalues; NaN without one
     double* strengths;
     double* overlaps_left;
     double* overlaps_right;
@@ -79,7 +79,7 @@ struct ShrinkBlocks {
         const double* const observed = values + block * p;
         for (std::size_t i = 0; i < room; ++i) put(block, i, {});
         ranks[block] = 0;
-        bulk_edges[block] = 0.0;
+        bulk_edges[block] = NAN;
         if (status[block] == BlockStatus::not_finite) {
             answers[block] = ShrinkageStatus::failed;
             return;
@@ -111,11 +111,12 @@ struct ShrinkBlocks {
             const std::size_t told = rule.rank_is_told() ? rule.eoptshrink.rank : above_rounding;
             const std::size_t rank = told < above_rounding ? told : above_rounding;
             ranks[block] = static_cast<std::uint32_t>(rank);
+            bulk_edges[block] = 0.0;
             for (std::size_t i = 0; i < rank && i < room; ++i) put(block, i, {observed[i], 1.0, 1.0, observed[i]});
             return;
         }
         const double edge = answer.edge * unit * unit;
-        bulk_edges[block] = std::isfinite(edge) ? edge : 0.0;
+        if (std::isfinite(edge)) bulk_edges[block] = edge;
         if (answer.outcome == EOptShrinkOutcome::estimated) ranks[block] = static_cast<std::uint32_t>(answer.rank);
     }
 };

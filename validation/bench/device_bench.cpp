@@ -174,11 +174,18 @@ DeviceTimings time_decompositions_in(const spiked::cuda::Device& device, estimat
                                      std::pair{backend + "-values", cuda::DecompositionPart::values},
                                      std::pair{backend + "-bidiagonal", cuda::DecompositionPart::bidiagonal}})
         add(what, cuda::decomposition_pass(device.backend, number, memory, blocks, count, part));
-    found.left_out = cuda::library_obstacle(device.backend, blocks);
-    if (found.left_out.empty())
+    const std::string obstacle = cuda::library_obstacle(device.backend, blocks);
+    found.left_out = obstacle;
+    if (obstacle.empty())
         for (const auto& [what, route] : {std::pair{"cusolver-syev-gram", cuda::LibraryRoute::syev_gram},
                                           std::pair{"cusolver-gesvda", cuda::LibraryRoute::gesvda}})
-            add(what, cuda::library_pass(number, blocks, found.batch, route));
+            try {
+                add(what, cuda::library_pass(number, blocks, found.batch, route));
+            } catch (const Error& error) {  // a baseline that fails is left out, not what it is the baseline of
+                found.left_out += fmt::format("{}{}: {}", found.left_out.empty() ? "" : "; ", what, error.what());
+            } catch (const spiked::cuda::DeviceFailure& failure) {
+                found.left_out += fmt::format("{}{}: {}", found.left_out.empty() ? "" : "; ", what, failure.what());
+            }
     found.rows = time_runners(runners, seconds);
     return found;
 }

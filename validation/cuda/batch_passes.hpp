@@ -41,6 +41,7 @@ public:
         auto* const staged = reinterpret_cast<Real*>(machine_.staging(input(fitting)));
         for (std::size_t i = 0; i < fitting * entries; ++i)
             staged[i] = static_cast<Real>(wanted.blocks[i % wanted.blocks.size()]);
+        machine_.clear(memory_there, bytes(fitting));
         machine_.upload(memory_there, staged, fitting * entries * sizeof(Real));
         estimators::cuda::lay_out(memory_there + input(fitting), reinterpret_cast<const Real*>(memory_there),
                                   sized(fitting), together(fitting), batch_);
@@ -89,8 +90,9 @@ public:
                                 [&](std::size_t blocks) { return row_arrays(nullptr, coding_, blocks).used; });
         const std::size_t bytes = row_arrays(nullptr, coding_, count).used;
         there_ = row_arrays(machine_.reserve(bytes), coding_, count);
-        here_ = row_arrays(machine_.staging(bytes), coding_, count);
-        put_rows(coding_, here_, 0, count, fill);
+        staged_ = machine_.staging(there_.staged());
+        put_rows(coding_, row_arrays(staged_, coding_, count), 0, count, fill);
+        machine_.clear(first() + there_.results, there_.out.used);
         send();
         if (!coding_.rotation.empty())
             launch(estimators::cuda::Transpose<float>{1, coding_.dimension, there_.rotation, there_.rotation_back});
@@ -98,16 +100,17 @@ public:
         coder.encode();
         coder.decode();
         launch(estimators::cuda::SquaredErrors<float>{there_.code.count, coding_.rows * coding_.dimension, there_.rows,
-                                                      there_.code.decoded, there_.measured, there_.errors,
-                                                      there_.energies, there_.relative});
+                                                      there_.code.decoded, there_.out.measured, there_.out.errors,
+                                                      there_.out.energies, there_.out.relative});
         fetch();
         const auto count_bad = [&](const auto* array, auto fine) {
             return std::count_if(array, array + count, [&](auto one) { return one != fine; });
         };
-        const auto bad = count_bad(here_.code.status, estimators::cuda::CodingStatus::coded) +
-                         count_bad(here_.measured, estimators::cuda::BlockStatus::fine);
+        const RowResults back = row_results(staged_ + there_.sent, coding_, count);
+        const auto bad = count_bad(back.status, estimators::cuda::CodingStatus::coded) +
+                         count_bad(back.measured, estimators::cuda::BlockStatus::fine);
         if (bad > 0) throw bug("{} of {} blocks were not coded: such work is not timed", bad, count);
-        error_ = here_.relative[0];
+        error_ = back.relative[0];
     }
 
     void run() override {
@@ -130,18 +133,18 @@ private:
     void launch(const Kernel& kernel) {
         machine_.launch(kernel, kernel.blocks());
     }
-    void send() { machine_.upload(there_.thresholds, here_.thresholds, there_.sent); }
+    [[nodiscard]] unsigned char* first() const { return reinterpret_cast<unsigned char*>(there_.thresholds); }
+    void send() { machine_.upload(first(), staged_, there_.sent); }
     void fetch() {
-        auto* const first = reinterpret_cast<unsigned char*>(there_.thresholds);
-        auto* const target = reinterpret_cast<unsigned char*>(here_.thresholds);
-        machine_.download(target + there_.results, first + there_.results, there_.used - there_.results);
+        machine_.download(staged_ + there_.sent, first() + there_.results, there_.out.used);
         machine_.wait();
     }
 
     Machine machine_;
     RowCoding coding_;
     CodingPart part_;
-    RowArrays there_{}, here_{};
+    RowArrays there_{};
+    unsigned char* staged_ = nullptr;
     double error_ = 0.0;
 };
 

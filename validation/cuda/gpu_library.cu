@@ -137,6 +137,7 @@ public:
         blocks_ = take<Real>(entries.size());
         check(cudaMemcpy(blocks_.get(), entries.data(), entries.size() * sizeof(Real), cudaMemcpyHostToDevice),
               "copying to the device");
+        check(cudaDeviceSynchronize(), "copying to the device");
         values_ = take<Real>(count * rank_);
         status_ = take<int>(count);
         asked(libraries_.create(&solver_), "starting cuSOLVER");

@@ -52,6 +52,26 @@ inline estimators::cuda::RowCodecArrays coding_arrays(Layout& layout, const std:
     }
     return on;
 }
+
+/// What comes back of coded rows.
+struct RowResults {
+    estimators::cuda::CodingStatus* status;
+    estimators::cuda::BlockStatus* measured;
+    double *errors, *energies, *relative;
+    std::uint8_t* bytes;
+    std::size_t used;
+};
+inline RowResults row_results(unsigned char* at, const RowCoding& coding, std::size_t count) {
+    Layout layout(at);
+    RowResults out{};
+    out.status = layout.take<estimators::cuda::CodingStatus>(count);
+    out.measured = layout.take<estimators::cuda::BlockStatus>(count);
+    for (double** array : {&out.errors, &out.energies, &out.relative}) *array = layout.take<double>(count);
+    out.bytes = layout.take<std::uint8_t>(count * coding.codec.rows.bytes(coding.rows, coding.dimension));
+    out.used = layout.used();
+    return out;
+}
+
 /// What coding rows takes: what is sent, what stays there, what comes back.
 struct RowArrays {
     float *thresholds, *levels, *signs, *rotation, *rows;
@@ -59,9 +79,11 @@ struct RowArrays {
     float* rotation_back;
     estimators::cuda::RowCodecArrays code;
     std::size_t results;  ///< begin here
-    estimators::cuda::BlockStatus* measured;
-    double *errors, *energies, *relative;
+    RowResults out;
     std::size_t used;
+
+    /// On the host: what is sent, then what comes back.
+    [[nodiscard]] std::size_t staged() const { return sent + used - results; }
 };
 inline RowArrays row_arrays(unsigned char* at, const RowCoding& coding, std::size_t count) {
     Layout layout(at);
@@ -75,12 +97,11 @@ inline RowArrays row_arrays(unsigned char* at, const RowCoding& coding, std::siz
     on.rotation_back = layout.take<float>(coding.rotation.size());
     on.code = coding_arrays(layout, {coding.codec}, count, coding.rows, coding.dimension, false);
     on.results = layout.used();
-    on.code.status = layout.take<estimators::cuda::CodingStatus>(count);
-    on.measured = layout.take<estimators::cuda::BlockStatus>(count);
-    for (double** array : {&on.errors, &on.energies, &on.relative}) *array = layout.take<double>(count);
+    on.out = row_results(at == nullptr ? nullptr : at + on.results, coding, count);
+    on.used = on.results + on.out.used;
+    on.code.status = on.out.status;
+    on.code.bytes = on.out.bytes;
     on.code.stride = coding.codec.rows.bytes(coding.rows, coding.dimension);
-    on.code.bytes = layout.take<std::uint8_t>(count * on.code.stride);
-    on.used = layout.used();
     on.code.thresholds = on.thresholds;
     on.code.levels = on.levels;
     on.code.signs = on.signs;

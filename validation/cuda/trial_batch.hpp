@@ -37,9 +37,10 @@ public:
     [[nodiscard]] std::size_t piece() const override { return piece_; }
 
     std::vector<CodedRows> code_rows(const RowCoding& coding, std::size_t count, const FillBlock& fill) override {
-        unsigned char* const memory = take(count, std::size_t{coding.rows} * coding.dimension, [&](std::size_t blocks) {
-            return row_arrays(nullptr, coding, blocks).used;
-        });
+        unsigned char* const memory = take(
+            count, std::size_t{coding.rows} * coding.dimension,
+            [&](std::size_t blocks) { return row_arrays(nullptr, coding, blocks).used; },
+            [&](std::size_t blocks) { return row_arrays(nullptr, coding, blocks).staged(); });
         std::vector<CodedRows> found;
         found.reserve(count);
         for (std::size_t done = 0; done < count; done += piece_)
@@ -221,33 +222,43 @@ private:
     static std::uint32_t part_of(std::size_t count) {
         return std::min(static_cast<std::uint32_t>(count), estimators::cuda::vectors_together);
     }
+    static std::size_t staged_bytes(const TrialPlan& plan, std::size_t count) {
+        return constants(nullptr, plan, false).bytes +
+               std::max(inputs(nullptr, plan, count).bytes, results(nullptr, plan, count).bytes);
+    }
     template <class Real>
     static std::size_t device_bytes(const TrialPlan& plan, std::size_t count) {
         return constants(nullptr, plan, false).bytes + inputs(nullptr, plan, count).bytes +
                results(nullptr, plan, count).bytes + work<Real>(nullptr, plan, count).used;
     }
 
-    /// Takes memory for as many of `count` blocks as fit, bytes(blocks) each time, and for half of them where that is
-    /// not there.
-    template <class Bytes>
-    unsigned char* take(std::size_t count, std::size_t entries, const Bytes& bytes) {
+    /// Takes memory for as many of `count` blocks as fit, bytes(blocks) there and staged(blocks) here each time, and
+    /// for half of them where that is not there.
+    template <class Bytes, class Staged>
+    unsigned char* take(std::size_t count, std::size_t entries, const Bytes& bytes, const Staged& staged) {
         // Launches count their blocks in 32 bits.
         piece_ = std::clamp<std::size_t>(count, 1, std::max<std::size_t>(1, (std::size_t{1} << 31) / entries));
         while (piece_ > 1 && bytes(piece_) > machine_.memory()) piece_ = (piece_ + 1) / 2;
-        try {
+        const auto reserve = [&] {
+            machine_.staging(staged(piece_));
             return machine_.reserve(bytes(piece_));
+        };
+        try {
+            return reserve();
         } catch (const spiked::cuda::DeviceFailure& failure) {
             if (!failure.out_of_memory() || piece_ == 1) throw;
             piece_ = (piece_ + 1) / 2;
-            return machine_.reserve(bytes(piece_));
+            return reserve();
         }
     }
 
     template <class Real>
     std::vector<TrialResult> run_in(const TrialPlan& plan, std::uint64_t first, std::size_t count,
                                     const DrawTrial& draw, TrialStages* stages) {
-        unsigned char* const memory = take(count, std::size_t{plan.rows} * plan.columns,
-                                           [&](std::size_t trials) { return device_bytes<Real>(plan, trials); });
+        unsigned char* const memory = take(
+            count, std::size_t{plan.rows} * plan.columns,
+            [&](std::size_t trials) { return device_bytes<Real>(plan, trials); },
+            [&](std::size_t trials) { return staged_bytes(plan, trials); });
         std::vector<TrialResult> found;
         found.reserve(count);
         for (std::size_t done = 0; done < count; done += piece_)
@@ -263,7 +274,9 @@ private:
         const Results out = results(memory + constant.bytes + in.bytes, plan, count);
         const Work<Real> on = work<Real>(memory + constant.bytes + in.bytes + out.bytes, plan, count);
 
-        unsigned char* const staged = machine_.staging(constant.bytes + std::max(in.bytes, out.bytes));
+        unsigned char* const staged = machine_.staging(staged_bytes(plan, count));
+        machine_.clear(memory + constant.bytes + in.bytes, out.bytes);
+        if (!plan.codecs.empty()) machine_.clear(on.code.bytes, count * on.code.stride);
         if (send_constants) {
             constants(staged, plan, true);
             machine_.upload(memory, staged, constant.bytes);
@@ -487,8 +500,10 @@ private:
                     const FillBlock& fill, std::vector<CodedRows>& found) {
         using namespace estimators::cuda;
         const RowArrays on = row_arrays(memory, coding, count);
-        unsigned char* const staged = machine_.staging(on.used);
+        unsigned char* const staged = machine_.staging(on.staged());
         const RowArrays here = row_arrays(staged, coding, count);
+        const RowResults back = row_results(staged + on.sent, coding, count);
+        machine_.clear(memory + on.results, on.used - on.results);
         put_rows(coding, here, first, count, fill);
         machine_.upload(memory, staged, on.sent);
         if (!coding.rotation.empty()) launch(Transpose<float>{1, coding.dimension, on.rotation, on.rotation_back});
@@ -496,15 +511,15 @@ private:
         coder.encode();
         coder.decode();
         launch(SquaredErrors<float>{on.code.count, coding.rows * coding.dimension, on.rows, on.code.decoded,
-                                    on.measured, on.errors, on.energies, on.relative});
-        machine_.download(staged + on.results, memory + on.results, on.used - on.results);
+                                    on.out.measured, on.out.errors, on.out.energies, on.out.relative});
+        machine_.download(staged + on.sent, memory + on.results, on.used - on.results);
         machine_.wait();
         const std::size_t bytes = on.code.stride;
         for (std::size_t b = 0; b < count; ++b)
-            found.push_back({here.code.status[b] == CodingStatus::coded && here.measured[b] == BlockStatus::fine,
-                             {here.code.bytes + b * bytes, here.code.bytes + (b + 1) * bytes},
-                             here.errors[b],
-                             here.energies[b]});
+            found.push_back({back.status[b] == CodingStatus::coded && back.measured[b] == BlockStatus::fine,
+                             {back.bytes + b * bytes, back.bytes + (b + 1) * bytes},
+                             back.errors[b],
+                             back.energies[b]});
     }
 
     [[nodiscard]] static TrialResult result(const TrialPlan& plan, const Results& back, std::size_t t) {
@@ -530,7 +545,7 @@ private:
                 unless_worse(TrialStatus::too_many);
                 continue;
             }
-            if (from.edges[t] > 0.0) estimate.bulk_edge = from.edges[t];
+            if (!std::isnan(from.edges[t])) estimate.bulk_edge = from.edges[t];
             estimate.strengths = part(from.strengths, plan.vectors());
             estimate.shrunk = part(from.shrunk, plan.vectors());
             estimate.strengths.resize(estimate.rank);

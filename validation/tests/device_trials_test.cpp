@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "estimators/eoptshrink.hpp"
 #include "theory/base/cuda/emulated_machine.hpp"
@@ -114,6 +115,27 @@ TEST(DeviceTrials, NamesOfQuantizersHaveKernelsOrAReason) {
     EXPECT_NE(obstacle("tq-mse", {.norm = estimators::NumberFormat::bf16}), "");
     EXPECT_EQ(obstacle("tq-prod:projection=orthogonal"), "tq-prod:projection=orthogonal");
     EXPECT_EQ(obstacle("eoptshrink+tq-mse"), "eoptshrink+tq-mse");
+}
+
+TEST(DeviceTrials, BatchesGoWhereTheFewestAreUnderWay) {
+    // Two GPUs of three lanes: the first two batches go to one each, then to what has memory already.
+    std::vector<FreeLane> free = {{0, false}, {0, false}, {0, false}, {1, false}, {1, false}, {1, false}};
+    const auto take = [&] {
+        const std::size_t at = lane_to_take(free);
+        const FreeLane taken = free[at];
+        free.erase(free.begin() + static_cast<std::ptrdiff_t>(at));
+        return taken;
+    };
+    EXPECT_EQ(take().place, 0U);
+    EXPECT_EQ(take().place, 1U);
+    free.push_back({1, true});  // given back: where nothing is under way
+    const FreeLane third = take();
+    EXPECT_EQ(third.place, 1U);
+    EXPECT_TRUE(third.ready);
+    std::map<std::size_t, int> rest;
+    while (!free.empty()) ++rest[take().place];
+    EXPECT_EQ(rest[0], 2);
+    EXPECT_EQ(rest[1], 2);
 }
 
 TEST(DeviceTrials, VectorsDrawnByKernelsAreThoseOfTheHost) {

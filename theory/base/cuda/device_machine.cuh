@@ -27,13 +27,21 @@ public:
         if (bytes > staged_) {
             staging_.reset();
             staged_ = 0;
-            staging_ = pinned_memory(bytes);
+            try {
+                staging_ = pinned_memory(bytes);
+            } catch (const DeviceFailure&) {
+                cudaGetLastError();  // forgets it
+                throw;
+            }
             staged_ = bytes;
         }
         return staging_.get();
     }
     [[nodiscard]] std::size_t memory() const { return limit_; }
 
+    void clear(void* device, std::size_t bytes) {
+        if (bytes > 0) check(cudaMemsetAsync(device, 0, bytes, stream_.get()), "clearing memory");
+    }
     void upload(void* device, const void* host, std::size_t bytes) {
         if (bytes > 0)
             check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream_.get()), "copying to the device");
