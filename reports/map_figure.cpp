@@ -161,10 +161,10 @@ std::vector<Figure> factor_map(Database& store, const Json& spec) {
         for (const auto& [key, value] : boxes)
             if (std::get<0>(key) == panel) map.push_back({panel, std::get<1>(key), std::get<2>(key), value});
     draw_map(figure, map, {x, y, columns, rows}, what);
-    figure.description = fmt::format("{} over {} x {} values of {} and {}{}. Largest: {:.4g} at {}.",
-                                     counted(figure.rows.size(), "mean"), columns.size(), rows.size(), x, y,
-                                     order.size() > 1 ? fmt::format(" in {} panels", order.size()) : "", largest->value,
-                                     cell_of.at(largest->cell)->label);
+    figure.description = fmt::format(
+        "{} over {} x {} values of {} and {}{}. Largest: {:.4g} at {}{}.", counted(figure.rows.size(), "mean"),
+        columns.size(), rows.size(), x, y, order.size() > 1 ? fmt::format(" in {} panels", order.size()) : "",
+        largest->value, cell_of.at(largest->cell)->label, several_methods ? " (" + largest->method + ")" : "");
     if (metric.empty())
         figure.description += " Below 1 the estimate lies inside the margin of the check, above 1 outside.";
     if (shared > 0) figure.description += " Where several cells share a box it has the largest of them.";

@@ -187,7 +187,7 @@ std::vector<Figure> rate(Database& store, const Json& spec) {
             const std::string text = with_error(slope.value, slope.error);
             drawn[p].legend.push_back({fmt::format("slope {}", text), fmt::format("lines lw 1.4 lc rgb '{}'", color)});
             slopes.push_back(fmt::format(
-                "{}{}: {}^{} over {} points, misfit {:.2g} on {}{}", label,
+                "{}{}: {}^{} over {} points, chi-square {:.2g} on {} degrees of freedom{}", label,
                 order[p].empty() ? "" : " (" + order[p] + ")", x, text, slope.points, slope.misfit, slope.points - 2,
                 std::isfinite(reference)
                     ? fmt::format(", {} from {:.4g}", standard_errors(std::abs(slope.value - reference) / slope.error),

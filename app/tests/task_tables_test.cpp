@@ -31,7 +31,9 @@ std::vector<std::string> shape_of(const std::string& tables) {
 TEST(TaskTables, AreWhatTheToolWritesForWhatTheProgramKnows) {
     const std::string folder = scratch("tiny");
     std::filesystem::create_directories(folder);
-    const auto run = [](const std::string& line) { return std::system((line + " 2> '" + scratch("err") + "'").c_str()); };
+    const auto run = [](const std::string& line) {
+        return std::system((line + " 2> '" + scratch("err") + "'").c_str());
+    };
     ASSERT_EQ(run("/usr/bin/python3 '" SPIKED_SOURCE_DIR "/sim/tests/llama_in_numpy.py' '" + folder +
                   "' untied 300 > /dev/null"),
               0);
@@ -54,8 +56,8 @@ os.execv(program, [program, *words])
     std::ofstream(scratch("small")) << "#!/bin/sh\nexec /usr/bin/python3 '" << scratch("small.py") << "' '" << folder
                                     << "' '" << dump << "' '" SPIKED_BINARY "' \"$@\"\n";
     std::filesystem::permissions(scratch("small"), std::filesystem::perms::owner_all);
-    const int code = run("/usr/bin/python3 '" SPIKED_SOURCE_DIR "/tools/task-tables' small '" + scratch("small") + "' > '" +
-                         scratch("tables.md") + "'");
+    const int code = run("/usr/bin/python3 '" SPIKED_SOURCE_DIR "/tools/task-tables' small '" + scratch("small") +
+                         "' > '" + scratch("tables.md") + "'");
     ASSERT_EQ(code, 0) << contents(scratch("err"));
     const auto written = shape_of(contents(scratch("tables.md")));
     const auto committed = shape_of(contents(SPIKED_SOURCE_DIR "/validation/TASKS.md"));

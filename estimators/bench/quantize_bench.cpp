@@ -6,32 +6,12 @@
 #include <cstring>
 #include <deque>
 
-#include "estimators/row_quantizer.hpp"
 #include "sim/stream/normal.hpp"
 
 namespace spiked::estimators {
 namespace {
 
 constexpr std::size_t side = 128;
-
-struct Timed {
-    const char* what;
-    const char* method;
-    RotationKind rotation;
-};
-constexpr Timed timed_methods[] = {{"tq-mse", "tq-mse", RotationKind::haar},
-                                   {"tq-mse-rht2", "tq-mse", RotationKind::rht2},
-                                   {"tq-prod", "tq-prod", RotationKind::haar},
-                                   {"eden", "eden", RotationKind::haar},
-                                   {"kivi", "kivi", RotationKind::identity}};
-
-arma::fmat normal_block(std::uint64_t replicate) {
-    arma::fmat block(side, side);
-    stream::fill_normal(
-        stream::Stream(stream::StudySeed::parse("0x5eed"), "bench quantize", stream::Role::noise, replicate),
-        std::span<float>(block.memptr(), block.n_elem));
-    return block;
-}
 
 struct Subject {
     RowQuantizer quantizer;
@@ -40,12 +20,29 @@ struct Subject {
 
 }  // namespace
 
+const std::vector<TimedRowQuantizer>& timed_row_quantizers() {
+    static const std::vector<TimedRowQuantizer> timed = {{"tq-mse", "tq-mse", RotationKind::haar},
+                                                         {"tq-mse-rht2", "tq-mse", RotationKind::rht2},
+                                                         {"tq-prod", "tq-prod", RotationKind::haar},
+                                                         {"eden", "eden", RotationKind::haar},
+                                                         {"kivi", "kivi", RotationKind::identity}};
+    return timed;
+}
+
+arma::fmat benchmark_rows(std::size_t size, std::uint64_t replicate) {
+    arma::fmat block(size, size);
+    stream::fill_normal(
+        stream::Stream(stream::StudySeed::parse("0x5eed"), "bench quantize", stream::Role::noise, replicate),
+        std::span<float>(block.memptr(), block.n_elem));
+    return block;
+}
+
 std::vector<Timing> time_row_quantizers(double seconds) {
-    const arma::fmat block = normal_block(0);
-    const arma::fmat other = normal_block(1);
+    const arma::fmat block = benchmark_rows(side, 0);
+    const arma::fmat other = benchmark_rows(side, 1);
     std::deque<Subject> subjects;
     std::vector<Job> jobs;
-    for (const Timed& timed : timed_methods)
+    for (const auto& timed : timed_row_quantizers())
         for (const unsigned bits : {2U, 3U, 4U}) {
             RowQuantizer quantizer = row_quantizer(timed.method, side, bits, {.rotation = timed.rotation});
             Encoded encoded = quantizer.encode_float(block);

@@ -1,9 +1,21 @@
 #pragma once
+#include <armadillo>
+#include <cstdint>
 #include <vector>
 
+#include "estimators/row_quantizer.hpp"
 #include "theory/base/stopwatch.hpp"
 
 namespace spiked::estimators {
+
+struct TimedRowQuantizer {
+    const char* what;
+    const char* method;
+    RotationKind rotation;
+};
+[[nodiscard]] const std::vector<TimedRowQuantizer>& timed_row_quantizers();
+/// size x size normal entries.
+[[nodiscard]] arma::fmat benchmark_rows(std::size_t size, std::uint64_t replicate);
 
 /// Times the float path of row quantizers on a 128 x 128 block of normal entries, bits packed, in turn, one thread:
 ///   METHOD:B:encode, METHOD:B:decode   tq-mse (Haar), tq-mse-rht2, tq-prod, eden, kivi (groups of 64 channels);

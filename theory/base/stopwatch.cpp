@@ -24,28 +24,34 @@ double thread_microseconds() {
     return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) * 1e-3;
 }
 
-Job batch_job(std::string what, std::size_t units_a_batch, std::function<void()> run_batch) {
-    return {std::move(what), {}, [units_a_batch, run = std::move(run_batch)](std::size_t units) {
+double wall_microseconds() {
+    timespec time{};
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) * 1e-3;
+}
+
+Job batch_job(std::string what, std::size_t units_a_batch, std::function<void()> run_batch, double (*clock)()) {
+    return {std::move(what), {}, [units_a_batch, clock, run = std::move(run_batch)](std::size_t units) {
                 const std::size_t batches = (units + units_a_batch - 1) / units_a_batch;
-                const double begin = thread_microseconds();
+                const double begin = clock();
                 for (std::size_t i = 0; i < batches; ++i) run();
-                return (thread_microseconds() - begin) / static_cast<double>(batches * units_a_batch);
+                return (clock() - begin) / static_cast<double>(batches * units_a_batch);
             }};
 }
 
 std::vector<Timing> time_interleaved(const std::vector<Job>& jobs, double seconds) {
     constexpr double shortest_sample = 200.0;
+    constexpr std::size_t fewest = 5;
     std::vector<std::size_t> repeats;
-    double round = 0.0;
     for (const Job& job : jobs) {
         static_cast<void>(microseconds(job, 1));  // caches and lazy tables
         const double once = std::max(1e-3, microseconds(job, 1));
         repeats.push_back(static_cast<std::size_t>(std::ceil(shortest_sample / once)));
-        round += once * static_cast<double>(repeats.back());
     }
-    const auto rounds = static_cast<std::size_t>(std::clamp(seconds * 1e6 / std::max(round, 1.0), 5.0, 2000.0));
     std::vector<std::vector<double>> samples(jobs.size());
-    for (std::size_t i = 0; i < rounds; ++i)
+    const double begin = wall_microseconds();
+    std::size_t rounds = 0;
+    for (; rounds < fewest || wall_microseconds() - begin < 1e6 * seconds; ++rounds)
         for (std::size_t j = 0; j < jobs.size(); ++j)
             samples[j].push_back(microseconds(jobs[j], repeats[j]) / static_cast<double>(repeats[j]));
     std::vector<Timing> result;

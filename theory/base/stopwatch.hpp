@@ -19,6 +19,9 @@ struct Job {
 /// program has the processor.
 [[nodiscard]] double thread_microseconds();
 
+/// Of a clock that is not set: for work on other threads and devices.
+[[nodiscard]] double wall_microseconds();
+
 /// Microseconds a unit, over many samples.
 struct Timing {
     std::string what;
@@ -27,9 +30,10 @@ struct Timing {
 };
 
 /// A job whose work comes in batches of so many units.
-[[nodiscard]] Job batch_job(std::string what, std::size_t units_a_batch, std::function<void()> run_batch);
+[[nodiscard]] Job batch_job(std::string what, std::size_t units_a_batch, std::function<void()> run_batch,
+                            double (*clock)() = thread_microseconds);
 
-/// Times the jobs, each of one thread, in turn, a sample of each a round, so that a noisy neighbour hits all alike. A
+/// Times the jobs in turn, a sample of each a round, so that a noisy neighbour hits all alike. A
 /// sample repeats its job until it lasts at least 200 microseconds. Takes about `seconds` in all, at least 5 samples a
 /// job.
 [[nodiscard]] std::vector<Timing> time_interleaved(const std::vector<Job>& jobs, double seconds);

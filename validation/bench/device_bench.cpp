@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <functional>
 
 #include "estimators/batch_decomposition.hpp"
 #include "estimators/bench/decompose_bench.hpp"
+#include "estimators/bench/quantize_bench.hpp"
 #include "estimators/cuda/decomposition_pipeline.hpp"
 #include "estimators/decomposition.hpp"
 #include "estimators/row_quantizer.hpp"
-#include "sim/stream/normal.hpp"
 #include "theory/base/cuda/device_count.hpp"
 #include "theory/base/cuda/device_failure.hpp"
 #include "theory/base/error.hpp"
@@ -44,52 +43,27 @@ name = "tq-mse"
 bits = [4]
 )";
 
-/// Microseconds of the clock on the wall a unit, a sample of each a round.
-struct Runner {
-    std::string what;
-    std::function<double()> sample;
-    std::vector<double> samples = {};
-};
-
-std::vector<Timing> time_runners(std::vector<Runner>& runners, double seconds) {
-    constexpr std::size_t fewest = 5;
-    for (Runner& runner : runners) runner.sample();  // takes memory, makes roots
-    const auto start = std::chrono::steady_clock::now();
-    do
-        for (Runner& runner : runners) runner.samples.push_back(runner.sample());
-    while (runners.front().samples.size() < fewest ||
-           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds);
-    std::vector<Timing> rows;
-    for (Runner& runner : runners) {
-        auto& all = runner.samples;
-        std::sort(all.begin(), all.end());
-        rows.push_back({runner.what, all[all.size() / 2], all[all.size() / 10]});
-    }
-    return rows;
-}
-
-template <class Work>
-double microseconds(std::size_t units, const Work& work) {
-    using Clock = std::chrono::steady_clock;
-    const auto start = Clock::now();
-    work();
-    return std::chrono::duration<double, std::micro>(Clock::now() - start).count() / static_cast<double>(units);
-}
-
 /// Trials of a study, `group` of a range that a thread asks for.
-Runner study_runner(std::string what, Experiment experiment, std::uint64_t group, std::size_t threads) {
+Job study_job(std::string what, Experiment experiment, std::uint64_t group, std::size_t threads) {
     auto shared = std::make_shared<Experiment>(std::move(experiment));
-    return {std::move(what), [shared, group, threads, next = std::uint64_t{0}]() mutable {
-                const std::uint64_t first = next;
-                next += threads * group;
-                return microseconds(threads * group, [&] {
-                    for_each_parallel(threads, threads, [&](std::size_t t) {
-                        const ReplicateRange range{first + t * group, group};
-                        const auto worker = shared->worker(0, range);
-                        for (std::uint64_t r = range.first; r < range.end(); ++r) use_result(worker(r).front().value);
-                    });
-                });
-            }};
+    const auto run = [shared, group, threads, next = std::uint64_t{0}]() mutable {
+        const std::uint64_t first = next;
+        next += threads * group;
+        for_each_parallel(threads, threads, [&](std::size_t t) {
+            const ReplicateRange range{first + t * group, group};
+            const auto worker = shared->worker(0, range);
+            for (std::uint64_t r = range.first; r < range.end(); ++r) use_result(worker(r).front().value);
+        });
+    };
+    return batch_job(std::move(what), threads * group, run, wall_microseconds);
+}
+
+/// `rounds` units of work a thread.
+Job parallel_job(std::string what, std::size_t threads, std::size_t units,
+                 std::function<void(std::size_t thread)> work) {
+    return batch_job(
+        std::move(what), threads * units,
+        [threads, work = std::move(work)] { for_each_parallel(threads, threads, work); }, wall_microseconds);
 }
 
 /// A device without memory would otherwise be a bug of the program.
@@ -102,10 +76,10 @@ auto on_device(const Work& work) {
     }
 }
 
-Runner pass_runner(std::string what, std::unique_ptr<cuda::DevicePass> pass) {
+Job pass_job(std::string what, std::unique_ptr<cuda::DevicePass> pass) {
     std::shared_ptr<cuda::DevicePass> shared = std::move(pass);
-    return {std::move(what),
-            [shared] { return on_device([&] { return microseconds(shared->blocks(), [&] { shared->run(); }); }); }};
+    return batch_job(
+        std::move(what), shared->blocks(), [shared] { on_device([&] { shared->run(); }); }, wall_microseconds);
 }
 
 /// What one of `passes` batches that lie there at once may take.
@@ -141,20 +115,16 @@ DeviceTimings time_decompositions_in(const spiked::cuda::Device& device, estimat
     for (std::size_t t = 0; t < threads; ++t) workers->push_back({Batch(shape), {}, {}});
     DeviceTimings found;
     found.shape = shape;
-    std::vector<Runner> runners;
-    runners.push_back({"cpu", [=] {
-                           constexpr std::size_t rounds = 4;
-                           return microseconds(threads * rounds * Batch::lanes, [&] {
-                               for_each_parallel(threads, threads, [&](std::size_t t) {
-                                   Worker& worker = (*workers)[t];
-                                   for (std::size_t round = 0; round < rounds; ++round) {
-                                       worker.batch.decompose(contiguous);
-                                       for (std::size_t b = 0; b < Batch::lanes; ++b)
-                                           worker.batch.leading_vectors(b, wanted, &worker.left, &worker.right);
-                                   }
-                               });
-                           });
-                       }});
+    std::vector<Job> jobs;
+    constexpr std::size_t rounds = 4;
+    jobs.push_back(parallel_job("cpu", threads, rounds * Batch::lanes, [=](std::size_t t) {
+        Worker& worker = (*workers)[t];
+        for (std::size_t round = 0; round < rounds; ++round) {
+            worker.batch.decompose(contiguous);
+            for (std::size_t b = 0; b < Batch::lanes; ++b)
+                worker.batch.leading_vectors(b, wanted, &worker.left, &worker.right);
+        }
+    }));
     const auto add = [&](const std::string& what, std::unique_ptr<cuda::DevicePass> pass) {
         pass->run();
         const auto values = pass->outcome();
@@ -164,7 +134,7 @@ DeviceTimings time_decompositions_in(const spiked::cuda::Device& device, estimat
             values.empty() ? 0.0 : estimators::worst_error(values, reference, std::max<std::size_t>(1, wanted));
         if (!(error < (sizeof(Real) == sizeof(float) ? 2e-3 : 1e-10)))
             throw bug("{} finds values that are {:.2g} off: unequal work is not compared", what, error);
-        runners.push_back(pass_runner(what, std::move(pass)));
+        jobs.push_back(pass_job(what, std::move(pass)));
     };
     const std::size_t count = batch_of(device, 4096);
     const std::size_t memory = memory_of(device, 5);
@@ -186,30 +156,29 @@ DeviceTimings time_decompositions_in(const spiked::cuda::Device& device, estimat
             } catch (const spiked::cuda::DeviceFailure& failure) {
                 found.left_out += fmt::format("{}{}: {}", found.left_out.empty() ? "" : "; ", what, failure.what());
             }
-    found.rows = time_runners(runners, seconds);
+    found.rows = time_interleaved(jobs, seconds);
     return found;
 }
 
 }  // namespace
 
 std::vector<Timing> time_studies(const spiked::cuda::Device& device, std::size_t threads, double seconds) {
-    std::vector<Runner> runners;
+    std::vector<Job> jobs;
     const std::uint64_t group = batch_of(device, 2048);
     for (const auto& [what, text] :
          {std::pair{"dense", fmt::format(fmt::runtime(frame), "dense")},
           std::pair{"eigenbasis", fmt::format(fmt::runtime(frame), "eigenbasis")},
           std::pair{"coded", fmt::format(fmt::runtime(frame), "dense") + std::string(codec)}}) {
-        runners.push_back(
-            study_runner(fmt::format("{}:cpu", what), parse_study(text, "bench").experiment, 16, threads));
+        jobs.push_back(study_job(fmt::format("{}:cpu", what), parse_study(text, "bench").experiment, 16, threads));
         if (device.backend == spiked::cuda::Backend::cpu) continue;
         Experiment moved = parse_study(text, "bench").experiment;
         std::vector<std::string> remarks;
         if (!moved.move_to(device, threads, remarks) || !remarks.empty())
             throw bug("no kernel computes the study of the benchmark: {}", remarks.empty() ? "" : remarks.front());
-        runners.push_back(
-            study_runner(fmt::format("{}:{}", what, name_of(device.backend)), std::move(moved), group, threads));
+        jobs.push_back(
+            study_job(fmt::format("{}:{}", what, name_of(device.backend)), std::move(moved), group, threads));
     }
-    return time_runners(runners, seconds);
+    return time_interleaved(jobs, seconds);
 }
 
 DeviceTimings time_device_decompositions(const spiked::cuda::Device& device, estimators::Shape shape,
@@ -229,9 +198,7 @@ DeviceTimings time_device_decompositions(const spiked::cuda::Device& device, est
 DeviceTimings time_device_quantizers(const spiked::cuda::Device& device, std::size_t threads, double seconds) {
     const std::size_t side = device.backend == spiked::cuda::Backend::cuda ? 128 : 32;
     constexpr std::size_t blocks = 512;  // a chunk of 128 tokens of a model with 32 layers and 8 heads, keys and values
-    arma::fmat block(side, side);
-    stream::fill_normal(stream::Stream(stream::StudySeed::parse("0x5eed"), "bench quantize", stream::Role::noise, 0),
-                        std::span<float>(block.memptr(), block.n_elem));
+    const arma::fmat block = estimators::benchmark_rows(side, 0);
     const auto fill = [&](std::size_t, float* to) { std::copy(block.begin(), block.end(), to); };
     struct Subject {
         estimators::RowQuantizer quantizer;
@@ -239,22 +206,12 @@ DeviceTimings time_device_quantizers(const spiked::cuda::Device& device, std::si
     };
     DeviceTimings found;
     found.shape = {side, side};
-    std::vector<Runner> runners;
-    using Kind = estimators::RotationKind;
-    struct Timed {
-        const char* what;
-        const char* method;
-        Kind rotation;
-    };
-    const std::array<Timed, 5> methods = {{{"tq-mse", "tq-mse", Kind::haar},
-                                           {"tq-mse-rht2", "tq-mse", Kind::rht2},
-                                           {"tq-prod", "tq-prod", Kind::haar},
-                                           {"eden", "eden", Kind::haar},
-                                           {"kivi", "kivi", Kind::identity}}};
+    std::vector<Job> jobs;
+    const auto& methods = estimators::timed_row_quantizers();
     const std::array<unsigned, 2> widths = {2, 4};
     const std::string backend(name_of(device.backend));
     const std::size_t memory = memory_of(device, 3 * methods.size() * widths.size());
-    for (const Timed& timed : methods)
+    for (const auto& timed : methods)
         for (const unsigned bits : widths) {
             const estimators::QuantizerOptions options{.rotation = timed.rotation};
             auto quantizer = estimators::row_quantizer(timed.method, side, bits, options);
@@ -266,14 +223,10 @@ DeviceTimings time_device_quantizers(const spiked::cuda::Device& device, std::si
             const double error = arma::accu(arma::square(decoded - exact)) / arma::accu(arma::square(exact));
             const std::string name = fmt::format("{}:{}", timed.what, bits);
             const auto on_cpu = [&](const char* part, auto each) {
-                runners.push_back({fmt::format("{}:{}:cpu", name, part), [=] {
-                                       constexpr std::size_t rounds = 16;
-                                       return microseconds(threads * rounds, [&] {
-                                           for_each_parallel(threads, threads, [&](std::size_t) {
-                                               for (std::size_t round = 0; round < rounds; ++round) each();
-                                           });
-                                       });
-                                   }});
+                constexpr std::size_t rounds = 16;
+                jobs.push_back(parallel_job(fmt::format("{}:{}:cpu", name, part), threads, rounds, [=](std::size_t) {
+                    for (std::size_t round = 0; round < rounds; ++round) each();
+                }));
             };
             on_cpu("encode", [=] { use_result(subject->quantizer.encode_float(block).bytes.back()); });
             on_cpu("decode", [=] {
@@ -290,10 +243,10 @@ DeviceTimings time_device_quantizers(const spiked::cuda::Device& device, std::si
                     if (const double theirs = pass->outcome().front(); !(std::abs(theirs / error - 1.0) < 1e-3))
                         throw bug("{} on {} loses {:.4g}, {:.4g} on the CPU: unequal work is not compared", name,
                                   backend, theirs, error);
-                    runners.push_back(pass_runner(fmt::format("{}:{}:{}", name, what, backend), std::move(pass)));
+                    jobs.push_back(pass_job(fmt::format("{}:{}:{}", name, what, backend), std::move(pass)));
                 });
         }
-    found.rows = time_runners(runners, seconds);
+    found.rows = time_interleaved(jobs, seconds);
     return found;
 }
 
