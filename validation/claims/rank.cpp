@@ -96,37 +96,36 @@ Criterion consistency_corrected() {
 
 Criterion false_alarm(Form form, std::string name, std::string estimator, Noise coloured, bool told,
                       std::vector<Fault> faults, std::vector<Fault> true_cases = {}) {
-    return {.form = form,
-            .name = std::move(name),
-            .measures = fmt::format("share of pure noise blocks with rank 0, {}, {} noise{}", estimator,
-                                    name_of(coloured), told ? ", law told" : ""),
-            .summary = Summary::share,
-            .prepare =
-                [=](const TrialPlace& place) -> Trial {
-                    const Noise noise = place.planted("white") ? Noise::white : coloured;
-                    if (place.planted("even-fall")) {
-                        std::vector<double> values;
-                        for (std::size_t i = 0; i < place.size; ++i)
-                            values.push_back(
-                                std::sqrt(1.0 - 0.5 * static_cast<double>(i) / static_cast<double>(place.size)));
-                        const auto rule = estimators::spectral_estimator(estimator, theory::Loss::frobenius);
-                        const std::size_t side = place.size;
-                        return [=](std::uint64_t) { return rule.estimate(values, {side, side}).rank == 0 ? 1.0 : 0.0; };
-                    }
-                    if (place.planted("median")) return port_trial(place, {noise, 1.0, {}});
-                    const Bed bed = make_bed({noise, 1.0, {}}, place.size);
-                    estimators::KnownLaw law;
-                    if (told) law = {bed.law->row(), bed.law->column()};
-                    const std::string rule = place.planted("author")  ? "eoptshrink:author"
-                                             : place.planted("level") ? "tw-test:level=0.5"
-                                                                      : estimator;
-                    return rank_trial(place, {noise, 1.0, {}}, rule, 0, law);
-                },
-            .region = [](std::size_t) { return at_least(1.0, 0.05); },
-            .quick = {{128, 400}},
-            .full = {{128, 2000}, {256, 800}},
-            .faults = std::move(faults),
-            .true_cases = std::move(true_cases)};
+    return {
+        .form = form,
+        .name = std::move(name),
+        .measures = fmt::format("share of pure noise blocks with rank 0, {}, {} noise{}", estimator, name_of(coloured),
+                                told ? ", law told" : ""),
+        .summary = Summary::share,
+        .prepare = [=](const TrialPlace& place) -> Trial {
+            const Noise noise = place.planted("white") ? Noise::white : coloured;
+            if (place.planted("even-fall")) {
+                std::vector<double> values;
+                for (std::size_t i = 0; i < place.size; ++i)
+                    values.push_back(std::sqrt(1.0 - 0.5 * static_cast<double>(i) / static_cast<double>(place.size)));
+                const auto rule = estimators::spectral_estimator(estimator, theory::Loss::frobenius);
+                const std::size_t side = place.size;
+                return [=](std::uint64_t) { return rule.estimate(values, {side, side}).rank == 0 ? 1.0 : 0.0; };
+            }
+            if (place.planted("median")) return port_trial(place, {noise, 1.0, {}});
+            const Bed bed = make_bed({noise, 1.0, {}}, place.size);
+            estimators::KnownLaw law;
+            if (told) law = {bed.law->row(), bed.law->column()};
+            const std::string rule = place.planted("author")  ? "eoptshrink:author"
+                                     : place.planted("level") ? "tw-test:level=0.5"
+                                                              : estimator;
+            return rank_trial(place, {noise, 1.0, {}}, rule, 0, law);
+        },
+        .region = [](std::size_t) { return at_least(1.0, 0.05); },
+        .quick = {{128, 400}},
+        .full = {{128, 2000}, {256, 800}},
+        .faults = std::move(faults),
+        .true_cases = std::move(true_cases)};
 }
 
 /// Squared overlap of the right vector of a spike below the threshold, found in the block as it is or whitened.
