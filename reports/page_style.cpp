@@ -59,14 +59,14 @@ white-space:pre-wrap;overflow-wrap:anywhere}
 .scroll{overflow-x:auto;margin:.5rem 0}
 table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;padding:.2rem 0 .4rem}
-th,td{padding:.25rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
+th,td{padding:.25rem .5rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 thead th{border-bottom:2px solid var(--line);white-space:nowrap}
 tbody tr:nth-child(even){background:var(--stripe)}
 tbody tr:target{outline:2px solid var(--link)}
 .num{text-align:right;white-space:nowrap}
 td small{display:block;color:var(--soft)}
 td .why{max-width:26rem}
-td:not(.num){min-width:8rem}
+td:not(.num):not(:has(.v)){min-width:8rem}
 .wide{margin:.3rem 0 0}
 details{margin:.4rem 0}
 summary{cursor:pointer;color:var(--link)}
