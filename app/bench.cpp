@@ -128,8 +128,7 @@ int run_decompose_on_device(const Arguments& arguments, estimators::Shape shape,
                         1e-3 * estimators::operations(shape, wanted) / ours, p10(timed.rows, "cpu") / ours);
     for (const auto& row : timed.rows)
         if (row.what.starts_with("cusolver")) text += fmt::format(", {:.3g} times {}'s", row.p10 / ours, row.what);
-    text += fmt::format(" (p10); {} bidiagonalisations a second\n",
-                        fmt::format("{:.0f}", 1e6 / p10(timed.rows, backend + "-bidiagonal")));
+    text += fmt::format(" (p10); {:.0f} bidiagonalisations a second\n", 1e6 / p10(timed.rows, backend + "-bidiagonal"));
     if (!timed.left_out.empty()) text += fmt::format("cuSOLVER is not timed: {}\n", timed.left_out);
     print_text(text +
                fmt::format("{} x {} in {}, all singular values and {} vectors a side; ", shape.rows, shape.columns,

@@ -225,6 +225,19 @@ TEST(MethodTable, EveryFormatHoldsTheSameNumbers) {
     EXPECT_THROW((void)export_npy(store, "methods"), Error);
 }
 
+/// Whether pdflatex says that something of a page with this table is too wide or too high.
+bool overfull(const std::string& table) {
+    const Scratch folder;
+    std::ofstream(folder / "page.tex") << "\\documentclass{article}\\usepackage{booktabs,graphicx}\\begin{document}\n"
+                                       << table << "\\end{document}\n";
+    const std::string log = folder / "page.log";
+    EXPECT_EQ(std::system(fmt::format("cd '{}' && pdflatex -interaction=batchmode page.tex >/dev/null",
+                                      std::filesystem::path(log).parent_path().string())
+                              .c_str()),
+              0);
+    return has(file_text(log), "Overfull");
+}
+
 TEST(Latex, TablesLongerThanAPageBreak) {
     const std::vector<std::vector<std::string>> page(37, {"a", "1"});
     auto more = page;
@@ -247,15 +260,7 @@ TEST(Latex, PagesAreNeitherTooHighNorEndWithTheNameOfAGroup) {
     EXPECT_EQ(occurrences(text, "a cell"), 24U);
     EXPECT_FALSE(has(text, "{a cell} \\\\\n\\bottomrule")) << text;
     if (std::system("command -v pdflatex >/dev/null 2>&1") != 0) GTEST_SKIP() << "pdflatex is not installed";
-    const Scratch folder;
-    std::ofstream(folder / "page.tex") << "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\n"
-                                       << text << "\\end{document}\n";
-    const std::string log = folder / "page.log";
-    EXPECT_EQ(std::system(fmt::format("cd '{}' && pdflatex -interaction=batchmode page.tex >/dev/null",
-                                      std::filesystem::path(log).parent_path().string())
-                              .c_str()),
-              0);
-    EXPECT_FALSE(has(file_text(log), "Overfull")) << file_text(log);
+    EXPECT_FALSE(overfull(text));
 }
 
 TEST(Latex, AWideTableStaysOnThePage) {
@@ -265,18 +270,6 @@ TEST(Latex, AWideTableStaysOnThePage) {
     const std::string wide = latex_table(header, numeric, rows);
     EXPECT_EQ(latex_packages(wide), "booktabs and graphicx");
     if (std::system("command -v pdflatex >/dev/null 2>&1") != 0) GTEST_SKIP() << "pdflatex is not installed";
-    const Scratch folder;
-    const auto overfull = [&](const std::string& table) {
-        std::ofstream(folder / "page.tex")
-            << "\\documentclass{article}\\usepackage{booktabs,graphicx}\\begin{document}\n"
-            << table << "\\end{document}\n";
-        const std::string log = folder / "page.log";
-        EXPECT_EQ(std::system(fmt::format("cd '{}' && pdflatex -interaction=batchmode page.tex >/dev/null",
-                                          std::filesystem::path(log).parent_path().string())
-                                  .c_str()),
-                  0);
-        return has(file_text(log), "Overfull");
-    };
     EXPECT_FALSE(overfull(wide));
     // Control: the same without shrinking does not fit.
     std::string plain = wide;

@@ -10,13 +10,6 @@
 /// The passes of device_passes.hpp, for any machine. Included by the files that compile it for one of them.
 namespace spiked::validation::cuda {
 
-/// As many blocks as there is memory for, bytes(blocks) each time.
-template <class Bytes>
-std::size_t blocks_that_fit(std::size_t count, std::size_t memory, const Bytes& bytes) {
-    while (count > 1 && bytes(count) > memory) count = (count + 1) / 2;
-    return count;
-}
-
 template <class Machine, class Real>
 class DecompositionPass final : public DevicePass {
 public:
@@ -94,14 +87,7 @@ public:
         put_rows(coding_, row_arrays(staged_, coding_, count), 0, count, fill);
         machine_.clear(first() + there_.results, there_.out.used);
         send();
-        if (!coding_.rotation.empty())
-            launch(estimators::cuda::Transpose<float>{1, coding_.dimension, there_.rotation, there_.rotation_back});
-        estimators::cuda::CodecKernels coder(machine_, coding_.codec.rows, there_.code);
-        coder.encode();
-        coder.decode();
-        launch(estimators::cuda::SquaredErrors<float>{there_.code.count, coding_.rows * coding_.dimension, there_.rows,
-                                                      there_.code.decoded, there_.out.measured, there_.out.errors,
-                                                      there_.out.energies, there_.out.relative});
+        code_once(machine_, coding_, there_);
         fetch();
         const auto count_bad = [&](const auto* array, auto fine) {
             return std::count_if(array, array + count, [&](auto one) { return one != fine; });
@@ -129,10 +115,6 @@ public:
     [[nodiscard]] std::vector<double> outcome() override { return {error_}; }
 
 private:
-    template <class Kernel>
-    void launch(const Kernel& kernel) {
-        machine_.launch(kernel, kernel.blocks());
-    }
     [[nodiscard]] unsigned char* first() const { return reinterpret_cast<unsigned char*>(there_.thresholds); }
     void send() { machine_.upload(first(), staged_, there_.sent); }
     void fetch() {

@@ -127,4 +127,25 @@ inline void put_rows(const RowCoding& coding, const RowArrays& here, std::size_t
     for (std::size_t b = 0; b < count; ++b) fill(first + b, here.rows + b * entries);
 }
 
+/// Codes and decodes the rows that lie there and measures what came back.
+template <class Machine>
+void code_once(Machine& machine, const RowCoding& coding, const RowArrays& on) {
+    const auto launch = [&](const auto& kernel) { machine.launch(kernel, kernel.blocks()); };
+    if (!coding.rotation.empty())
+        launch(estimators::cuda::Transpose<float>{1, coding.dimension, on.rotation, on.rotation_back});
+    estimators::cuda::CodecKernels coder(machine, coding.codec.rows, on.code);
+    coder.encode();
+    coder.decode();
+    launch(estimators::cuda::SquaredErrors<float>{on.code.count, coding.rows * coding.dimension, on.rows,
+                                                  on.code.decoded, on.out.measured, on.out.errors, on.out.energies,
+                                                  on.out.relative});
+}
+
+/// As many blocks as there is memory for, bytes(blocks) each time.
+template <class Bytes>
+std::size_t blocks_that_fit(std::size_t count, std::size_t memory, const Bytes& bytes) {
+    while (count > 1 && bytes(count) > memory) count = (count + 1) / 2;
+    return count;
+}
+
 }  // namespace spiked::validation::cuda

@@ -238,7 +238,7 @@ private:
     unsigned char* take(std::size_t count, std::size_t entries, const Bytes& bytes, const Staged& staged) {
         // Launches count their blocks in 32 bits.
         piece_ = std::clamp<std::size_t>(count, 1, std::max<std::size_t>(1, (std::size_t{1} << 31) / entries));
-        while (piece_ > 1 && bytes(piece_) > machine_.memory()) piece_ = (piece_ + 1) / 2;
+        piece_ = blocks_that_fit(piece_, machine_.memory(), bytes);
         const auto reserve = [&] {
             machine_.staging(staged(piece_));
             return machine_.reserve(bytes(piece_));
@@ -506,12 +506,7 @@ private:
         machine_.clear(memory + on.results, on.used - on.results);
         put_rows(coding, here, first, count, fill);
         machine_.upload(memory, staged, on.sent);
-        if (!coding.rotation.empty()) launch(Transpose<float>{1, coding.dimension, on.rotation, on.rotation_back});
-        CodecKernels coder(machine_, coding.codec.rows, on.code);
-        coder.encode();
-        coder.decode();
-        launch(SquaredErrors<float>{on.code.count, coding.rows * coding.dimension, on.rows, on.code.decoded,
-                                    on.out.measured, on.out.errors, on.out.energies, on.out.relative});
+        code_once(machine_, coding, on);
         machine_.download(staged + on.sent, memory + on.results, on.used - on.results);
         machine_.wait();
         const std::size_t bytes = on.code.stride;
