@@ -12,7 +12,7 @@ namespace {
 
 using EmptyLines = AnalysedBlock::EmptyLines;
 
-arma::mat gaussian(std::size_t rows, std::size_t columns, std::uint64_t replicate) {
+arma::mat gaussian_block(std::size_t rows, std::size_t columns, std::uint64_t replicate) {
     arma::mat block(rows, columns);
     stream::fill_normal(stream::Stream(stream::StudySeed::parse("0x5eed"), "analysed", stream::Role::noise, replicate),
                         {block.memptr(), block.n_elem});
@@ -22,12 +22,12 @@ arma::mat gaussian(std::size_t rows, std::size_t columns, std::uint64_t replicat
 /// Blocks of two shapes, one with empty lines, one of zeros, one with NaN.
 std::vector<arma::mat> mixed_blocks() {
     std::vector<arma::mat> blocks;
-    for (std::uint64_t i = 0; i < 5; ++i) blocks.push_back(gaussian(20, 12, i));
-    blocks.push_back(gaussian(12, 20, 5));
+    for (std::uint64_t i = 0; i < 5; ++i) blocks.push_back(gaussian_block(20, 12, i));
+    blocks.push_back(gaussian_block(12, 20, 5));
     blocks[2].row(3).zeros();
     blocks[2].col(7).zeros();
     blocks.push_back(arma::mat(20, 12));
-    blocks.push_back(gaussian(20, 12, 7));
+    blocks.push_back(gaussian_block(20, 12, 7));
     blocks.back()(4, 4) = arma::datum::nan;
     return blocks;
 }
@@ -53,7 +53,7 @@ TEST(AnalysedBlock, BlocksTogetherAreWhatTheyAreAlone) {
 /// What `bench decompose` times is what studies and dumps are decomposed by.
 template <class Real>
 void expect_batch_decomposition(Precision precision) {
-    const arma::mat block = gaussian(40, 32, 0);
+    const arma::mat block = gaussian_block(40, 32, 0);
     AnalysedBlock analysed(block, EmptyLines::strip, precision);
     const auto entries = arma::conv_to<arma::Mat<Real>>::from(block);
     BatchDecomposition<Real> batch({40, 32});
@@ -73,8 +73,8 @@ TEST(AnalysedBlock, IsDecomposedByTheBatchDecomposition) {
 }
 
 TEST(AnalysedBlock, AnExactlyLowRankBlockIsOneInEitherPrecision) {
-    const arma::mat u = arma::orth(gaussian(128, 15, 1));
-    const arma::mat v = arma::orth(gaussian(96, 15, 2));
+    const arma::mat u = arma::orth(gaussian_block(128, 15, 1));
+    const arma::mat v = arma::orth(gaussian_block(96, 15, 2));
     const arma::mat fifteen = u * arma::diagmat(arma::linspace(8.0, 3.0, 15)) * v.t();
     for (const Precision precision : {Precision::float64, Precision::float32}) {
         AnalysedBlock constant(arma::mat(40, 30, arma::fill::value(3.7)), EmptyLines::strip, precision);
@@ -90,7 +90,7 @@ TEST(AnalysedBlock, AnExactlyLowRankBlockIsOneInEitherPrecision) {
 
 TEST(AnalysedBlock, WhatDoesNotFitFloatIsRefusedByItself) {
     std::vector<arma::mat> blocks;
-    for (std::uint64_t i = 0; i < 4; ++i) blocks.push_back(gaussian(20, 12, i));
+    for (std::uint64_t i = 0; i < 4; ++i) blocks.push_back(gaussian_block(20, 12, i));
     blocks[1](3, 3) = 1e39;
     auto together = AnalysedBlock::together(blocks, EmptyLines::strip, Precision::float32);
     for (int twice = 0; twice < 2; ++twice) {
@@ -102,7 +102,7 @@ TEST(AnalysedBlock, WhatDoesNotFitFloatIsRefusedByItself) {
 }
 
 TEST(AnalysedBlock, BeyondTheFastRouteItIsLapack) {
-    const arma::mat block = gaussian(1030, 1026, 0);
+    const arma::mat block = gaussian_block(1030, 1026, 0);
     AnalysedBlock analysed(block);
     EXPECT_EQ(analysed.singular_values(), singular_values(block));
 }

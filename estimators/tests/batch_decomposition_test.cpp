@@ -23,7 +23,7 @@ std::size_t any_of(Random& random, std::size_t low, std::size_t high) {
     return std::uniform_int_distribution<std::size_t>(low, high)(random);
 }
 
-arma::mat gaussian(Random& random, std::size_t rows, std::size_t columns) {
+arma::mat random_gaussian(Random& random, std::size_t rows, std::size_t columns) {
     arma::mat matrix(rows, columns);
     const stream::Stream entries({}, "batch decomposition", stream::Role::noise, random());
     stream::fill_normal(entries, std::span<double>(matrix.memptr(), matrix.n_elem));
@@ -33,7 +33,7 @@ arma::mat gaussian(Random& random, std::size_t rows, std::size_t columns) {
 arma::mat orthonormal(Random& random, std::size_t rows, std::size_t columns) {
     arma::mat q;
     arma::mat r;
-    arma::qr_econ(q, r, gaussian(random, rows, columns));
+    arma::qr_econ(q, r, random_gaussian(random, rows, columns));
     return q;
 }
 
@@ -46,12 +46,12 @@ using Make = arma::mat (*)(Random&, std::size_t rows, std::size_t columns);
 
 /// What the blocks of the tests are like.
 const std::pair<const char*, Make> kinds[] = {
-    {"gaussian", [](Random& random, std::size_t n, std::size_t d) { return gaussian(random, n, d); }},
+    {"gaussian", [](Random& random, std::size_t n, std::size_t d) { return random_gaussian(random, n, d); }},
     {"spiked",
      [](Random& random, std::size_t n, std::size_t d) {
          const std::size_t rank = std::min<std::size_t>({3, n, d});
          const arma::vec strengths(rank, arma::fill::value(100.0));
-         return arma::mat(gaussian(random, n, d) / std::sqrt(static_cast<double>(d)) +
+         return arma::mat(random_gaussian(random, n, d) / std::sqrt(static_cast<double>(d)) +
                           with_spectrum(random, n, d, strengths));
      }},
     {"geometric",
@@ -76,30 +76,31 @@ const std::pair<const char*, Make> kinds[] = {
     {"low rank",
      [](Random& random, std::size_t n, std::size_t d) {
          const std::size_t rank = any_of(random, 1, std::min(n, d));
-         return arma::mat(gaussian(random, n, rank) * gaussian(random, rank, d));
+         return arma::mat(random_gaussian(random, n, rank) * random_gaussian(random, rank, d));
      }},
     {"small integers of low rank",
      [](Random& random, std::size_t n, std::size_t d) {
          const std::size_t rank = any_of(random, 1, std::min<std::size_t>({n, d, 4}));
-         return arma::mat(arma::round(gaussian(random, n, rank)) * arma::round(gaussian(random, rank, d)));
+         return arma::mat(arma::round(random_gaussian(random, n, rank)) *
+                          arma::round(random_gaussian(random, rank, d)));
      }},
     {"diagonal",
      [](Random& random, std::size_t n, std::size_t d) {
          arma::mat block(n, d);
-         block.diag() = arma::round(2.0 * gaussian(random, std::min(n, d), 1));
+         block.diag() = arma::round(2.0 * random_gaussian(random, std::min(n, d), 1));
          return block;
      }},
     {"bidiagonal that splits",
      [](Random& random, std::size_t n, std::size_t d) {
          arma::mat block(n, d);
-         block.diag() = gaussian(random, std::min(n, d), 1);
+         block.diag() = random_gaussian(random, std::min(n, d), 1);
          for (arma::uword i = 0; i + 1 < std::min(n, d); ++i) block(i, i + 1) = i % 3 == 0 ? 0.0 : 1.0;
          return block;
      }},
     {"equal blocks on the diagonal",
      [](Random& random, std::size_t n, std::size_t d) {
          arma::mat block(n, d);
-         const arma::mat part = gaussian(random, 2, 2);
+         const arma::mat part = random_gaussian(random, 2, 2);
          for (arma::uword i = 0; i + 2 <= std::min(n, d); i += 2) block.submat(i, i, i + 1, i + 1) = part;
          return block;
      }},
@@ -112,7 +113,7 @@ const std::pair<const char*, Make> kinds[] = {
      }},
     {"empty lines",
      [](Random& random, std::size_t n, std::size_t d) {
-         arma::mat block = gaussian(random, n, d);
+         arma::mat block = random_gaussian(random, n, d);
          for (arma::uword i = 0; i < n; ++i)
              if (any_of(random, 0, 2) == 0) block.row(i).zeros();
          block.col(any_of(random, 0, d - 1)).zeros();
@@ -287,7 +288,7 @@ TEST(BatchDecompositionReference, LargeBlocksAgreeWithLapack) {
     Batch batch = random_batch(random, {1024, 1024}, 0, 16);
     batch.kinds.push_back("gaussian");
     batch.blocks.push_back(
-        arma::conv_to<arma::mat>::from(arma::conv_to<arma::fmat>::from(gaussian(random, 1024, 1024))));
+        arma::conv_to<arma::mat>::from(arma::conv_to<arma::fmat>::from(random_gaussian(random, 1024, 1024))));
     batch.expected.push_back(singular_values(batch.blocks[0]));
     judge<double>(batch, Instructions::best, in_double);
     judge<float>(batch, Instructions::best, in_float);
@@ -300,7 +301,7 @@ TEST(BatchDecompositionReference, FloatKeepsSixDigitsOfTheFirstSixteenValuesBesi
     for (const Shape shape : {Shape{128, 128}, Shape{256, 128}, Shape{64, 64}, Shape{128, 32}})
         for (const double strength : {3.0, 20.0, 100.0}) {
             const auto [n, d] = shape;
-            const arma::mat noise = gaussian(random, n, d) / std::sqrt(static_cast<double>(d));
+            const arma::mat noise = random_gaussian(random, n, d) / std::sqrt(static_cast<double>(d));
             const arma::vec strengths{strength, 0.8 * strength, 0.5 * strength};
             const auto block = arma::conv_to<arma::fmat>::from(noise + with_spectrum(random, n, d, strengths));
             const auto expected = singular_values(arma::conv_to<arma::mat>::from(block));
@@ -383,7 +384,7 @@ TEST(BatchDecompositionIdentity, ABlockHasTheSameBitsInAnyBatch) {
 TEST(BatchDecompositionIdentity, OneSideAloneIsTheSameAsBoth) {
     Random random(24);
     for (const Shape shape : {Shape{30, 40}, Shape{60, 30}}) {  // the second one by its Gram matrix
-        const arma::mat block = gaussian(random, shape.rows, shape.columns);
+        const arma::mat block = random_gaussian(random, shape.rows, shape.columns);
         BatchDecomposition<double> decomposition(shape);
         decomposition.decompose({block.memptr(), block.n_elem});
         arma::mat left;
@@ -401,7 +402,7 @@ TEST(BatchDecompositionIdentity, OneSideAloneIsTheSameAsBoth) {
 TEST(BatchDecompositionIdentity, HowManyVectorsWereAskedBeforeChangesNone) {
     Random random(25);
     // Values close enough that vectors are made orthogonal, far enough apart that LAPACK is not needed.
-    const arma::mat block = arma::eye(80, 80) + 1e-4 * gaussian(random, 80, 80);
+    const arma::mat block = arma::eye(80, 80) + 1e-4 * random_gaussian(random, 80, 80);
     BatchDecomposition<double> asked_again({80, 80});
     asked_again.decompose({block.memptr(), block.n_elem});
     for (const std::size_t wanted : {1, 12, 20, 3}) {
@@ -499,7 +500,7 @@ TEST(BatchDecomposition, AllVectorsOfTwoClustersAreOrthonormal) {
 
 TEST(BatchDecompositionControl, TheJudgeSeesAWrongValueAndAWrongVector) {
     Random random(25);
-    const arma::mat block = gaussian(random, 30, 20);
+    const arma::mat block = random_gaussian(random, 30, 20);
     BatchDecomposition<double> decomposition({30, 20});
     decomposition.decompose({block.memptr(), block.n_elem});
     arma::mat left;

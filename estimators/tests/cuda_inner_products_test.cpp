@@ -15,7 +15,7 @@
 namespace spiked::estimators::cuda {
 namespace {
 
-constexpr std::uint32_t count = 3;
+constexpr std::uint32_t product_count = 3;
 
 template <class Kernel>
 void launch(const Kernel& kernel) {
@@ -24,7 +24,7 @@ void launch(const Kernel& kernel) {
 
 arma::cube normals(arma::uword rows, arma::uword columns, int seed) {
     arma::arma_rng::set_seed(seed);
-    return arma::cube(rows, columns, count, arma::fill::randn);
+    return arma::cube(rows, columns, product_count, arma::fill::randn);
 }
 
 double mean_of(const arma::mat& x) { return arma::accu(x) / static_cast<double>(x.n_elem); }
@@ -34,8 +34,8 @@ TEST(CudaUnitLinesReference, RowsHaveLengthOneAndZerosStay) {
     const arma::cube before = normals(70, 9, 1);
     arma::cube lines = before;
     lines.slice(1).row(4).zeros();
-    launch(UnitLines{count, 70, 9, lines.memptr()});
-    for (arma::uword b = 0; b < count; ++b)
+    launch(UnitLines{product_count, 70, 9, lines.memptr()});
+    for (arma::uword b = 0; b < product_count; ++b)
         for (arma::uword i = 0; i < 70; ++i) {
             const arma::rowvec row = before.slice(b).row(i);
             const arma::rowvec expected = b == 1 && i == 4 ? arma::rowvec(9, arma::fill::zeros) : row / arma::norm(row);
@@ -49,13 +49,13 @@ TEST(CudaRowErrorsReference, AreThoseOfTheRowsAndTheStrongestDirection) {
     const arma::cube original = normals(rows, dimension, 2);
     arma::Cube<float> decoded = arma::conv_to<arma::Cube<float>>::from(original + 0.1 * normals(rows, dimension, 3));
     const arma::cube right = normals(dimension, 2, 4);
-    arma::cube units(rows, dimension, count);
+    arma::cube units(rows, dimension, product_count);
     arma::cube renormalised = units;
     arma::cube plain = units;
     decoded.slice(2).row(5).zeros();
-    std::vector<BlockStatus> status(count, BlockStatus::not_finite);
-    std::vector<RowErrorSums> sums(count);
-    launch(RowErrors<double>{count, rows, dimension, 2, original.memptr(), decoded.memptr(), right.memptr(),
+    std::vector<BlockStatus> status(product_count, BlockStatus::not_finite);
+    std::vector<RowErrorSums> sums(product_count);
+    launch(RowErrors<double>{product_count, rows, dimension, 2, original.memptr(), decoded.memptr(), right.memptr(),
                              units.memptr(), renormalised.memptr(), plain.memptr(), status.data(), sums.data()});
     EXPECT_EQ(status[2], BlockStatus::for_the_host) << "a row came back as zero";
     for (arma::uword b = 0; b < 2; ++b) {
@@ -94,11 +94,11 @@ TEST(CudaPairSumsReference, AreSumsOverAllPairsOrAllButTheRowItself) {
     for (const bool different : {true, false}) {
         const std::uint32_t queries = different ? 70 : 33;
         const arma::cube asked = normals(queries, dimension, 6);
-        PairSums kernel{count, queries, 70, dimension, different, asked.memptr(), errors.memptr(), nullptr};
+        PairSums kernel{product_count, queries, 70, dimension, different, asked.memptr(), errors.memptr(), nullptr};
         std::vector<double> sums(2 * std::size_t{kernel.blocks()}, NAN);
         kernel.sums = sums.data();
         launch(kernel);
-        for (arma::uword b = 0; b < count; ++b) {
+        for (arma::uword b = 0; b < product_count; ++b) {
             arma::mat products = asked.slice(b) * errors.slice(b).t();
             if (different) products.diag().zeros();
             double sum = 0.0;
@@ -118,11 +118,11 @@ TEST(CudaVectorProductsReference, AreThoseOfFoundVectorsWithTrueOnes) {
     const arma::cube right = normals(21, 5, 8);
     const arma::cube true_left = normals(40, 3, 9);
     const arma::cube true_right = normals(21, 3, 10);
-    arma::cube left_products(3, 3, count);
-    arma::cube right_products(3, 3, count);
-    launch(VectorProducts<double>{count, 40, 21, 3, 5, left.memptr(), right.memptr(), true_left.memptr(),
+    arma::cube left_products(3, 3, product_count);
+    arma::cube right_products(3, 3, product_count);
+    launch(VectorProducts<double>{product_count, 40, 21, 3, 5, left.memptr(), right.memptr(), true_left.memptr(),
                                   true_right.memptr(), left_products.memptr(), right_products.memptr()});
-    for (arma::uword b = 0; b < count; ++b) {  // column i: found vector i with every true one
+    for (arma::uword b = 0; b < product_count; ++b) {  // column i: found vector i with every true one
         EXPECT_LT(arma::abs(left_products.slice(b) - true_left.slice(b).t() * left.slice(b).head_cols(3)).max(), 1e-13);
         EXPECT_LT(arma::abs(right_products.slice(b) - true_right.slice(b).t() * right.slice(b).head_cols(3)).max(),
                   1e-13);
@@ -147,9 +147,10 @@ TEST(CudaColourSideReference, IsTheProductWithTheTransposedBlock) {
     arma::arma_rng::set_seed(11);
     const arma::mat root(80, 80, arma::fill::randn);  // of a basis: not symmetric
     const arma::cube from = normals(9, 80, 12);
-    arma::cube to(80, 9, count);
-    launch(sim::ColourSide<double>{count, 9, 80, root.memptr(), from.memptr(), to.memptr()});
-    for (arma::uword b = 0; b < count; ++b) EXPECT_LT(arma::abs(to.slice(b) - root * from.slice(b).t()).max(), 1e-12);
+    arma::cube to(80, 9, product_count);
+    launch(sim::ColourSide<double>{product_count, 9, 80, root.memptr(), from.memptr(), to.memptr()});
+    for (arma::uword b = 0; b < product_count; ++b)
+        EXPECT_LT(arma::abs(to.slice(b) - root * from.slice(b).t()).max(), 1e-12);
 }
 
 }  // namespace

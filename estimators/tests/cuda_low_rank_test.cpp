@@ -10,7 +10,7 @@
 namespace spiked::estimators::cuda {
 namespace {
 
-constexpr std::uint32_t count = 4;
+constexpr std::uint32_t low_rank_count = 4;
 constexpr std::uint32_t vectors = 20;
 constexpr std::uint32_t room = 22;
 
@@ -27,24 +27,24 @@ struct Batch {
     Batch(std::uint32_t n, std::uint32_t d)
         : rows(n),
           columns(d),
-          shrunk(count * room, NAN),
-          left(n, vectors, count),
-          right(d, vectors, count),
-          blocks(n, d, count),
-          estimate(n, d, count),
-          residual(n, d, count) {
+          shrunk(low_rank_count * room, NAN),
+          left(n, vectors, low_rank_count),
+          right(d, vectors, low_rank_count),
+          blocks(n, d, low_rank_count),
+          estimate(n, d, low_rank_count),
+          residual(n, d, low_rank_count) {
         estimate.fill(static_cast<Real>(NAN));
         residual.fill(static_cast<Real>(NAN));
-        for (std::uint32_t b = 0; b < count; ++b) {
+        for (std::uint32_t b = 0; b < low_rank_count; ++b) {
             left.slice(b) = gaussian<Real>(n, vectors, b);
-            right.slice(b) = gaussian<Real>(d, vectors, b + count);
-            blocks.slice(b) = gaussian<Real>(n, d, b + 2 * count);
+            right.slice(b) = gaussian<Real>(d, vectors, b + low_rank_count);
+            blocks.slice(b) = gaussian<Real>(n, d, b + 2 * low_rank_count);
             for (std::uint32_t i = 0; i < ranks[b]; ++i) shrunk[b * room + i] = 3.0 / (1.0 + i);
         }
         blocks(0, 0, 2) = static_cast<Real>(NAN);
     }
     void run() {
-        const SplitLowRank<Real> kernel{count,
+        const SplitLowRank<Real> kernel{low_rank_count,
                                         rows,
                                         columns,
                                         vectors,
@@ -106,7 +106,7 @@ TEST(CudaLowRank, TheResidualMayTakeTheBlocksPlace) {
     batch.run();
     const arma::cube apart = batch.residual;
     batch.residual = batch.blocks;
-    const SplitLowRank<double> kernel{count,
+    const SplitLowRank<double> kernel{low_rank_count,
                                       batch.rows,
                                       batch.columns,
                                       vectors,

@@ -19,9 +19,9 @@
 namespace spiked::estimators::cuda {
 namespace {
 
-const auto seed = stream::StudySeed::parse("0x5eed");
+const auto trial_seed = stream::StudySeed::parse("0x5eed");
 constexpr std::string_view cell = "cuda trial test";
-constexpr std::uint32_t count = 3;
+constexpr std::uint32_t trial_count = 3;
 constexpr std::uint32_t vectors = 6;
 constexpr std::uint32_t signals = 2;
 const spiked::cuda::EmulatedExecutor executor;
@@ -36,19 +36,20 @@ struct Trials {
 void draw(const sim::SpikedModel& model, const std::vector<sim::SpikedSample>& samples, Trials& trials) {
     const auto n = static_cast<std::uint32_t>(model.row.size());
     const auto d = static_cast<std::uint32_t>(model.column.size());
-    const stream::Stream noise(seed, cell, stream::Role::noise, 0);
-    const stream::FillNormals<double> fill{noise.key(), noise.counter(0)[1], 0, count, n * d, trials.observed.memptr()};
+    const stream::Stream noise(trial_seed, cell, stream::Role::noise, 0);
+    const stream::FillNormals<double> fill{noise.key(), noise.counter(0)[1],     0, trial_count,
+                                           n * d,       trials.observed.memptr()};
     executor.launch(fill, fill.blocks());
-    arma::cube left(n, signals, count);
-    arma::cube right(d, signals, count);
-    for (std::uint32_t b = 0; b < count; ++b) {
+    arma::cube left(n, signals, trial_count);
+    arma::cube right(d, signals, trial_count);
+    for (std::uint32_t b = 0; b < trial_count; ++b) {
         left.slice(b) = samples[b].left;
         right.slice(b) = samples[b].right;
     }
     const arma::vec strengths = {model.strengths[0].value, model.strengths[1].value};
     const arma::vec rows = arma::sqrt(model.row.eigenvalues());
     const arma::vec columns = arma::sqrt(model.column.eigenvalues());
-    const sim::SpikedBlocks<double> spike{count,
+    const sim::SpikedBlocks<double> spike{trial_count,
                                           n,
                                           d,
                                           signals,
@@ -71,24 +72,24 @@ void judge(Shape shape, Trials& trials) {
     const auto signal = arma::conv_to<arma::Cube<Real>>::from(trials.signal);
     const bool wide = shape.rows < shape.columns;
     const auto p = static_cast<std::uint32_t>(shape.short_side());
-    const BatchSize size{count, static_cast<std::uint32_t>(shape.long_side()), p, wide, vectors};
+    const BatchSize size{trial_count, static_cast<std::uint32_t>(shape.long_side()), p, wide, vectors};
     DecompositionBatch<Real> batch;
-    std::vector<unsigned char> memory(lay_out<Real>(nullptr, nullptr, size, count, batch), 0xFF);
-    lay_out(memory.data(), observed.memptr(), size, count, batch);
-    decompose(executor, batch, count);
+    std::vector<unsigned char> memory(lay_out<Real>(nullptr, nullptr, size, trial_count, batch), 0xFF);
+    lay_out(memory.data(), observed.memptr(), size, trial_count, batch);
+    decompose(executor, batch, trial_count);
 
     const EOptShrinkRule rule = eoptshrink_rule(shape, EOptShrinkOptions::edge_fit());
     const std::vector<double> weights = intercept_weights(rule.pilot);
-    std::vector<double> work(std::size_t{3} * count * p, NAN);
-    std::vector<ShrinkageStatus> answers(count);
-    std::vector<double> edges(count);
-    const std::vector<double> nothing(count * vectors, NAN);
+    std::vector<double> work(std::size_t{3} * trial_count * p, NAN);
+    std::vector<ShrinkageStatus> answers(trial_count);
+    std::vector<double> edges(trial_count);
+    const std::vector<double> nothing(trial_count * vectors, NAN);
     auto strengths = nothing;
     auto overlaps_left = nothing;
     auto overlaps_right = nothing;
     auto shrunk = nothing;
-    trials.ranks.assign(count, 99);
-    const ShrinkBlocks shrink{count,
+    trials.ranks.assign(trial_count, 99);
+    const ShrinkBlocks shrink{trial_count,
                               shape,
                               rule,
                               weights.data(),
@@ -105,9 +106,9 @@ void judge(Shape shape, Trials& trials) {
                               shrunk.data()};
     executor.launch(shrink, shrink.blocks());
 
-    arma::Cube<Real> estimate(shape.rows, shape.columns, count);
-    arma::Cube<Real> residual(shape.rows, shape.columns, count);
-    const SplitLowRank<Real> split{count,
+    arma::Cube<Real> estimate(shape.rows, shape.columns, trial_count);
+    arma::Cube<Real> residual(shape.rows, shape.columns, trial_count);
+    const SplitLowRank<Real> split{trial_count,
                                    static_cast<std::uint32_t>(shape.rows),
                                    static_cast<std::uint32_t>(shape.columns),
                                    vectors,
@@ -123,16 +124,16 @@ void judge(Shape shape, Trials& trials) {
     executor.launch(split, split.blocks());
     trials.residual = arma::conv_to<arma::cube>::from(residual);
 
-    std::vector<BlockStatus> status(count);
-    std::vector<double> errors(count, NAN);
-    std::vector<double> energies(count, NAN);
-    trials.losses.assign(count, NAN);
-    const SquaredErrors<Real> measure{count,           static_cast<std::uint32_t>(shape.rows * shape.columns),
+    std::vector<BlockStatus> status(trial_count);
+    std::vector<double> errors(trial_count, NAN);
+    std::vector<double> energies(trial_count, NAN);
+    trials.losses.assign(trial_count, NAN);
+    const SquaredErrors<Real> measure{trial_count,     static_cast<std::uint32_t>(shape.rows * shape.columns),
                                       signal.memptr(), estimate.memptr(),
                                       status.data(),   errors.data(),
                                       energies.data(), trials.losses.data()};
     executor.launch(measure, measure.blocks());
-    EXPECT_EQ(status, std::vector<BlockStatus>(count, BlockStatus::fine));
+    EXPECT_EQ(status, std::vector<BlockStatus>(trial_count, BlockStatus::fine));
 }
 
 TEST(CudaTrialReference, FromAnAddressToItsLossKernelsSayWhatTheCpuSays) {
@@ -142,12 +143,15 @@ TEST(CudaTrialReference, FromAnAddressToItsLossKernelsSayWhatTheCpuSays) {
         model.strengths = {SignalStrength{9.0}, SignalStrength{6.0}};
         model.colouring = sim::Colouring::eigenbasis;
         std::vector<sim::SpikedSample> samples;
-        for (std::uint32_t b = 0; b < count; ++b) samples.push_back(sim::sample(model, seed, cell, b));
-        Trials trials{
-            arma::cube(shape.rows, shape.columns, count), arma::cube(shape.rows, shape.columns, count), {}, {}, {}};
+        for (std::uint32_t b = 0; b < trial_count; ++b) samples.push_back(sim::sample(model, trial_seed, cell, b));
+        Trials trials{arma::cube(shape.rows, shape.columns, trial_count),
+                      arma::cube(shape.rows, shape.columns, trial_count),
+                      {},
+                      {},
+                      {}};
         draw(model, samples, trials);
         const auto expect_the_cpus = [&](double limit) {
-            for (std::uint32_t b = 0; b < count; ++b) {
+            for (std::uint32_t b = 0; b < trial_count; ++b) {
                 SCOPED_TRACE(testing::Message() << shape.rows << " x " << shape.columns << " trial " << b);
                 AnalysedBlock block(samples[b].observed);
                 const Shrinkage shrinkage =

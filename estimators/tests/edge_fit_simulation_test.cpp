@@ -14,7 +14,7 @@
 namespace spiked::estimators {
 namespace {
 
-const stream::StudySeed seed = stream::StudySeed::parse("0x5eed0000000000000000000000000034");
+const stream::StudySeed edge_seed = stream::StudySeed::parse("0x5eed0000000000000000000000000034");
 
 enum class Noise { white, ar_by_uniform, uniform_by_mix };
 
@@ -37,7 +37,7 @@ constexpr Combination combinations[] = {
 sim::Covariance on_haar(arma::vec values, stream::Role role) {
     values /= arma::mean(values);
     const std::size_t size = values.n_elem;
-    return sim::Covariance::on_basis(values, stream::haar_frame({seed, "bases", role, size}, size, size));
+    return sim::Covariance::on_basis(values, stream::haar_frame({edge_seed, "bases", role, size}, size, size));
 }
 
 sim::Covariance uniform(std::size_t size, stream::Role role) {
@@ -92,7 +92,7 @@ TEST(EdgeFitLaw, TheMeanRankIsTheTruthUpToTwiceThePilot) {
             Ranks reference;
             for (int r = 0; r < replicates; ++r) {
                 const auto s = singular_values(
-                    sim::sample(model, seed, c.name, static_cast<std::uint64_t>(r) + 100 * truth).observed);
+                    sim::sample(model, edge_seed, c.name, static_cast<std::uint64_t>(r) + 100 * truth).observed);
                 fit.add(eoptshrink(s, {c.rows, c.columns}, EOptShrinkOptions::edge_fit()).rank, truth);
                 reference.add(eoptshrink(s, {c.rows, c.columns}).rank, truth);
             }
@@ -116,7 +116,8 @@ TEST(EdgeFitLaw, ItsFalseAlarmsAreAtMostHalfOfTheReferenceRules) {
     for (const Combination& c : combinations) {
         sim::SpikedModel model = model_of(c);
         for (int r = 0; r < replicates; ++r) {
-            const auto s = singular_values(sim::sample(model, seed, c.name, static_cast<std::uint64_t>(r)).observed);
+            const auto s =
+                singular_values(sim::sample(model, edge_seed, c.name, static_cast<std::uint64_t>(r)).observed);
             fit += eoptshrink(s, {c.rows, c.columns}, EOptShrinkOptions::edge_fit()).rank > 0;
             reference += eoptshrink(s, {c.rows, c.columns}).rank > 0;
         }

@@ -14,7 +14,7 @@ namespace {
 const stream::Stream signs(stream::StudySeed::parse("0x5eed"), "hadamard test", stream::Role::rotation, 3);
 
 template <class Real>
-arma::Mat<Real> gaussian(std::size_t rows, std::size_t columns) {
+arma::Mat<Real> gaussian_rows(std::size_t rows, std::size_t columns) {
     arma::Mat<Real> matrix(rows, columns);
     stream::fill_normal(stream::Stream({}, "hadamard test", stream::Role::noise, 0),
                         std::span<Real>(matrix.memptr(), matrix.n_elem));
@@ -47,7 +47,7 @@ TEST_P(HadamardReference, RotatesLikeTheExplicitMatrix) {
         for (const std::size_t rows : {std::size_t{1}, std::size_t{16}, std::size_t{37}}) {
             const HadamardRotation rotation(signs, d, rounds);
             const arma::mat R = explicit_rotation(d, rounds);
-            const arma::mat block = gaussian<double>(rows, d);
+            const arma::mat block = gaussian_rows<double>(rows, d);
             const double unit = arma::abs(block).max() * std::sqrt(static_cast<double>(d));
             arma::mat rotated = block;
             rotation.rotate(rotated);
@@ -68,7 +68,7 @@ TEST(HadamardIdentity, TheRotationIsOrthogonal) {
     arma::mat R(128, 128, arma::fill::eye);
     rotation.rotate(R);  // R^T
     EXPECT_LT(arma::abs(R * R.t() - arma::eye(128, 128)).max(), 1e-14);
-    const arma::fmat block = gaussian<float>(20, 128);
+    const arma::fmat block = gaussian_rows<float>(20, 128);
     arma::fmat there_and_back = block;
     rotation.rotate(there_and_back);
     EXPECT_GT(arma::abs(there_and_back - block).max(), 1.0F);
@@ -80,7 +80,7 @@ TEST(HadamardIdentity, StripsAndBlocksAreTheSameNumbers) {
     for (const std::size_t rows : {0, 1, 31, 32, 33, 100})
         for (const std::size_t d : {8, 80, 128}) {
             const HadamardRotation rotation = d == 80 ? HadamardRotation::kac(signs, d) : HadamardRotation(signs, d, 2);
-            const arma::fmat block = gaussian<float>(rows, d);
+            const arma::fmat block = gaussian_rows<float>(rows, d);
             arma::fmat in_place = block;
             rotation.rotate(in_place);
             EXPECT_TRUE(arma::approx_equal(rotation.rotated(block), in_place, "absdiff", 0.0F));
@@ -97,7 +97,7 @@ TEST(HadamardIdentity, StripsAndBlocksAreTheSameNumbers) {
 }
 
 TEST(HadamardIdentity, EachAddressHasItsOwnSigns) {
-    const arma::mat block = gaussian<double>(1, 128);
+    const arma::mat block = gaussian_rows<double>(1, 128);
     arma::mat once = block;
     arma::mat again = block;
     arma::mat other = block;

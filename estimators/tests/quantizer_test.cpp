@@ -10,8 +10,6 @@
 namespace spiked::estimators {
 namespace {
 
-const stream::StudySeed& seed = test_seed;
-
 TEST(BitStream, FieldsOfAnyWidthComeBackAndEveryBitIsCounted) {
     BitWriter writer;
     std::vector<std::pair<std::uint64_t, unsigned>> fields;
@@ -108,23 +106,25 @@ TEST(RowNorms, WhatIsBeyondThemIsSaid) {
 TEST(TurboQuant, RowsOfTheSmallestDoublesAreKeptOrRefusedNeverLost) {
     const arma::mat rows = arma::round(gaussian(3, 16, 13) * 1e4) * 5e-324;
     for (const char* name : {"tq-mse", "tq-prod", "eden", "rabitq", "tcq", "ecsq", "pq", "polarquant"}) {
-        message_of([&] { (void)row_quantizer(name, 16, 4, {.seed = seed}).encode(rows); }, ExitCode::unusable_input);
-        EXPECT_LT(arma::norm(
-                      through(row_quantizer(name, 16, 4, {.norm = NumberFormat::fp64, .seed = seed}), rows) * 0x1p1000 -
-                          rows * 0x1p1000,
-                      "fro"),
-                  0.25 * arma::norm(rows * 0x1p1000, "fro"))
+        message_of([&] { (void)row_quantizer(name, 16, 4, {.seed = test_seed}).encode(rows); },
+                   ExitCode::unusable_input);
+        EXPECT_LT(
+            arma::norm(
+                through(row_quantizer(name, 16, 4, {.norm = NumberFormat::fp64, .seed = test_seed}), rows) * 0x1p1000 -
+                    rows * 0x1p1000,
+                "fro"),
+            0.25 * arma::norm(rows * 0x1p1000, "fro"))
             << name;
     }
 }
 
 TEST(TurboQuant, BitsAreTheBytesAndAddUpByHand) {
     // 128 x 128 at 2 bits: 128 norms of 16 bits and 16384 indices of 2; 5 x 3 at 3 bits: 80 + 45 = 125, padded to 128.
-    const Encoded square = row_quantizer("tq-mse", 128, 2, {.seed = seed}).encode(gaussian(128, 128, 1));
+    const Encoded square = row_quantizer("tq-mse", 128, 2, {.seed = test_seed}).encode(gaussian(128, 128, 1));
     EXPECT_EQ(square.bytes.size(), 128U * 2 + 128 * 128 * 2 / 8);
     EXPECT_EQ(square.ledger.bits(Item::norms), 128U * 16);
     EXPECT_EQ(square.ledger.bits(Item::indices), 128U * 128 * 2);
-    const Encoded odd = row_quantizer("tq-mse", 3, 3, {.seed = seed}).encode(gaussian(5, 3, 1));
+    const Encoded odd = row_quantizer("tq-mse", 3, 3, {.seed = test_seed}).encode(gaussian(5, 3, 1));
     EXPECT_EQ(odd.bytes.size(), 16U);
     EXPECT_EQ(odd.ledger.bits(Item::padding), 3U);
     EXPECT_EQ(odd.ledger.total(), 8 * odd.bytes.size());
@@ -132,7 +132,7 @@ TEST(TurboQuant, BitsAreTheBytesAndAddUpByHand) {
 
 TEST(TurboQuant, ScalesWithTheRowsExactly) {
     const arma::mat rows = gaussian(20, 64, 2);
-    const RowQuantizer quantizer = row_quantizer("tq-mse", 64, 3, {.norm = NumberFormat::fp64, .seed = seed});
+    const RowQuantizer quantizer = row_quantizer("tq-mse", 64, 3, {.norm = NumberFormat::fp64, .seed = test_seed});
     const arma::mat once = quantizer.decode(quantizer.encode(rows).bytes, 20);
     const arma::mat scaled = quantizer.decode(quantizer.encode(rows * 1024.0).bytes, 20);
     EXPECT_LT(arma::abs(scaled - once * 1024.0).max(), 1e-12 * arma::abs(scaled).max());
@@ -140,7 +140,7 @@ TEST(TurboQuant, ScalesWithTheRowsExactly) {
 
 TEST(TurboQuant, ZeroRowsStayZeroAndSpoilNoOther) {
     arma::mat rows = gaussian(4, 32, 3);
-    const RowQuantizer quantizer = row_quantizer("tq-mse", 32, 4, {.seed = seed});
+    const RowQuantizer quantizer = row_quantizer("tq-mse", 32, 4, {.seed = test_seed});
     const arma::mat before = quantizer.decode(quantizer.encode(rows).bytes, 4);
     rows.row(2).zeros();
     const arma::mat after = quantizer.decode(quantizer.encode(rows).bytes, 4);
@@ -149,12 +149,12 @@ TEST(TurboQuant, ZeroRowsStayZeroAndSpoilNoOther) {
 }
 
 TEST(TurboQuant, RowsThatCannotBeStoredAreRefused) {
-    const RowQuantizer quantizer = row_quantizer("tq-mse", 4, 2, {.seed = seed});
+    const RowQuantizer quantizer = row_quantizer("tq-mse", 4, 2, {.seed = test_seed});
     const arma::mat large(1, 4, arma::fill::value(1e5));
     const std::string overflow = message_of([&] { (void)quantizer.encode(large); }, ExitCode::unusable_input);
     EXPECT_NE(overflow.find("200000"), std::string::npos) << overflow;
     EXPECT_NE(overflow.find("--norm bf16 or fp32"), std::string::npos) << overflow;
-    EXPECT_NO_THROW((void)row_quantizer("tq-mse", 4, 2, {.norm = NumberFormat::bf16, .seed = seed}).encode(large));
+    EXPECT_NO_THROW((void)row_quantizer("tq-mse", 4, 2, {.norm = NumberFormat::bf16, .seed = test_seed}).encode(large));
     for (const double bad : {std::nan(""), HUGE_VAL}) {
         arma::mat rows(2, 4, arma::fill::ones);
         rows(1, 1) = bad;
@@ -186,12 +186,13 @@ TEST(TurboQuant, WhatProdSketchesIsLeftOverByTheNormThatIsStored) {
     constexpr std::size_t n = 40;
     constexpr std::size_t d = 64;
     const arma::mat rows = gaussian(n, d, 11);
-    const QuantizerOptions options{.norm = NumberFormat::log8, .seed = seed};
+    const QuantizerOptions options{.norm = NumberFormat::log8, .seed = test_seed};
     const RowQuantizer prod = row_quantizer("tq-prod", d, 8, options);
     const arma::vec left =
         arma::sqrt(arma::sum(arma::square(rows - through(row_quantizer("tq-mse", d, 8, options), rows)), 1));
     const arma::vec indices_alone = arma::sqrt(arma::sum(
-        arma::square(rows - through(row_quantizer("tq-mse", d, 8, {.norm = NumberFormat::fp64, .seed = seed}), rows)),
+        arma::square(rows -
+                     through(row_quantizer("tq-mse", d, 8, {.norm = NumberFormat::fp64, .seed = test_seed}), rows)),
         1));
     EXPECT_GT(arma::mean(left), 1.3 * arma::mean(indices_alone));  // the control
     for (const Encoded& encoded : {prod.encode(rows), prod.encode_float(arma::conv_to<arma::fmat>::from(rows))}) {
@@ -208,15 +209,15 @@ TEST(TurboQuant, SeedAndIndexChooseTheRotation) {
     const auto bytes = [&](const QuantizerOptions& options) {
         return row_quantizer("tq-mse", 64, 4, options).encode(rows).bytes;
     };
-    EXPECT_EQ(bytes({.seed = seed}), bytes({.seed = seed}));
-    EXPECT_NE(bytes({.seed = seed}), bytes({.seed = stream::StudySeed::parse("0x1")}));
-    EXPECT_NE(bytes({.seed = seed}), bytes({.seed = seed, .rotation_index = 1}));
+    EXPECT_EQ(bytes({.seed = test_seed}), bytes({.seed = test_seed}));
+    EXPECT_NE(bytes({.seed = test_seed}), bytes({.seed = stream::StudySeed::parse("0x1")}));
+    EXPECT_NE(bytes({.seed = test_seed}), bytes({.seed = test_seed, .rotation_index = 1}));
 }
 
 TEST(Compressor, BitsOfACompositionAddUpByHand) {
     // svd:1 at 128 x 128, 4-bit factors: rank 16, value 16, 256 entries of 4, then the rows.
     AnalysedBlock block(gaussian(128, 128, 5));
-    const Compressor compressor(parse_method("svd:1+tq-mse"), 128, 2, {.seed = seed});
+    const Compressor compressor(parse_method("svd:1+tq-mse"), 128, 2, {.seed = test_seed});
     const auto [encoded, rank] = compressor.encode(block);
     EXPECT_EQ(rank, 1U);
     EXPECT_EQ(encoded.ledger.bits(Item::ranks), 16U);
@@ -236,7 +237,7 @@ TEST(Compressor, TheResidualIsFormedAfterTheFactorsAreDecoded) {
                             gaussian(128, 128, 8) / std::sqrt(128.0);
     AnalysedBlock analysed(block);
     for (const char* method : {"svd:1+tq-mse", "eoptshrink+tq-mse"}) {
-        const Compressor compressor(parse_method(method), 128, 8, {.seed = seed});
+        const Compressor compressor(parse_method(method), 128, 8, {.seed = test_seed});
         const auto [encoded, rank] = compressor.encode(analysed);
         EXPECT_EQ(rank, 1U);
         EXPECT_LT(relative_error(compressor.decode(encoded.bytes, 128), block), 0.005) << method;
@@ -250,7 +251,7 @@ TEST(Compressor, ZeroRowsColumnsAndBlocksAreHandled) {
     for (const arma::mat& data : {block, arma::mat(40, 24)})
         for (const char* method : {"tq-mse", "svd:1+tq-mse", "eoptshrink+tq-mse"}) {
             AnalysedBlock analysed(data);
-            const Compressor compressor(parse_method(method), 24, 8, {.seed = seed});
+            const Compressor compressor(parse_method(method), 24, 8, {.seed = test_seed});
             const auto [encoded, rank] = compressor.encode(analysed);
             const arma::mat decoded = compressor.decode(encoded.bytes, 40);
             EXPECT_TRUE(decoded.is_finite());
@@ -284,7 +285,7 @@ TEST(Compressor, ARankThatABlockHasNoRoomForIsRefused) {
 TEST(Compressor, AliasesMeanWhatTheySay) {
     AnalysedBlock block(gaussian(64, 32, 10));
     const auto bytes = [&](const char* name) {
-        return Compressor(parse_method(name), 32, 3, {.seed = seed}).encode(block).encoded.bytes;
+        return Compressor(parse_method(name), 32, 3, {.seed = test_seed}).encode(block).encoded.bytes;
     };
     EXPECT_EQ(bytes("eoptshrinkq-mse"), bytes("eoptshrink+tq-mse"));
 }

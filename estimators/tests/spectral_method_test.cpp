@@ -13,10 +13,10 @@
 namespace spiked::estimators {
 namespace {
 
-const stream::StudySeed seed = stream::StudySeed::parse("0x5eed0000000000000000000000000032");
+const stream::StudySeed method_seed = stream::StudySeed::parse("0x5eed0000000000000000000000000032");
 
 arma::mat haar(std::size_t size, std::size_t columns, std::uint64_t replicate) {
-    return stream::haar_frame({seed, "methods", stream::Role::rotation, replicate}, size, columns);
+    return stream::haar_frame({method_seed, "methods", stream::Role::rotation, replicate}, size, columns);
 }
 
 /// The estimate from both sides' vectors, as the formula has it.

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int replicates = 200;
 constexpr double false_alarm = 1e-6;
-const stream::StudySeed seed = stream::StudySeed::parse("0x5eed0000000000000000000000000007");
+const stream::StudySeed block_seed = stream::StudySeed::parse("0x5eed0000000000000000000000000007");
 
 struct Sums {
     double sum = 0.0;
@@ -65,7 +65,7 @@ Measured measure(const Case& setting) {
     const std::size_t rank = model.strengths.size();
     result.spikes.resize(rank);
     for (int r = 0; r < replicates; ++r) {
-        const sim::SpikedSample sample = sim::sample(model, seed, setting.name, static_cast<std::uint64_t>(r));
+        const sim::SpikedSample sample = sim::sample(model, block_seed, setting.name, static_cast<std::uint64_t>(r));
         AnalysedBlock block(sample.observed);
         const auto& s = block.singular_values();
         if (eoptshrink(s, block.shape()).rank == rank) ++result.right_rank;
@@ -180,7 +180,7 @@ TEST(SpikedBlockControl, SpikesBelowTheRulesBoundaryFailTheRankTest) {
 // u~^T S v~ = s - u~^T Z v~ holds exactly for every replicate; it ties sample, decomposition and signs together.
 TEST(SpikedBlock, ObservedValueSplitsIntoSignalAndNoiseExactly) {
     const sim::SpikedModel model{sim::Covariance::ar1(0.5, 60), sim::Covariance::exponential(1.0, 40), {{4.0}, {3.0}}};
-    const auto sample = sim::sample(model, seed, "split", 0);
+    const auto sample = sim::sample(model, block_seed, "split", 0);
     AnalysedBlock block(sample.observed);
     const auto vectors = block.vectors(40);
     for (arma::uword i = 0; i < 40; ++i) {
@@ -192,7 +192,7 @@ TEST(SpikedBlock, ObservedValueSplitsIntoSignalAndNoiseExactly) {
 
 TEST(AnalysedBlock, EmptyLinesLeaveTheSpectrumAndComeBackAsZeros) {
     const sim::SpikedModel model{sim::Covariance::identity(30), sim::Covariance::identity(20), {{5.0}}};
-    const arma::mat core = sim::sample(model, seed, "strip", 0).observed;
+    const arma::mat core = sim::sample(model, block_seed, "strip", 0).observed;
     arma::mat padded(33, 22);
     const arma::uvec rows =
         arma::find(arma::regspace(0, 32) != 4 && arma::regspace(0, 32) != 11 && arma::regspace(0, 32) != 32);
@@ -219,7 +219,7 @@ TEST(Decomposition, VectorsAreOrthonormalAndReproduceTheBlock) {
         const sim::SpikedModel model{sim::Covariance::identity(static_cast<std::size_t>(n)),
                                      sim::Covariance::identity(static_cast<std::size_t>(d)),
                                      {}};
-        const arma::mat block = sim::sample(model, seed, "decomposition", 0).observed;
+        const arma::mat block = sim::sample(model, block_seed, "decomposition", 0).observed;
         const auto s = singular_values(block);
         const auto vectors = leading_vectors(block, size);
         ASSERT_EQ(s.size(), size);

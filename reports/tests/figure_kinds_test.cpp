@@ -20,8 +20,6 @@ namespace {
 
 using validation::Database;
 
-bool has(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
-
 std::vector<std::vector<std::string>> csv_rows(const Figure& figure) {
     std::vector<std::vector<std::string>> rows;
     std::istringstream lines(figure.csv);

@@ -23,6 +23,14 @@ inline std::string file_text(const std::string& path) {
     return text.str();
 }
 
+inline std::size_t occurrences(const std::string& text, const std::string& what) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += what.size()) ++count;
+    return count;
+}
+
+inline bool has(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
+
 /// A folder that is gone at the end of the test.
 class Scratch {
 public:

@@ -24,14 +24,6 @@ using validation::paired_ratio;
 using validation::PairedEstimate;
 using validation::Parts;
 
-std::size_t occurrences(const std::string& text, const std::string& what) {
-    std::size_t count = 0;
-    for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += what.size()) ++count;
-    return count;
-}
-
-bool has(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
-
 Parts draws(const std::vector<double>& values) {
     Parts parts;
     for (std::size_t i = 0; i < values.size(); ++i) parts.sums[static_cast<std::int64_t>(i)] = {1.0, values[i]};

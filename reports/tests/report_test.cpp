@@ -19,14 +19,6 @@ namespace {
 
 using validation::Database;
 
-std::size_t occurrences(const std::string& text, const std::string& what) {
-    std::size_t count = 0;
-    for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += what.size()) ++count;
-    return count;
-}
-
-bool has(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
-
 void edit(const std::string& path, const std::string& sql) { Database(path, Database::Mode::write).execute(sql); }
 
 std::string page_of(const std::string& path, const ReportOptions& options = {}) { return html_report({path}, options); }

@@ -12,7 +12,7 @@
 namespace spiked::sim {
 namespace {
 
-const auto seed = stream::StudySeed::parse("0x5eed");
+const auto blocks_seed = stream::StudySeed::parse("0x5eed");
 constexpr std::string_view cell = "cuda spiked blocks test";
 constexpr std::uint32_t count = 3;
 constexpr std::uint64_t first = 7;
@@ -30,7 +30,7 @@ Batch run(const SpikedModel& model, const std::vector<SpikedSample>& expected) {
     Batch batch{arma::cube(n, d, count), arma::cube(n, d, count)};
     batch.observed.fill(NAN);
     batch.signal.fill(NAN);
-    const stream::Stream noise(seed, cell, stream::Role::noise, first);
+    const stream::Stream noise(blocks_seed, cell, stream::Role::noise, first);
     const stream::FillNormals<double> fill{noise.key(), noise.counter(0)[1],    first, count,
                                            n * d,       batch.observed.memptr()};
     const spiked::cuda::EmulatedExecutor executor;
@@ -74,7 +74,7 @@ TEST(CudaSpikedBlocksReference, ABatchIsTheSamplersReplicatesInTheEigenbasis) {
             if (spiked) model.strengths = {SignalStrength{3.0}, SignalStrength{2.0}, SignalStrength{1.0}};
             model.colouring = Colouring::eigenbasis;
             std::vector<SpikedSample> expected;
-            for (std::uint32_t b = 0; b < count; ++b) expected.push_back(sample(model, seed, cell, first + b));
+            for (std::uint32_t b = 0; b < count; ++b) expected.push_back(sample(model, blocks_seed, cell, first + b));
             const Batch batch = run(model, expected);
             for (std::uint32_t b = 0; b < count; ++b) {
                 if (!spiked) {

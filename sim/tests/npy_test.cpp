@@ -28,7 +28,7 @@ std::string f64(std::initializer_list<double> values) {
 
 const std::string six = f64({1, 2, 3, 4, 5, 6});
 
-void expect_refused(const std::string& bytes, std::initializer_list<std::string_view> parts) {
+void expect_array_refused(const std::string& bytes, std::initializer_list<std::string_view> parts) {
     const ScratchFolder scratch;
     const auto path = scratch.write("a.npy", bytes);
     expect_error(ExitCode::unusable_input, [&] { (void)read_npy(path); }, {path});
@@ -91,35 +91,38 @@ TEST(Npy, WritesWhatItReads) {
 }
 
 TEST(NpyBadInput, Refused) {
-    expect_refused("", {"empty"});
-    expect_refused("\x93NUMPY", {"truncated", "found 6"});
-    expect_refused("1,2,3\n4,5,6\n", {"not a .npy array"});
-    expect_refused("version https://git-lfs.github.com/spec/v1\nsize 12\n", {"git-lfs pointer", "12 bytes"});
-    expect_refused(npy_bytes(header("<f8", "(2, 3)"), six, 4), {"version 4"});
-    expect_refused(npy_bytes(header("<f8", "(2, 3)"), six.substr(1)), {"truncated", "[2, 3]", "needs 48", "found 47"});
-    expect_refused(npy_bytes(header("<f8", "(2, 3)"), six + "xy"), {"2 bytes after the array", "needs 48", "found 50"});
-    expect_refused(npy_bytes(header("<f8", "(4294967296, 4294967296)"), six), {"overflows"});
-    expect_refused(npy_bytes(header("<f8", "(2305843009213693952,)"), six), {"overflows"});
-    expect_refused(npy_bytes(header("<f8", "(99999999999999999999,)"), six), {"malformed", "below 2^64"});
-    expect_refused(npy_bytes(header("<f8", "(1, 2, 3)"), six), {"[1, 2, 3]", "2 axes"});
-    expect_refused(npy_bytes(header("<f8", "()"), f64({1})), {"[]", "2 axes"});
-    expect_refused(npy_bytes(header("<f8", "(0, 3)"), ""), {"empty matrix", "[0, 3]"});
+    expect_array_refused("", {"empty"});
+    expect_array_refused("\x93NUMPY", {"truncated", "found 6"});
+    expect_array_refused("1,2,3\n4,5,6\n", {"not a .npy array"});
+    expect_array_refused("version https://git-lfs.github.com/spec/v1\nsize 12\n", {"git-lfs pointer", "12 bytes"});
+    expect_array_refused(npy_bytes(header("<f8", "(2, 3)"), six, 4), {"version 4"});
+    expect_array_refused(npy_bytes(header("<f8", "(2, 3)"), six.substr(1)),
+                         {"truncated", "[2, 3]", "needs 48", "found 47"});
+    expect_array_refused(npy_bytes(header("<f8", "(2, 3)"), six + "xy"),
+                         {"2 bytes after the array", "needs 48", "found 50"});
+    expect_array_refused(npy_bytes(header("<f8", "(4294967296, 4294967296)"), six), {"overflows"});
+    expect_array_refused(npy_bytes(header("<f8", "(2305843009213693952,)"), six), {"overflows"});
+    expect_array_refused(npy_bytes(header("<f8", "(99999999999999999999,)"), six), {"malformed", "below 2^64"});
+    expect_array_refused(npy_bytes(header("<f8", "(1, 2, 3)"), six), {"[1, 2, 3]", "2 axes"});
+    expect_array_refused(npy_bytes(header("<f8", "()"), f64({1})), {"[]", "2 axes"});
+    expect_array_refused(npy_bytes(header("<f8", "(0, 3)"), ""), {"empty matrix", "[0, 3]"});
 }
 
 TEST(NpyBadInput, HeaderLength) {
-    expect_refused(std::string("\x93NUMPY\x01\x00\xff\xff", 10) + "{}", {"truncated in its .npy header", "65545"});
-    expect_refused(std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12) + "{}", {"header of 4294967295 bytes"});
-    expect_refused(std::string("\x93NUMPY\x02\x00\x01\x00", 10), {"truncated", "found 10"});
+    expect_array_refused(std::string("\x93NUMPY\x01\x00\xff\xff", 10) + "{}",
+                         {"truncated in its .npy header", "65545"});
+    expect_array_refused(std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12) + "{}", {"header of 4294967295 bytes"});
+    expect_array_refused(std::string("\x93NUMPY\x02\x00\x01\x00", 10), {"truncated", "found 10"});
 }
 
 TEST(NpyBadInput, DtypesWithAWayOut) {
-    expect_refused(npy_bytes(header("|V2", "(3,)"), "abcdef"), {"bfloat16", "|V2", "astype(np.float32)"});
-    expect_refused(npy_bytes(header("|O", "(1,)"), "pickle"), {"Python objects", "never read"});
-    expect_refused(npy_bytes(header("<c16", "(3,)"), six), {"complex", "a.real"});
-    expect_refused(npy_bytes(header("<U3", "(1,)"), std::string(12, 'a')), {"\"<U3\"", "is not read"});
-    expect_refused(npy_bytes(header("", "(1,)"), "a"), {"is not read"});
-    expect_refused(npy_bytes("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (6,), }", six),
-                   {"named fields"});
+    expect_array_refused(npy_bytes(header("|V2", "(3,)"), "abcdef"), {"bfloat16", "|V2", "astype(np.float32)"});
+    expect_array_refused(npy_bytes(header("|O", "(1,)"), "pickle"), {"Python objects", "never read"});
+    expect_array_refused(npy_bytes(header("<c16", "(3,)"), six), {"complex", "a.real"});
+    expect_array_refused(npy_bytes(header("<U3", "(1,)"), std::string(12, 'a')), {"\"<U3\"", "is not read"});
+    expect_array_refused(npy_bytes(header("", "(1,)"), "a"), {"is not read"});
+    expect_array_refused(npy_bytes("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (6,), }", six),
+                         {"named fields"});
 }
 
 TEST(NpyBadInput, HeaderText) {
@@ -131,7 +134,7 @@ TEST(NpyBadInput, HeaderText) {
                              "{'descr': '<f8', 'fortran_order': False, 'shape': (6,), 'more': 1}",
                              "{'descr': '<f8, 'fortran_order': False, 'shape': (6,)}",
                              "{'descr': '<f8' 'fortran_order': False, 'shape': (6,)}"})
-        expect_refused(npy_bytes(text, six), {"header malformed at its byte"});
+        expect_array_refused(npy_bytes(text, six), {"header malformed at its byte"});
 }
 
 TEST(NpyBadInput, DamageNeverCrashes) {

@@ -16,7 +16,7 @@ namespace {
 const std::string zeros(64, '\0');
 
 /// Opening a file with this header and data fails, with file name and every part in one line.
-void expect_refused(const std::string& bytes, std::initializer_list<std::string_view> parts) {
+void expect_file_refused(const std::string& bytes, std::initializer_list<std::string_view> parts) {
     const ScratchFolder scratch;
     const auto path = scratch.write("dump.safetensors", bytes);
     expect_error(ExitCode::unusable_input, [&] { SafetensorsFile file(path); }, {path});
@@ -167,129 +167,134 @@ TEST(SafetensorsBadInput, Unreadable) {
     expect_error(ExitCode::unusable_input, [&] { SafetensorsFile file(path); }, {path, "Permission denied"});
 }
 
-TEST(SafetensorsBadInput, Empty) { expect_refused("", {"empty (0 bytes"}); }
+TEST(SafetensorsBadInput, Empty) { expect_file_refused("", {"empty (0 bytes"}); }
 
-TEST(SafetensorsBadInput, ShorterThanTheLength) { expect_refused("\x58", {"truncated", "at least 8", "found 1"}); }
+TEST(SafetensorsBadInput, ShorterThanTheLength) { expect_file_refused("\x58", {"truncated", "at least 8", "found 1"}); }
 
 TEST(SafetensorsBadInput, GitLfsPointer) {
-    expect_refused("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 4976698672\n",
-                   {"git-lfs pointer", "4976698672 bytes (4.98 GB)", "git lfs pull"});
+    expect_file_refused("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 4976698672\n",
+                        {"git-lfs pointer", "4976698672 bytes (4.98 GB)", "git lfs pull"});
 }
 
-TEST(SafetensorsBadInput, WebPage) { expect_refused("<!DOCTYPE html><html></html>", {"web page"}); }
+TEST(SafetensorsBadInput, WebPage) { expect_file_refused("<!DOCTYPE html><html></html>", {"web page"}); }
 
 TEST(SafetensorsBadInput, OtherFormats) {
-    expect_refused("\x93NUMPY\x01\x00", {".npy array"});
-    expect_refused("PK\x03\x04 more", {"zip archive", "PyTorch"});
-    expect_refused(zeros, {"zero bytes", "incomplete download"});
-    expect_refused("\x80\x02}q", {"pickle"});
+    expect_file_refused("\x93NUMPY\x01\x00", {".npy array"});
+    expect_file_refused("PK\x03\x04 more", {"zip archive", "PyTorch"});
+    expect_file_refused(zeros, {"zero bytes", "incomplete download"});
+    expect_file_refused("\x80\x02}q", {"pickle"});
 }
 
 TEST(SafetensorsBadInput, HeaderLongerThanTheFile) {
-    expect_refused(little_endian(5000, 8) + "{}",
-                   {"truncated in its header", "expected 5000", "found 2", "likely an incomplete download"});
+    expect_file_refused(little_endian(5000, 8) + "{}",
+                        {"truncated in its header", "expected 5000", "found 2", "likely an incomplete download"});
 }
 
 TEST(SafetensorsBadInput, HeaderAboveTheCap) {
-    expect_refused(little_endian(100'000'001, 8) + "{}", {"header of 100000001 bytes", "100000000"});
-    expect_refused(little_endian(~std::uint64_t{0}, 8) + "{}", {"header of 18446744073709551615 bytes"});
+    expect_file_refused(little_endian(100'000'001, 8) + "{}", {"header of 100000001 bytes", "100000000"});
+    expect_file_refused(little_endian(~std::uint64_t{0}, 8) + "{}", {"header of 18446744073709551615 bytes"});
 }
 
-TEST(SafetensorsBadInput, HeaderNotJson) { expect_refused(safetensors_bytes(R"({"a":)", ""), {"not valid JSON"}); }
+TEST(SafetensorsBadInput, HeaderNotJson) { expect_file_refused(safetensors_bytes(R"({"a":)", ""), {"not valid JSON"}); }
 
 TEST(SafetensorsBadInput, HeaderNotAnObject) {
-    expect_refused(safetensors_bytes("[1,2,3]", ""), {"header is not a JSON object"});
-    expect_refused(safetensors_bytes("", ""), {""});
+    expect_file_refused(safetensors_bytes("[1,2,3]", ""), {"header is not a JSON object"});
+    expect_file_refused(safetensors_bytes("", ""), {""});
 }
 
 TEST(SafetensorsBadInput, DeepNesting) {
     std::string deep = R"({"a":)";
     for (int i = 0; i < 100000; ++i) deep += '[';
-    expect_refused(safetensors_bytes(deep, ""), {"nested deeper than"});
+    expect_file_refused(safetensors_bytes(deep, ""), {"nested deeper than"});
 }
 
 TEST(SafetensorsBadInput, DuplicateNames) {
-    expect_refused(
+    expect_file_refused(
         safetensors_bytes(braces(entry("twice", "F16", "[1]", "[0,2]") + "," + entry("twice", "F16", "[1]", "[2,4]")),
                           zeros.substr(0, 4)),
         {"duplicate name \"twice\""});
 }
 
 TEST(SafetensorsBadInput, ReversedOffsets) {
-    expect_refused(safetensors_bytes(braces(entry("k", "F16", "[2]", "[4,0]")), zeros.substr(0, 4)),
-                   {"tensor \"k\"", "reversed data_offsets [4, 0]"});
+    expect_file_refused(safetensors_bytes(braces(entry("k", "F16", "[2]", "[4,0]")), zeros.substr(0, 4)),
+                        {"tensor \"k\"", "reversed data_offsets [4, 0]"});
 }
 
 TEST(SafetensorsBadInput, OutOfRangeOffsets) {
-    expect_refused(safetensors_bytes(braces(entry("k", "F16", "[2]", "[100,104]")), zeros.substr(0, 4)),
-                   {"tensor \"k\" is out of range", "[100, 104]", "4 bytes of data"});
+    expect_file_refused(safetensors_bytes(braces(entry("k", "F16", "[2]", "[100,104]")), zeros.substr(0, 4)),
+                        {"tensor \"k\" is out of range", "[100, 104]", "4 bytes of data"});
 }
 
 TEST(SafetensorsBadInput, OverlappingOffsets) {
-    expect_refused(
+    expect_file_refused(
         safetensors_bytes(braces(entry("k", "F16", "[4]", "[0,8]") + "," + entry("v", "F16", "[4]", "[4,12]")),
                           zeros.substr(0, 12)),
         {"tensors \"k\" and \"v\" overlap", "ends at 8", "begins at 4"});
 }
 
 TEST(SafetensorsBadInput, Holes) {
-    expect_refused(
+    expect_file_refused(
         safetensors_bytes(braces(entry("k", "F16", "[2]", "[0,4]") + "," + entry("v", "F16", "[2]", "[8,12]")),
                           zeros.substr(0, 12)),
         {"hole of 4 bytes before tensor \"v\"", "4 to 8"});
 }
 
 TEST(SafetensorsBadInput, TruncatedData) {
-    expect_refused(
+    expect_file_refused(
         safetensors_bytes(braces(entry("k", "F16", "[2]", "[0,4]") + "," + entry("v", "F16", "[4]", "[4,12]")),
                           zeros.substr(0, 9)),
         {"truncated in tensor \"v\"", "expected 128 bytes", "found 125 bytes", "incomplete download"});
 }
 
 TEST(SafetensorsBadInput, TrailingBytes) {
-    expect_refused(safetensors_bytes(braces(entry("k", "F16", "[2]", "[0,4]")), zeros.substr(0, 7)),
-                   {"3 bytes after the last tensor", "expected 66 bytes", "found 69 bytes"});
+    expect_file_refused(safetensors_bytes(braces(entry("k", "F16", "[2]", "[0,4]")), zeros.substr(0, 7)),
+                        {"3 bytes after the last tensor", "expected 66 bytes", "found 69 bytes"});
 }
 
 TEST(SafetensorsBadInput, ShapeOverflow) {
-    expect_refused(safetensors_bytes(braces(entry("k", "F16", "[4294967296,4294967296]", "[0,4]")), zeros.substr(0, 4)),
-                   {"tensor \"k\"", "[4294967296, 4294967296]", "overflows"});
-    expect_refused(safetensors_bytes(braces(entry("k", "F64", "[4611686018427387904]", "[0,4]")), zeros.substr(0, 4)),
-                   {"tensor \"k\"", "overflows"});
+    expect_file_refused(
+        safetensors_bytes(braces(entry("k", "F16", "[4294967296,4294967296]", "[0,4]")), zeros.substr(0, 4)),
+        {"tensor \"k\"", "[4294967296, 4294967296]", "overflows"});
+    expect_file_refused(
+        safetensors_bytes(braces(entry("k", "F64", "[4611686018427387904]", "[0,4]")), zeros.substr(0, 4)),
+        {"tensor \"k\"", "overflows"});
 }
 
 TEST(SafetensorsBadInput, ShapeAndBytesDisagree) {
-    expect_refused(safetensors_bytes(braces(entry("k", "F16", "[2,3]", "[0,10]")), zeros.substr(0, 10)),
-                   {"tensor \"k\" of shape [2, 3] and dtype F16 needs 12 bytes", "[0, 10] hold 10"});
+    expect_file_refused(safetensors_bytes(braces(entry("k", "F16", "[2,3]", "[0,10]")), zeros.substr(0, 10)),
+                        {"tensor \"k\" of shape [2, 3] and dtype F16 needs 12 bytes", "[0, 10] hold 10"});
 }
 
 TEST(SafetensorsBadInput, HalfAByte) {
-    expect_refused(safetensors_bytes(braces(entry("k", "F4", "[3]", "[0,2]")), zeros.substr(0, 2)),
-                   {"tensor \"k\"", "F4", "no whole number of bytes"});
+    expect_file_refused(safetensors_bytes(braces(entry("k", "F4", "[3]", "[0,2]")), zeros.substr(0, 2)),
+                        {"tensor \"k\"", "F4", "no whole number of bytes"});
 }
 
 TEST(SafetensorsBadInput, UnknownDtype) {
-    expect_refused(safetensors_bytes(braces(entry("k", "F128", "[1]", "[0,16]")), zeros.substr(0, 16)),
-                   {"tensor \"k\" has unknown dtype \"F128\""});
+    expect_file_refused(safetensors_bytes(braces(entry("k", "F128", "[1]", "[0,16]")), zeros.substr(0, 16)),
+                        {"tensor \"k\" has unknown dtype \"F128\""});
 }
 
 TEST(SafetensorsBadInput, FieldsMissingOrOfAnotherKind) {
-    expect_refused(safetensors_bytes(R"({"k":{"shape":[1],"data_offsets":[0,2]}})", "\0\0"), {"\"k\" has no dtype"});
-    expect_refused(safetensors_bytes(R"({"k":7})", ""), {"\"k\" has no dtype"});
-    expect_refused(safetensors_bytes(braces(entry("k", "F16", "[-1]", "[0,2]")), "\0\0"), {"no usable shape"});
-    expect_refused(safetensors_bytes(braces(entry("k", "F16", "[1.0]", "[0,2]")), "\0\0"), {"no usable shape"});
-    expect_refused(safetensors_bytes(braces(entry("k", "F16", "[1]", "[0,2,4]")), "\0\0"), {"no usable data_offsets"});
-    expect_refused(safetensors_bytes(braces(entry("k", "F16", "[18446744073709551616]", "[0,2]")), "\0\0"), {""});
+    expect_file_refused(safetensors_bytes(R"({"k":{"shape":[1],"data_offsets":[0,2]}})", "\0\0"),
+                        {"\"k\" has no dtype"});
+    expect_file_refused(safetensors_bytes(R"({"k":7})", ""), {"\"k\" has no dtype"});
+    expect_file_refused(safetensors_bytes(braces(entry("k", "F16", "[-1]", "[0,2]")), "\0\0"), {"no usable shape"});
+    expect_file_refused(safetensors_bytes(braces(entry("k", "F16", "[1.0]", "[0,2]")), "\0\0"), {"no usable shape"});
+    expect_file_refused(safetensors_bytes(braces(entry("k", "F16", "[1]", "[0,2,4]")), "\0\0"),
+                        {"no usable data_offsets"});
+    expect_file_refused(safetensors_bytes(braces(entry("k", "F16", "[18446744073709551616]", "[0,2]")), "\0\0"), {""});
 }
 
 TEST(SafetensorsBadInput, MetadataOfTheWrongKind) {
-    expect_refused(safetensors_bytes(R"({"__metadata__":[]})", ""), {"__metadata__ is not an object"});
-    expect_refused(safetensors_bytes(R"({"__metadata__":{"tokens":512}})", ""), {"metadata \"tokens\" is not a text"});
+    expect_file_refused(safetensors_bytes(R"({"__metadata__":[]})", ""), {"__metadata__ is not an object"});
+    expect_file_refused(safetensors_bytes(R"({"__metadata__":{"tokens":512}})", ""),
+                        {"metadata \"tokens\" is not a text"});
 }
 
 TEST(SafetensorsBadInput, NamesCannotBreakTheLine) {
-    expect_refused(safetensors_bytes(braces(entry("a\\nb\\u001b[31m", "F17", "[1]", "[0,2]")), zeros.substr(0, 2)),
-                   {"\"a\\x0ab\\x1b[31m\""});
+    expect_file_refused(safetensors_bytes(braces(entry("a\\nb\\u001b[31m", "F17", "[1]", "[0,2]")), zeros.substr(0, 2)),
+                        {"\"a\\x0ab\\x1b[31m\""});
 }
 
 TEST(SafetensorsBadInput, FileThatShrinksBetweenOpenAndRead) {

@@ -7,7 +7,6 @@
 #include <boost/math/special_functions/erf.hpp>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <random>
 #include <vector>
 
@@ -19,9 +18,9 @@ namespace {
 
 using test::expect_refused;
 using test::expect_relative;
+using test::infinite;
+using test::not_a_number;
 
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double pi = std::numbers::pi;
 constexpr std::array every_kind{RowQuantizerKind::tq_mse, RowQuantizerKind::tq_prod, RowQuantizerKind::eden,
                                 RowQuantizerKind::eden_mmse, RowQuantizerKind::eden_norm};

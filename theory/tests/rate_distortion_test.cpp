@@ -2,7 +2,6 @@
 
 #include <boost/math/quadrature/gauss.hpp>
 #include <cmath>
-#include <limits>
 
 #include "theory/tests/reference.hpp"
 
@@ -11,9 +10,8 @@ namespace {
 
 using test::expect_refused;
 using test::expect_relative;
-
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinite = std::numeric_limits<double>::infinity();
+using test::infinite;
+using test::not_a_number;
 
 double density(double x) { return std::exp(-x * x / 2.0) / std::sqrt(2.0 * std::acos(-1.0)); }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -8,6 +9,9 @@
 #include "theory/spectrum.hpp"
 
 namespace spiked::theory::test {
+
+inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double infinite = std::numeric_limits<double>::infinity();
 
 /// Path of a file in theory/tests/data.
 [[nodiscard]] std::string data_file(const std::string& name);

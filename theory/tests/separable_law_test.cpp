@@ -14,7 +14,7 @@ namespace {
 using test::expect_refused;
 using test::expect_relative;
 
-SeparableLaw white(double beta) { return {identity_spectrum(), identity_spectrum(), AspectRatio(beta)}; }
+SeparableLaw white_law(double beta) { return {identity_spectrum(), identity_spectrum(), AspectRatio(beta)}; }
 
 /// A few atoms of any shape: clusters, wide ranges, zeros, now and then a lone eigenvalue far above.
 Spectrum random_spectrum(std::mt19937_64& random) {
@@ -142,7 +142,7 @@ TEST(SeparableLaw, SolvesItsDefiningEquationsOnRandomSpectra) {
 TEST(SeparableLaw, WhiteNoiseAgreesWithTheClosedForms) {
     for (const double beta : {0.01, 0.2, 0.5, 1.0, 3.0, 40.0, 100.0}) {
         const AspectRatio aspect(beta);
-        const SeparableLaw law = white(beta);
+        const SeparableLaw law = white_law(beta);
         expect_relative(law.bulk_edge().value, white_bulk_edge(aspect).value, 1e-14, "edge");
         expect_relative(law.bulk_edge().value, MarchenkoPastur(aspect).upper_edge().value, 1e-14, "edge");
         expect_relative(law.detection_threshold().value, white_detection_threshold(aspect).value, 1e-14, "threshold");
@@ -398,7 +398,7 @@ TEST(SeparableLaw, NamesTheEigenvalueThatDetachesFromPureNoise) {
     const SeparableLaw both(two_atom_spectrum(1.0, 8.0, 0.01), two_atom_spectrum(1.0, 8.0, 0.01), AspectRatio(1.0));
     EXPECT_FALSE(both.edge_regularity().regular);
 
-    EXPECT_TRUE(white(1.0).edge_regularity().regular);
+    EXPECT_TRUE(white_law(1.0).edge_regularity().regular);
     for (const std::string setting : {"W1", "TA1", "AR1", "U1", "E1"})
         EXPECT_TRUE(SeparableLaw(test::reference_spectrum(setting, "A"), test::reference_spectrum(setting, "B"),
                                  AspectRatio(1.0))
@@ -411,7 +411,7 @@ TEST(SeparableLaw, NamesTheEigenvalueThatDetachesFromPureNoise) {
 }
 
 TEST(SeparableLaw, RefusesArgumentsOutsideItsDomain) {
-    const SeparableLaw law = white(1.0);
+    const SeparableLaw law = white_law(1.0);
     const double nan = std::numeric_limits<double>::quiet_NaN();
     expect_refused([&] { (void)law.spike({-1.0}); }, "strength -1");
     expect_refused([&] { (void)law.spike({nan}); }, "strength nan");

@@ -12,12 +12,12 @@ namespace {
 
 constexpr arma::uword rows = 400;
 constexpr arma::uword columns = 40;
-constexpr std::uint64_t draws = 400;
-const stream::StudySeed seed = stream::StudySeed::parse("0xade90ac8");
+constexpr std::uint64_t null_draws = 400;
+const stream::StudySeed null_seed = stream::StudySeed::parse("0xade90ac8");
 
 arma::mat gaussian(const std::string& purpose, std::uint64_t draw, arma::uword n = rows, arma::uword d = columns) {
     arma::mat entries(n, d);
-    stream::fill_normal({seed, purpose, stream::Role::noise, draw}, {entries.memptr(), entries.n_elem});
+    stream::fill_normal({null_seed, purpose, stream::Role::noise, draw}, {entries.memptr(), entries.n_elem});
     return entries;
 }
 
@@ -28,9 +28,9 @@ struct Mean {
 };
 template <class Number>
 Mean mean_of(Number number) {
-    arma::vec values(draws);
-    for (arma::uword i = 0; i < draws; ++i) values(i) = number(i);
-    return {arma::mean(values), arma::stddev(values) / std::sqrt(static_cast<double>(draws))};
+    arma::vec values(null_draws);
+    for (arma::uword i = 0; i < null_draws; ++i) values(i) = number(i);
+    return {arma::mean(values), arma::stddev(values) / std::sqrt(static_cast<double>(null_draws))};
 }
 /// Six standard errors: a false alarm of 2e-9 by the normal law, with room for its tails.
 constexpr double far = 6.0;

@@ -26,11 +26,11 @@ constexpr std::size_t side = 64;
 constexpr std::size_t blocks_of_head = 4;
 constexpr std::size_t draws = 39;  // the smallest p-value is 0.025
 constexpr double level = 0.05;
-const stream::StudySeed seed = stream::StudySeed::parse("0xade90ac7");
+const stream::StudySeed adequacy_seed = stream::StudySeed::parse("0xade90ac7");
 
 /// What is wrong with the blocks of a head; nothing: spikes of 4, 3 and 2 thresholds in Gaussian noise, A AR(1), B
 /// exponential on a random basis.
-enum class Fault {
+enum class Departure {
     none,
     power_law,
     square_root,
@@ -43,30 +43,31 @@ enum class Fault {
 };
 
 /// Eigenvalues that follow j^-1, or a square-root edge: 1 - .03 (j - 1/2)^(2/3).
-arma::mat with_exact_edge(const arma::mat& block, Fault fault) {
+arma::mat with_exact_edge(const arma::mat& block, Departure fault) {
     arma::mat left, right;
     arma::vec values;
     arma::svd_econ(left, values, right, block);
     for (arma::uword i = 0; i < values.n_elem; ++i) {
         const double j = static_cast<double>(i + 1);
-        values(i) = std::sqrt(fault == Fault::power_law ? 1.0 / j : 1.0 - 0.03 * std::cbrt((j - 0.5) * (j - 0.5)));
+        values(i) = std::sqrt(fault == Departure::power_law ? 1.0 / j : 1.0 - 0.03 * std::cbrt((j - 0.5) * (j - 0.5)));
     }
     return left * arma::diagmat(values) * right.t();
 }
 
-std::vector<arma::mat> head_of(Fault fault, std::size_t head) {
+std::vector<arma::mat> head_of(Departure fault, std::size_t head) {
     const std::string cell = fmt::format("adequacy head {}", head);
     const sim::CovarianceSpec row{.kind = "ar1", .parameters = {{"rho", 0.4}}};
     const sim::CovarianceSpec column{.kind = "exponential", .parameters = {{"c", 2.0}}, .basis = "haar"};
-    sim::SpikedModel model{sim::build_covariance(row, side, sim::MatrixSide::row, seed, cell),
-                           sim::build_covariance(column, side, sim::MatrixSide::column, seed, cell),
+    sim::SpikedModel model{sim::build_covariance(row, side, sim::MatrixSide::row, adequacy_seed, cell),
+                           sim::build_covariance(column, side, sim::MatrixSide::column, adequacy_seed, cell),
                            {}};
     const theory::SeparableLaw law(model.row.spectrum(), model.column.spectrum(), AspectRatio(1.0));
     const double threshold = law.detection_threshold().value;
     for (const double strength : {4.0, 3.0, 2.0}) model.strengths.push_back({strength * threshold});
-    if (fault == Fault::sparse_entries) model.entries = sim::EntryLaw::parse("sparse:0.1");
-    if (fault == Fault::token_signals) model.left_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::row);
-    if (fault == Fault::hidden_entries) {
+    if (fault == Departure::sparse_entries) model.entries = sim::EntryLaw::parse("sparse:0.1");
+    if (fault == Departure::token_signals)
+        model.left_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::row);
+    if (fault == Departure::hidden_entries) {
         // One entry each, above the threshold but within the margin of the rank rule.
         model.strengths.assign(3, {1.2 * threshold});
         model.left_vectors = sim::VectorLaw::parse("sparse:1", sim::MatrixSide::row);
@@ -74,12 +75,13 @@ std::vector<arma::mat> head_of(Fault fault, std::size_t head) {
     }
     std::vector<arma::mat> blocks;
     for (std::size_t b = 0; b < blocks_of_head; ++b) {
-        const auto sample = sim::sample(model, seed, cell, b);
+        const auto sample = sim::sample(model, adequacy_seed, cell, b);
         arma::mat block = sample.observed;
-        if (fault == Fault::power_law || fault == Fault::square_root) block = with_exact_edge(sample.noise, fault);
-        if (fault == Fault::other_scale && b == 0) block *= 1.5;
-        if (fault == Fault::smaller_scale && b == 0) block /= 1.8;
-        if (fault == Fault::loud_tokens)
+        if (fault == Departure::power_law || fault == Departure::square_root)
+            block = with_exact_edge(sample.noise, fault);
+        if (fault == Departure::other_scale && b == 0) block *= 1.5;
+        if (fault == Departure::smaller_scale && b == 0) block /= 1.8;
+        if (fault == Departure::loud_tokens)
             for (std::size_t t = 0; t < 6; ++t)
                 block.row((13 * b + 9 * t) % side) += sample.noise.row((13 * b + 9 * t) % side);
         blocks.push_back(block);
@@ -92,10 +94,11 @@ struct Counts {
     std::vector<std::uint64_t> rejected = std::vector<std::uint64_t>(adequacy_tests().size());
 };
 
-Counts judge_heads(Fault fault, std::size_t heads) {
+Counts judge_heads(Departure fault, std::size_t heads) {
     Counts counts;
     for (std::size_t head = 0; head < heads; ++head)
-        for (const auto& block : judge_head(head_of(fault, head), {seed, fmt::format("head {}", head), draws, 2})) {
+        for (const auto& block :
+             judge_head(head_of(fault, head), {adequacy_seed, fmt::format("head {}", head), draws, 2})) {
             EXPECT_EQ(block.skipped, "");
             ++counts.blocks;
             for (std::size_t test = 0; test < counts.rejected.size(); ++test)
@@ -118,7 +121,7 @@ std::size_t place_of(const std::string& name) {
 }
 
 TEST(AdequacyLaw, SpikedBlocksAreRejectedAtTheDeclaredRate) {
-    const Counts found = judge_heads(Fault::none, 40);
+    const Counts found = judge_heads(Departure::none, 40);
     const double most = most_rejections(found.blocks);
     for (std::size_t test = 0; test < adequacy_tests().size(); ++test) {
         if (!adequacy_tests()[test].of_model) continue;
@@ -129,7 +132,7 @@ TEST(AdequacyLaw, SpikedBlocksAreRejectedAtTheDeclaredRate) {
 }
 
 struct Planted {
-    Fault fault;
+    Departure fault;
     std::vector<std::string> seen_by;
 };
 
@@ -145,14 +148,14 @@ TEST_P(AdequacyControl, IsRejected) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Faults, AdequacyControl,
-                         testing::Values(Planted{Fault::power_law, {"edge.shape", "left.columns", "left.rows"}},
-                                         Planted{Fault::other_scale, {"others.top", "others.spectrum"}},
-                                         Planted{Fault::smaller_scale, {"others.top"}},
-                                         Planted{Fault::token_signals, {"halves.rank"}},
-                                         Planted{Fault::loud_tokens, {"halves.edge"}},
-                                         Planted{Fault::sparse_entries, {"peak.rows"}},
-                                         Planted{Fault::hidden_entries, {"peak.vectors"}},
-                                         Planted{Fault::none, {"signal.columns", "signal.rows"}}),
+                         testing::Values(Planted{Departure::power_law, {"edge.shape", "left.columns", "left.rows"}},
+                                         Planted{Departure::other_scale, {"others.top", "others.spectrum"}},
+                                         Planted{Departure::smaller_scale, {"others.top"}},
+                                         Planted{Departure::token_signals, {"halves.rank"}},
+                                         Planted{Departure::loud_tokens, {"halves.edge"}},
+                                         Planted{Departure::sparse_entries, {"peak.rows"}},
+                                         Planted{Departure::hidden_entries, {"peak.vectors"}},
+                                         Planted{Departure::none, {"signal.columns", "signal.rows"}}),
                          [](const auto& planted) {
                              std::string name = planted.param.seen_by.back();
                              std::replace(name.begin(), name.end(), '.', '_');
@@ -160,11 +163,11 @@ INSTANTIATE_TEST_SUITE_P(Faults, AdequacyControl,
                          });
 
 TEST(AdequacyIdentity, ThreadsAndUnitsChangeNothing) {
-    auto blocks = head_of(Fault::none, 0);
-    const auto one = judge_head(blocks, {seed, "cell", draws, 1});
+    auto blocks = head_of(Departure::none, 0);
+    const auto one = judge_head(blocks, {adequacy_seed, "cell", draws, 1});
     for (auto& block : blocks) block *= 0x1p-20;
-    const auto other = judge_head(blocks, {seed, "cell", draws, 3});
-    const auto elsewhere = judge_head(blocks, {seed, "another cell", draws, 3});
+    const auto other = judge_head(blocks, {adequacy_seed, "cell", draws, 3});
+    const auto elsewhere = judge_head(blocks, {adequacy_seed, "another cell", draws, 3});
     bool differs = false;
     for (std::size_t b = 0; b < blocks.size(); ++b) {
         EXPECT_EQ(one[b].rank, other[b].rank);
@@ -177,8 +180,8 @@ TEST(AdequacyIdentity, ThreadsAndUnitsChangeNothing) {
 }
 
 TEST(AdequacyReference, ExponentAndPeakAreThoseOfTheBlock) {
-    std::vector<arma::mat> blocks = head_of(Fault::power_law, 0);
-    for (const auto& block : judge_head(blocks, {seed, "cell", draws, 1})) {
+    std::vector<arma::mat> blocks = head_of(Departure::power_law, 0);
+    for (const auto& block : judge_head(blocks, {adequacy_seed, "cell", draws, 1})) {
         EXPECT_NEAR(block.exponent, 1.0, 1e-9);
         EXPECT_GT(block.power_advantage, 10.0);
     }
@@ -186,7 +189,7 @@ TEST(AdequacyReference, ExponentAndPeakAreThoseOfTheBlock) {
 
 // The bound by hand: residual of the block, unevenness of the channels of the other's.
 TEST(AdequacyReference, ThePeakIsMeasuredAgainstItsBound) {
-    auto blocks = head_of(Fault::none, 0);
+    auto blocks = head_of(Departure::none, 0);
     blocks.resize(2);
     arma::mat residual[2];
     for (int b = 0; b < 2; ++b) {
@@ -195,7 +198,7 @@ TEST(AdequacyReference, ThePeakIsMeasuredAgainstItsBound) {
         residual[b] = block.residual(
             estimators::eoptshrink(block.singular_values(), block.shape(), estimators::EOptShrinkOptions::edge_fit()));
     }
-    const auto found = judge_head(blocks, {seed, "cell", draws, 1});
+    const auto found = judge_head(blocks, {adequacy_seed, "cell", draws, 1});
     for (int b = 0; b < 2; ++b) {
         double peak = 0.0;
         for (arma::uword t = 0; t < 48; ++t)
@@ -218,7 +221,7 @@ TEST(AdequacyTable, AnyIsOfTheModelAlone) {
                     data.append(reinterpret_cast<const char*>(&entry), sizeof entry);
                 }
     };
-    for (std::size_t head = 0; head < 8; ++head) append(head_of(Fault::none, head));
+    for (std::size_t head = 0; head < 8; ++head) append(head_of(Departure::none, head));
     const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "adequacy-any.safetensors";
     std::ofstream(path, std::ios::binary) << sim::safetensors_bytes(
         fmt::format(
@@ -229,7 +232,7 @@ TEST(AdequacyTable, AnyIsOfTheModelAlone) {
     AdequacyPlan plan;
     plan.blocks.dumps = {path.string()};
     plan.blocks.block_tokens = side;
-    plan.seed = seed;
+    plan.seed = adequacy_seed;
     plan.level = 0.05;
     const Adequacy found = measure_adequacy(plan);
     const AdequacyRow& all = found.rows.front();
@@ -251,33 +254,36 @@ TEST(AdequacyTable, AnyIsOfTheModelAlone) {
 }
 
 TEST(AdequacyReference, ASquareRootEdgeIsToldFromAPowerLaw) {
-    const std::vector<arma::mat> blocks = head_of(Fault::square_root, 0);
-    for (const auto& block : judge_head(blocks, {seed, "cell", draws, 1})) EXPECT_LT(block.power_advantage, -10.0);
+    const std::vector<arma::mat> blocks = head_of(Departure::square_root, 0);
+    for (const auto& block : judge_head(blocks, {adequacy_seed, "cell", draws, 1}))
+        EXPECT_LT(block.power_advantage, -10.0);
 }
 
 TEST(Adequacy, BlocksWithoutNoiseAreNotJudged) {
-    auto blocks = head_of(Fault::none, 1);
+    auto blocks = head_of(Departure::none, 1);
     blocks[1].zeros();
     const arma::vec left = blocks[2].col(0);
     blocks[2] = left * blocks[3].row(0);
-    const auto found = judge_head(blocks, {seed, "cell", draws, 2});
+    const auto found = judge_head(blocks, {adequacy_seed, "cell", draws, 2});
     EXPECT_EQ(found[0].skipped, "");
     EXPECT_EQ(found[1].skipped, "zero");
     EXPECT_EQ(found[2].skipped, "no noise: exactly of low rank");
     EXPECT_EQ(found[3].skipped, "");
     blocks[3].zeros();
-    EXPECT_EQ(judge_head(blocks, {seed, "cell", draws, 2})[0].skipped, "no other block of the head to compare with");
-    EXPECT_THROW((void)judge_head({blocks[0]}, {seed, "cell", draws, 1}), Error);
-    EXPECT_THROW((void)judge_head({blocks[0].head_cols(8), blocks[1].head_cols(8)}, {seed, "cell", draws, 1}), Error);
+    EXPECT_EQ(judge_head(blocks, {adequacy_seed, "cell", draws, 2})[0].skipped,
+              "no other block of the head to compare with");
+    EXPECT_THROW((void)judge_head({blocks[0]}, {adequacy_seed, "cell", draws, 1}), Error);
+    EXPECT_THROW((void)judge_head({blocks[0].head_cols(8), blocks[1].head_cols(8)}, {adequacy_seed, "cell", draws, 1}),
+                 Error);
 }
 
 TEST(Adequacy, EmptyChannelsAndTokensAreTaken) {
-    auto blocks = head_of(Fault::none, 2);
+    auto blocks = head_of(Departure::none, 2);
     for (auto& block : blocks) {
         block.col(3).zeros();
         block.row(0).zeros();
     }
-    for (const auto& block : judge_head(blocks, {seed, "cell", draws, 2})) {
+    for (const auto& block : judge_head(blocks, {adequacy_seed, "cell", draws, 2})) {
         EXPECT_EQ(block.skipped, "");
         for (const double p : block.p_values) EXPECT_TRUE(p > 0.0 && p <= 1.0);
     }

@@ -18,7 +18,7 @@ namespace {
 using spiked::cuda::DeviceFailure;
 using spiked::cuda::EmulatedMachine;
 
-const auto seed = stream::StudySeed::parse("0x5eed");
+const auto device_seed = stream::StudySeed::parse("0x5eed");
 constexpr std::size_t plenty = std::size_t{64} << 20;
 
 sim::SpikedModel small_model() {
@@ -28,14 +28,14 @@ sim::SpikedModel small_model() {
 }
 
 cuda::TrialPlan small_plan(const sim::SpikedModel& model, estimators::Precision precision) {
-    return trial_plan(model, seed, "device trials", precision,
+    return trial_plan(model, device_seed, "device trials", precision,
                       {estimators::eoptshrink_rule({12, 10}, {}),
                        estimators::eoptshrink_rule({12, 10}, estimators::EOptShrinkOptions::edge_fit())});
 }
 
 cuda::DrawTrial draw_of(const sim::SpikedModel& model) {
     return [&model](std::uint64_t replicate, const cuda::TrialDraw& to) {
-        const auto sides = sim::signal_sides(model, seed, "device trials", replicate);
+        const auto sides = sim::signal_sides(model, device_seed, "device trials", replicate);
         if (to.left != nullptr) std::copy(sides.left.begin(), sides.left.end(), to.left);
         if (to.right != nullptr) std::copy(sides.right.begin(), sides.right.end(), to.right);
     };
@@ -211,10 +211,10 @@ TEST(DeviceTrials, WhatNoKernelTakesIsSaidBeforeAndRefused) {
 }
 
 /// Emulated blocks with a fault behind one kernel.
-enum class Fault { none, normals, samples, values, vectors, shrinkage, rotation, bytes, products, errors };
+enum class PlantedFault { none, normals, samples, values, vectors, shrinkage, rotation, bytes, products, errors };
 class FaultyMachine : public EmulatedMachine {
 public:
-    explicit FaultyMachine(Fault fault) : EmulatedMachine(0, plenty), fault_(fault) {}
+    explicit FaultyMachine(PlantedFault fault) : EmulatedMachine(0, plenty), fault_(fault) {}
     template <class Kernel>
     void launch(const Kernel& kernel, unsigned blocks) const {
         EmulatedMachine::launch(kernel, blocks);
@@ -225,44 +225,44 @@ private:
     template <class Kernel>
     void spoil(const Kernel&) const {}
     void spoil(const stream::FillNormals<double>& kernel) const {
-        if (fault_ == Fault::normals) kernel.out[5] = std::nextafter(kernel.out[5], 9.0);
+        if (fault_ == PlantedFault::normals) kernel.out[5] = std::nextafter(kernel.out[5], 9.0);
     }
     void spoil(const sim::SpikedBlocks<double>& kernel) const {
-        if (fault_ == Fault::samples) kernel.observed[5] += 1e-9;
+        if (fault_ == PlantedFault::samples) kernel.observed[5] += 1e-9;
     }
     template <class Real>
     void spoil(const estimators::cuda::SingularValues<Real>& kernel) const {
-        if (fault_ == Fault::values) kernel.batch.values[1] *= 1.0 + 1e-5;
+        if (fault_ == PlantedFault::values) kernel.batch.values[1] *= 1.0 + 1e-5;
     }
     template <class Real, unsigned slots>
     void spoil(const estimators::cuda::BackTransform<Real, slots>& kernel) const {
-        if (fault_ == Fault::vectors) kernel.batch.left_vectors[3] += Real{1e-4F};
+        if (fault_ == PlantedFault::vectors) kernel.batch.left_vectors[3] += Real{1e-4F};
     }
     void spoil(const estimators::cuda::ShrinkBlocks& kernel) const {
-        if (fault_ == Fault::shrinkage) kernel.shrunk[0] *= 1.0 + 1e-8;
+        if (fault_ == PlantedFault::shrinkage) kernel.shrunk[0] *= 1.0 + 1e-8;
     }
     void spoil(const estimators::cuda::TurnByHadamard<float>& kernel) const {
-        if (fault_ == Fault::rotation && !kernel.back) kernel.to[7] = std::nextafter(kernel.to[7], 9.0F);
+        if (fault_ == PlantedFault::rotation && !kernel.back) kernel.to[7] = std::nextafter(kernel.to[7], 9.0F);
     }
     void spoil(const estimators::cuda::PackCells& kernel) const {
-        if (fault_ == Fault::bytes) kernel.bytes[2 * kernel.rows] ^= 1U;
+        if (fault_ == PlantedFault::bytes) kernel.bytes[2 * kernel.rows] ^= 1U;
     }
     void spoil(const estimators::cuda::PairSums& kernel) const {
-        if (fault_ == Fault::products) kernel.sums[0] += 1.0;
+        if (fault_ == PlantedFault::products) kernel.sums[0] += 1.0;
     }
     template <class Real>
     void spoil(const estimators::cuda::SquaredErrors<Real>& kernel) const {
-        if (fault_ == Fault::errors) kernel.errors[0] *= 1.001;
+        if (fault_ == PlantedFault::errors) kernel.errors[0] *= 1.001;
     }
 
-    Fault fault_;
+    PlantedFault fault_;
 };
 
 TEST(ParityControl, APlantedFaultFailsItsCheckAndNoneBeforeIt) {
     const std::vector<std::string> names = {"normals",  "samples",         "values",         "vectors",    "eOptShrink",
                                             "rotation", "quantizer bytes", "inner products", "whole trial"};
     for (int fault = 0; fault <= 9; ++fault) {
-        cuda::TrialBatch<FaultyMachine> device(static_cast<Fault>(fault));
+        cuda::TrialBatch<FaultyMachine> device(static_cast<PlantedFault>(fault));
         const auto checks = check_parity(device, 1300);
         ASSERT_EQ(checks.size(), names.size());
         for (int c = 0; c < 9; ++c) {

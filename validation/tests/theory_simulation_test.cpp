@@ -23,7 +23,7 @@ namespace {
 using sim::Covariance;
 using theory::SeparableLaw;
 
-const stream::StudySeed seed = stream::StudySeed::parse("0x5eed0000000000000000000000001e0f");
+const stream::StudySeed simulation_seed = stream::StudySeed::parse("0x5eed0000000000000000000000001e0f");
 
 Covariance white(std::size_t size) { return Covariance::identity(size); }
 Covariance ar5(std::size_t size) { return Covariance::ar1(0.5, size); }
@@ -90,7 +90,7 @@ protected:
         const sim::SpikedModel model{row_, column_, {{strength(0)}, {strength(1)}}};
         const std::string cell = fmt::format("{} {}x{}", noise_.name, shape_.rows, shape_.columns);
         for (std::uint64_t r = 0; r < shape_.replicates; ++r) {
-            const sim::SpikedSample sample = sim::sample(model, seed, cell, r);
+            const sim::SpikedSample sample = sim::sample(model, simulation_seed, cell, r);
             const arma::mat& block = sample.observed;
             const bool wide = shape_.rows < shape_.columns;
             arma::vec eigenvalues;

@@ -11,13 +11,13 @@
 namespace spiked::stream {
 namespace {
 
-const StudySeed seed = StudySeed::parse("0x5eed0000000000000000000000000012");
+const StudySeed frames_seed = StudySeed::parse("0x5eed0000000000000000000000000012");
 
 template <class Out, unsigned warps, unsigned slots>
 void expect_frames(std::uint32_t rows, std::uint32_t columns, bool transposed, double allowed) {
     constexpr std::uint32_t count = 6;  // no multiple of the frames of a block
     const std::uint64_t first = (std::uint64_t{1} << 32) - 2;
-    const Stream one(seed, "cell", Role::rotation, first);
+    const Stream one(frames_seed, "cell", Role::rotation, first);
     std::vector<double> normals(count * rows * columns);
     const FillNormals<double> fill{one.key(), one.counter(0)[1], first, count, rows * columns, normals.data()};
     cuda::EmulatedExecutor().launch(fill, fill.blocks());
@@ -28,7 +28,7 @@ void expect_frames(std::uint32_t rows, std::uint32_t columns, bool transposed, d
     const HaarFrames<Out, warps, slots> kernel{count, rows, columns, normals.data(), frames, transposed};
     cuda::EmulatedExecutor().launch(kernel, kernel.blocks());
     for (std::uint32_t f = 0; f < count; ++f) {
-        const arma::mat expected = haar_frame(Stream(seed, "cell", Role::rotation, first + f), rows, columns);
+        const arma::mat expected = haar_frame(Stream(frames_seed, "cell", Role::rotation, first + f), rows, columns);
         const Out* const found = frames + f * rows * columns;
         double worst = 0.0;
         for (std::uint32_t c = 0; c < columns; ++c)
