@@ -156,6 +156,7 @@ SingularVectors AnalysedBlock::at_full_length(SingularVectors of_core) const {
 }
 
 arma::mat AnalysedBlock::denoised(const Shrinkage& shrinkage) {
+    if (shrinkage.rank == 0) return arma::mat(arma::size(block_), arma::fill::zeros);
     const std::vector<double>& observed = singular_values();
     const SingularVectors leading = vectors(shrinkage.rank);
     arma::vec share(shrinkage.rank);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -13,6 +12,7 @@
 #include "theory/base/error.hpp"
 #include "validation/moments.hpp"
 #include "validation/paired.hpp"
+#include "validation/statistics.hpp"
 #include "validation/store.hpp"
 
 namespace spiked::validation {
@@ -170,12 +170,6 @@ private:
     Readers b_;
 };
 
-/// Two-sided, in Student's law.
-double chance(double difference, double standard_error, double degrees) {
-    const double t = std::abs(difference) / standard_error;
-    return 2.0 * boost::math::cdf(boost::math::complement(boost::math::students_t(degrees), t));
-}
-
 void set_difference(ComparedMean& row, const PairedDifference& paired) {
     double degrees = paired.degrees();
     if (paired.draws + paired.batches > 0) {
@@ -198,7 +192,7 @@ void set_difference(ComparedMean& row, const PairedDifference& paired) {
     else if (std::abs(row.difference) <= rounding * scale)
         row.p = 1.0;
     else
-        row.p = row.standard_error > 0.0 ? chance(row.difference, row.standard_error, degrees) : 0.0;
+        row.p = row.standard_error > 0.0 ? student_chance(row.difference / row.standard_error, degrees) : 0.0;
 }
 
 std::pair<std::string, double> seed_and_false_alarm(Database& store) {

@@ -1,9 +1,10 @@
 #include "validation/paired.hpp"
 
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
 #include <set>
+
+#include "validation/statistics.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -56,9 +57,8 @@ double Parts::error() const { return estimate(0.0, *this, 1.0, {}, 0.0).error; }
 
 bool PairedEstimate::beyond_noise() const {
     if (parts < 2 || !std::isfinite(error)) return false;
-    const boost::math::students_t law(static_cast<double>(parts) - 1.0);
     const double outside = std::erfc(std::sqrt(2.0));  // of two standard errors in the normal law
-    return std::abs(value) > boost::math::quantile(boost::math::complement(law, 0.5 * outside)) * error;
+    return error > 0.0 ? student_chance(value / error, static_cast<double>(parts) - 1.0) < outside : value != 0.0;
 }
 
 PairedEstimate paired_difference(const Parts& a, const Parts& b) {

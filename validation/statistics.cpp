@@ -131,8 +131,11 @@ Interval mean_interval(std::span<const double> values, double alpha) {
 }
 
 double mean_half_width(double deviation, double count, double alpha) {
-    return boost::math::quantile(boost::math::complement(boost::math::students_t(count - 1.0), alpha / 2.0)) *
-           deviation / std::sqrt(count);
+    return upper_student(count - 1.0, alpha / 2.0) * deviation / std::sqrt(count);
+}
+
+double student_chance(double t, double degrees) {
+    return 2.0 * law::cdf(law::complement(law::students_t(degrees), std::abs(t)));
 }
 
 std::uint64_t count_for_half_width(double room, double deviation, double alpha) {
