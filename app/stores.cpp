@@ -70,6 +70,12 @@ int compare(const Arguments& arguments) {
     text += fmt::format(
         "{} means in both stores, {} differ beyond chance (false-alarm rate {:g} for all of them together)\n",
         found.rows.size(), found.beyond, found.false_alarm);
+    if (found.seed_a != found.seed_b)
+        text += fmt::format("seeds differ ({}, {}): other draws, so that means are compared, not replicates\n",
+                            found.seed_a, found.seed_b);
+    if (found.cells_by_label > 0)
+        text += fmt::format("{} cells have one label in both but differ in their model: other draws there, too\n",
+                            found.cells_by_label);
     if (found.batches_in_both > 0)
         text += fmt::format("{} of {} batches with the same draws hold other numbers of a method in both{}\n",
                             found.batches_changed, found.batches_in_both,

@@ -264,6 +264,10 @@ StoreComparison compare_stores(const std::string& path_a, const std::string& pat
     const auto matches = match_cells(a, b);
 
     StoreComparison result;
+    result.seed_a = seed_a;
+    result.seed_b = seed_b;
+    for (const auto& [cell, match] : matches)
+        if (!match.same_hash) ++result.cells_by_label;
     result.false_alarm = std::min(alarm_a, alarm_b);
     if (same_seed) compare_batches(a, b, matches, result);
     std::map<std::tuple<std::int64_t, std::string, std::string, int>, const StoredMean*> of_b;
@@ -330,6 +334,9 @@ Json StoreComparison::json() const {
         return Json(Json::Array(labels.begin(), labels.end()));
     };
     return Json::object({{"schema", "spiked.compare/1"},
+                         {"seed_a", seed_a},
+                         {"seed_b", seed_b},
+                         {"cells_by_label", cells_by_label},
                          {"false_alarm", false_alarm},
                          {"alpha", alpha},
                          {"beyond", beyond},

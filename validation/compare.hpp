@@ -33,9 +33,12 @@ struct StoreComparison {
     std::vector<ComparedMean> rows;   ///< in the order of a
     std::vector<std::string> only_a;  ///< `cell | method | metric`, with the spike where there is one
     std::vector<std::string> only_b;
-    double false_alarm = 0.0;  ///< of all rows together: the smaller of the stores' declared ones
-    double alpha = 0.0;        ///< of a row: that over the number of rows with an error
-    std::size_t beyond = 0;    ///< rows
+    std::string seed_a;
+    std::string seed_b;
+    std::size_t cells_by_label = 0;  ///< of one label in both, though something that they draw by differs
+    double false_alarm = 0.0;        ///< of all rows together: the smaller of the stores' declared ones
+    double alpha = 0.0;              ///< of a row: that over the number of rows with an error
+    std::size_t beyond = 0;          ///< rows
     // Batches of the same cell, draws and replicates in which both stores measured something, and those where a method
     // that both have holds other numbers.
     std::uint64_t batches_in_both = 0;

@@ -303,6 +303,12 @@ TEST(StoreCommands, CompareFindsWhatAnotherSeedHidesAndAnotherModelShows) {
     EXPECT_EQ(number(seeds, "beyond"), 0.0);
     const Json models = spiked("compare a.spiked c.spiked --json", in(folder)).json();
     EXPECT_GT(number(models, "beyond"), 5.0);
+    const std::string words = spiked("compare a.spiked b.spiked", in(folder)).out;
+    EXPECT_NE(words.find("seeds differ ("), std::string::npos) << words;
+    EXPECT_EQ(words.find("differ in their model"), std::string::npos) << words;
+    const std::string other_words = spiked("compare a.spiked c.spiked", in(folder)).out;
+    EXPECT_EQ(other_words.find("seeds differ ("), std::string::npos) << other_words;
+    EXPECT_NE(other_words.find("differ in their model"), std::string::npos) << other_words;
     EXPECT_EQ(spiked("compare a.spiked nowhere.spiked", in(folder)).code, 4);
 }
 

@@ -99,10 +99,13 @@ TEST(Compare, PairedAndWelchAreTheNumbersByHand) {
     EXPECT_EQ(paired.batches_in_both, 1U);
     EXPECT_EQ(paired.batches_changed, 1U);
     EXPECT_EQ(paired.first_changed, "batch 0 of cell");
+    EXPECT_EQ(paired.seed_a, paired.seed_b);
+    EXPECT_EQ(paired.cells_by_label, 0U);
 
     // Other draws: both variances 7/3, so errors sqrt(7/9) each and four degrees, where
     // P(|T| > t) = 1 - (3/2) u (1 - u^2 / 3) with u = t / sqrt(4 + t^2).
     const std::string c = store_of({.values = {{2, 4, 5}}, .seed = "0x1"}, "c");
+    EXPECT_NE(compare_stores(a, c).seed_a, compare_stores(a, c).seed_b);
     const ComparedMean welch = compare_stores(a, c).rows.at(0);
     EXPECT_EQ(welch.pairs, 0U);
     EXPECT_NEAR(welch.difference, 4.0 / 3.0, 1e-15);
@@ -192,6 +195,7 @@ TEST(Compare, MatchesCellsByHashThenByLabel) {
     EXPECT_EQ(by_label.rows[0].pairs, 0U);
     EXPECT_EQ(by_label.only_a, std::vector<std::string>{"cell | sample | outlier 2"});
     EXPECT_EQ(by_label.batches_in_both, 0U);
+    EXPECT_EQ(by_label.cells_by_label, 1U);
     // The same model under another label: the same draws.
     const StoreComparison by_hash = compare_stores(a, store_of({.values = {{1, 2, 3}}, .label = "other"}, "c"));
     ASSERT_EQ(by_hash.rows.size(), 1U);
