@@ -161,10 +161,14 @@ TEST(Faults, ATerminationAtAnyMomentLosesNothing) {
                         {"kv encode '" + sample_dump + "' --method tcq --bits 3 -o a.spkv", {0, 143}, {"a.spkv"}},
                         {"merge '" + whole + "/small.spiked' -o merged.spiked", {0, 75, 143}, {"merged.spiked"}}};
     for (const auto& work : all) {
-        const auto begin = std::chrono::steady_clock::now();
-        ASSERT_EQ(spiked(work.words, in(folder)).code, 0) << work.words;
-        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-        for (const auto& name : left_in(folder)) fs::remove(folder + "/" + name);
+        // The shortest of some: moments spread over a run that was held up would mostly come after the end of others.
+        std::chrono::duration<double> took = std::chrono::hours(1);
+        for (int run = 0; run < 3; ++run) {
+            const auto begin = std::chrono::steady_clock::now();
+            ASSERT_EQ(spiked(work.words, in(folder)).code, 0) << work.words;
+            took = std::min<std::chrono::duration<double>>(took, std::chrono::steady_clock::now() - begin);
+            for (const auto& name : left_in(folder)) fs::remove(folder + "/" + name);
+        }
         int stopped = 0;
         constexpr int attempts = 12;
         for (int attempt = 0; attempt < attempts; ++attempt) {
@@ -178,7 +182,7 @@ TEST(Faults, ATerminationAtAnyMomentLosesNothing) {
             if (!work.goes_on || found.code == 0)
                 for (const auto& name : left) fs::remove(folder + "/" + name);
         }
-        EXPECT_GE(stopped, 1) << work.words;  // how many depends on the machine: a merge of milliseconds mostly starts
+        EXPECT_GT(stopped, attempts / 4) << work.words;
         ASSERT_EQ(spiked(work.words, in(folder)).code, 0) << work.words;
         if (work.goes_on) {
             EXPECT_EQ(numbers(folder), numbers(whole));

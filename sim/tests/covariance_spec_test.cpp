@@ -4,16 +4,15 @@
 #include <numbers>
 
 #include "sim/npy.hpp"
+#include "sim/stream/tests/statistics.hpp"
 #include "sim/tests/scratch.hpp"
 
 namespace spiked::sim {
 namespace {
 
-const stream::StudySeed spec_seed = stream::StudySeed::parse("0x5eed0000000000000000000000000007");
-
 Covariance build(const CovarianceSpec& spec, std::size_t size, MatrixSide side = MatrixSide::row,
                  std::string_view cell = "cell") {
-    return build_covariance(spec, size, side, spec_seed, cell);
+    return build_covariance(spec, size, side, stream::test_seed, cell);
 }
 
 arma::mat matrix_of(const Covariance& covariance) {

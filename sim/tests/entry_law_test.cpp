@@ -28,11 +28,9 @@ using stream::two_sided_z;
 using stream::Role;
 using stream::Stream;
 
-const stream::StudySeed law_seed = stream::StudySeed::parse("0x5eed0000000000000000000000000007");
-
 std::vector<double> draws(const std::string& law, std::size_t count) {
     std::vector<double> x(count);
-    fill_entries(EntryLaw::parse(law), Stream(law_seed, "entries " + law, Role::noise, 0), x);
+    fill_entries(EntryLaw::parse(law), Stream(stream::test_seed, "entries " + law, Role::noise, 0), x);
     return x;
 }
 
@@ -196,13 +194,14 @@ TEST(EntryLaw, AnyPrefixOfAnArrayHoldsTheSameNumbers) {
         const auto all = draws(name, 1000);
         for (std::size_t i = 0; i < part.size(); ++i) ASSERT_EQ(part[i], all[i]) << name;
         std::vector<double> other(101);
-        fill_entries(EntryLaw::parse(name), Stream(law_seed, std::string("entries ") + name, Role::noise, 1), other);
+        fill_entries(EntryLaw::parse(name), Stream(stream::test_seed, std::string("entries ") + name, Role::noise, 1),
+                     other);
         EXPECT_NE(part, other) << name;
     }
 }
 
 TEST(EntryLawStability, EntriesAreMadeOfTheWordsOfTheirElement) {
-    const Stream stream(law_seed, "words", Role::noise, 9);
+    const Stream stream(stream::test_seed, "words", Role::noise, 9);
     const auto filled = [&](const char* name) {
         std::vector<double> x(50);
         fill_entries(EntryLaw::parse(name), stream, x);

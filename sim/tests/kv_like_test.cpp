@@ -24,8 +24,6 @@ using stream::two_sided_z;
 /// Law tests that share the file's false-alarm rate.
 constexpr double law_tests = 5.0;
 
-const stream::StudySeed kv_like_seed = stream::StudySeed::parse("0x5eed0000000000000000000000000007");
-
 KvLikeOptions small() {
     KvLikeOptions options;
     options.tokens = 12;
@@ -38,7 +36,7 @@ KvLikeOptions small() {
 
 KvLikeSample draw(const KvLikeOptions& options, std::uint64_t replicate = 0, std::size_t head = 0,
                   std::string_view cell = "cell") {
-    return KvLikeHead(options, kv_like_seed, std::string(cell), head).sample(replicate);
+    return KvLikeHead(options, stream::test_seed, std::string(cell), head).sample(replicate);
 }
 
 arma::mat before_rope(const KvLikeOptions& options, const arma::mat& rows) {
@@ -123,7 +121,7 @@ TEST(KvLikeReference, OneHiddenStateIsBehindKeysValuesAndQueries) {
         options.context.query = 0.5;
         options.queries.scale = 1.5;
         SCOPED_TRACE(describe(options).text());
-        const KvLikeHead head(options, kv_like_seed, "cell", 1);
+        const KvLikeHead head(options, stream::test_seed, "cell", 1);
         const KvLikeSample found = head.sample(5);
         const KvLikeModel model = head.model(5);
         const arma::mat keys = before_rope(options, found.key.signal);
@@ -228,7 +226,7 @@ TEST(TrueSignal, HoldsTheSignal) {
 std::vector<double> standardised_noise(const KvLikeOptions& options, bool key, arma::uword t, arma::uword j,
                                        double wrong_factor = 1.0) {
     constexpr std::size_t count = 4000;
-    const KvLikeHead head(options, kv_like_seed, "noise law", 1);
+    const KvLikeHead head(options, stream::test_seed, "noise law", 1);
     const double row = row_covariance(options)(t, t);
     std::vector<double> entries;
     for (std::uint64_t r = 0; r < count; ++r) {
@@ -264,7 +262,7 @@ TEST(KvLikeLaw, ProjectionsHaveVarianceOneOverHeadDimension) {
     KvLikeOptions options = small();
     options.head_dim = 64;
     options.hidden = 100;
-    const KvLikeModel model = KvLikeHead(options, kv_like_seed, "projections", 2).model();
+    const KvLikeModel model = KvLikeHead(options, stream::test_seed, "projections", 2).model();
     std::vector<arma::mat> all = model.query_projections;
     all.push_back(model.value_projection);
     all.push_back(model.key_projection);
@@ -286,7 +284,7 @@ TEST(KvLikeLaw, ProjectionsHaveVarianceOneOverHeadDimension) {
 double worst_covariance(const KvLikeOptions& options, bool key, const arma::mat& row, const arma::mat& column) {
     constexpr int replicates = 6000;
     const double d = static_cast<double>(options.head_dim);
-    const KvLikeHead head(options, kv_like_seed, "covariance");
+    const KvLikeHead head(options, stream::test_seed, "covariance");
     arma::mat left(arma::size(row), arma::fill::zeros);
     arma::mat right(arma::size(column), arma::fill::zeros);
     for (std::uint64_t r = 0; r < replicates; ++r) {
@@ -316,7 +314,7 @@ TEST(KvLikeLaw, NoiseIsSeparableWithTheStatedCovariances) {
     options.tokens = 5;
     options.noise.token_correlation = 0.6;
     options.sink->token_part = 0.5;
-    const KvLikeModel model = KvLikeHead(options, kv_like_seed, "covariance").model();
+    const KvLikeModel model = KvLikeHead(options, stream::test_seed, "covariance").model();
     const arma::mat row = row_covariance(options);
     EXPECT_NEAR(row(2, 4), 0.36, 1e-15);
     EXPECT_NEAR(row(0, 1), 0.3, 1e-15);
@@ -341,7 +339,7 @@ TEST(KvLikeLaw, NoiseEntriesHaveVarianceOneOverHeadDimension) {
     options.hidden = 40;
     options.noise.scale = 1.5;
     options.noise.hidden_decay = 0.0;
-    const KvLikeModel model = KvLikeHead(options, kv_like_seed, "variance").model();
+    const KvLikeModel model = KvLikeHead(options, stream::test_seed, "variance").model();
     arma::vec key = model.key_covariance(options).eval().diag() / 2.25;
     for (const auto c : model.outlier_channels) {
         EXPECT_GT(key(c), 1.0);
@@ -367,7 +365,7 @@ TEST(KvLikeLaw, CoursesHaveTheirLaws) {
     std::map<std::string, std::vector<double>> found;
     for (const auto course : {ContextCourse::smooth, ContextCourse::random}) {
         options.context.course = course;
-        const KvLikeHead head(options, kv_like_seed, "course");
+        const KvLikeHead head(options, stream::test_seed, "course");
         const double second = 0.7 / std::sqrt(1.49);  // strength of direction 2: decay over the norm of (1, decay)
         for (std::uint64_t r = 0; r < count; ++r)
             found[course == ContextCourse::smooth ? "smooth" : "random"].push_back(head.sample(r).course(7, 1) /
@@ -414,7 +412,7 @@ TEST(KvLike, SmoothDirectionsHaveFrequenciesInOrder) {
 
 TEST(KvLike, NumbersDependOnTheAddressOnly) {
     const KvLikeOptions options = small();
-    const KvLikeHead head(options, kv_like_seed, "cell", 2);
+    const KvLikeHead head(options, stream::test_seed, "cell", 2);
     const KvLikeSample late = head.sample(9);
     const KvLikeSample early = head.sample(0);
     expect_same(draw(options, 9, 2), late);
@@ -428,10 +426,10 @@ TEST(KvLike, NumbersDependOnTheAddressOnly) {
 
 TEST(KvLike, ReplicatesShareTheModelUnlessItIsFresh) {
     KvLikeOptions options = small();
-    const KvLikeHead shared(options, kv_like_seed, "cell");
+    const KvLikeHead shared(options, stream::test_seed, "cell");
     EXPECT_EQ(largest(shared.model(0).key_projection - shared.model(7).key_projection), 0.0);
     options.fresh_projections = true;
-    const KvLikeHead fresh(options, kv_like_seed, "cell");
+    const KvLikeHead fresh(options, stream::test_seed, "cell");
     EXPECT_GT(largest(fresh.model(0).key_projection - fresh.model(7).key_projection), 0.1);
     EXPECT_EQ(largest(fresh.model(0).key_projection - shared.model(0).key_projection), 0.0);
     expect_same(fresh.sample(0), shared.sample(0));
@@ -446,7 +444,7 @@ TEST(KvLike, HeadsShareTheHiddenStatesAndNotTheProjections) {
     KvLikeOptions narrow = small();
     narrow.hidden = 6;
     const auto token_part = [&](std::size_t head) {
-        const KvLikeHead one(narrow, kv_like_seed, "cell", head);
+        const KvLikeHead one(narrow, stream::test_seed, "cell", head);
         return arma::mat(arma::solve(one.model().value_projection.t(), one.sample(4).value.noise.t()));
     };
     EXPECT_LT(largest(token_part(0) - token_part(1)), 1e-11);
@@ -459,7 +457,7 @@ TEST(KvLike, NoTwoProjectionsAreTheSame) {
         KvLikeOptions options = small();
         options.head_dim = 64;
         options.outliers.scale = 1.0;
-        const KvLikeModel model = KvLikeHead(options, kv_like_seed, "cell", head).model();
+        const KvLikeModel model = KvLikeHead(options, stream::test_seed, "cell", head).model();
         all.push_back(model.key_projection);
         all.push_back(model.value_projection);
         all.insert(all.end(), model.query_projections.begin(), model.query_projections.end());
@@ -529,7 +527,7 @@ TEST(KvLike, OutlierChannelsStandOut) {
             KvLikeOptions options;
             options.rotary->rope.style = style;
             options.outliers.place = place;
-            const KvLikeHead head(options, kv_like_seed, "outliers");
+            const KvLikeHead head(options, stream::test_seed, "outliers");
             const KvLikeModel model = head.model();
             ASSERT_EQ(model.outlier_channels.n_elem, 6U);
             EXPECT_EQ(arma::uvec(arma::unique(model.outlier_channels)).n_elem, 6U);
@@ -644,7 +642,7 @@ TEST(KvLikeFile, ReadsBackWithItsMetadata) {
     KvLikeCache cache;
     cache.layers = 3;
     cache.dtype = DType::f64;
-    cache.seed = kv_like_seed;
+    cache.seed = stream::test_seed;
     cache.replicate = 5;
     write_kv_like(path, options, cache);
     EXPECT_EQ(scratch.files(), 1U);
@@ -726,7 +724,7 @@ TEST(KvLikeFile, NeedlesChangeTheirValuesAndQuestionsOnly) {
     options.tokens = 150;
     KvLikeCache cache;
     cache.dtype = DType::f64;
-    cache.seed = kv_like_seed;
+    cache.seed = stream::test_seed;
     cache.replicate = 5;
     cache.needles = 20;
     cache.needle_logit = 9.0;

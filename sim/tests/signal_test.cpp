@@ -19,9 +19,9 @@ using stream::two_sided_z;
 using stream::Role;
 using stream::Stream;
 
-const stream::StudySeed signal_seed = stream::StudySeed::parse("0x5eed0000000000000000000000000007");
-
-Stream left_stream(std::uint64_t replicate = 0) { return {signal_seed, "vectors", Role::left_vectors, replicate}; }
+Stream left_stream(std::uint64_t replicate = 0) {
+    return {stream::test_seed, "vectors", Role::left_vectors, replicate};
+}
 
 arma::mat draw(const std::string& law, std::size_t size, std::size_t rank, std::uint64_t replicate = 0,
                MatrixSide side = MatrixSide::row) {
@@ -66,7 +66,7 @@ TEST(VectorLaw, DrawsDependOnTheAddressOnly) {
         EXPECT_GT(arma::abs(later - first).max(), 0.01) << law;
         const arma::mat right =
             VectorLaw::parse("haar", MatrixSide::column)
-                .draw(Stream(signal_seed, "vectors", Role::right_vectors, 0), Covariance::identity(30), 2);
+                .draw(Stream(stream::test_seed, "vectors", Role::right_vectors, 0), Covariance::identity(30), 2);
         EXPECT_GT(arma::abs(right - first).max(), 0.01) << law;
     }
 }

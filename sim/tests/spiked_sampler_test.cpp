@@ -17,8 +17,6 @@ using stream::two_sided_z;
 using stream::Role;
 using stream::Stream;
 
-const stream::StudySeed sampler_seed = stream::StudySeed::parse("0x5eed0000000000000000000000000007");
-
 arma::mat matrix_of(const Covariance& covariance) {
     return covariance.root_times(
         covariance.root_times(arma::mat(covariance.size(), covariance.size(), arma::fill::eye)));
@@ -27,23 +25,24 @@ arma::mat matrix_of(const Covariance& covariance) {
 Covariance haar_covariance(std::size_t size) {
     arma::vec values(size);
     for (arma::uword j = 0; j < size; ++j) values(j) = 2.0 / static_cast<double>(j + 1);
-    return Covariance::on_basis(values,
-                                stream::haar_frame(Stream(sampler_seed, "basis", Role::column_basis, 0), size, size));
+    return Covariance::on_basis(
+        values, stream::haar_frame(Stream(stream::test_seed, "basis", Role::column_basis, 0), size, size));
 }
 
 // What a study of the first version drew: Gaussian entries, dense colouring, Haar vectors, in these operations.
 TEST(SpikedSamplerStability, TheDefaultsDrawWhatTheyAlwaysDrew) {
     const SpikedModel model{Covariance::ar1(0.5, 9), Covariance::exponential(1.0, 7), {{3.0}, {2.0}}};
-    const SpikedSample found = sample(model, sampler_seed, "cell", 4);
+    const SpikedSample found = sample(model, stream::test_seed, "cell", 4);
     arma::mat white(9, 7);
-    stream::fill_normal(Stream(sampler_seed, "cell", Role::noise, 4), {white.memptr(), white.n_elem});
+    stream::fill_normal(Stream(stream::test_seed, "cell", Role::noise, 4), {white.memptr(), white.n_elem});
     white /= std::sqrt(7.0);
     EXPECT_EQ(arma::abs(found.noise - model.column.times_root(model.row.root_times(white))).max(), 0.0);
+    EXPECT_EQ(arma::abs(found.left - stream::haar_frame(Stream(stream::test_seed, "cell", Role::left_vectors, 4), 9, 2))
+                  .max(),
+              0.0);
     EXPECT_EQ(
-        arma::abs(found.left - stream::haar_frame(Stream(sampler_seed, "cell", Role::left_vectors, 4), 9, 2)).max(),
-        0.0);
-    EXPECT_EQ(
-        arma::abs(found.right - stream::haar_frame(Stream(sampler_seed, "cell", Role::right_vectors, 4), 7, 2)).max(),
+        arma::abs(found.right - stream::haar_frame(Stream(stream::test_seed, "cell", Role::right_vectors, 4), 7, 2))
+            .max(),
         0.0);
     EXPECT_LT(arma::abs(found.signal - found.left * arma::diagmat(arma::vec{3.0, 2.0}) * found.right.t()).max(), 1e-15);
     EXPECT_EQ(arma::abs(found.observed - found.signal - found.noise).max() < 1e-15, true);
@@ -60,7 +59,7 @@ double worst_covariance(const SpikedModel& model, const arma::mat& row, const ar
     arma::mat left(n, n, arma::fill::zeros);
     arma::mat right(d, d, arma::fill::zeros);
     for (std::uint64_t r = 0; r < replicates; ++r) {
-        const arma::mat noise = sample(model, sampler_seed, "covariance " + model.entries.text(), r).noise;
+        const arma::mat noise = sample(model, stream::test_seed, "covariance " + model.entries.text(), r).noise;
         left += noise * noise.t() / replicates;
         right += noise.t() * noise / replicates;
     }
@@ -113,12 +112,12 @@ TEST(EigenbasisReference, IsTheDenseSampleOfARotatedMatrix) {
     const SpikedModel dense{Covariance::ar1(0.7, 12), haar_covariance(9), {{3.0}, {2.0}}};
     SpikedModel inside = dense;
     inside.colouring = Colouring::eigenbasis;
-    const SpikedSample found = sample(inside, sampler_seed, "rotated", 2);
-    const SpikedSample other = sample(dense, sampler_seed, "rotated", 2);
+    const SpikedSample found = sample(inside, stream::test_seed, "rotated", 2);
+    const SpikedSample other = sample(dense, stream::test_seed, "rotated", 2);
     const arma::mat qa = dense.row.basis();
     const arma::mat qb = dense.column.basis();
     arma::mat white(12, 9);
-    stream::fill_normal(Stream(sampler_seed, "rotated", Role::noise, 2), {white.memptr(), white.n_elem});
+    stream::fill_normal(Stream(stream::test_seed, "rotated", Role::noise, 2), {white.memptr(), white.n_elem});
     const arma::mat rotated = qa * (white / 3.0) * qb.t();
     const arma::mat noise = dense.column.times_root(dense.row.root_times(rotated));
     EXPECT_LT(arma::abs(qa * found.noise * qb.t() - noise).max(), 1e-13);
@@ -137,16 +136,16 @@ TEST(EigenbasisReference, IsTheDenseSampleOfARotatedMatrix) {
 
 TEST(Eigenbasis, OfDiagonalCovariancesIsTheDenseSample) {
     SpikedModel model{Covariance::identity(8), Covariance::exponential(2.0, 6), {{3.0}}};
-    const SpikedSample dense = sample(model, sampler_seed, "diagonal", 1);
+    const SpikedSample dense = sample(model, stream::test_seed, "diagonal", 1);
     model.colouring = Colouring::eigenbasis;
-    EXPECT_EQ(arma::abs(sample(model, sampler_seed, "diagonal", 1).observed - dense.observed).max(), 0.0);
+    EXPECT_EQ(arma::abs(sample(model, stream::test_seed, "diagonal", 1).observed - dense.observed).max(), 0.0);
 }
 
 /// Top singular values over replicates.
 std::vector<double> top_values(const SpikedModel& model, std::string_view cell, std::size_t count) {
     std::vector<double> top;
     for (std::uint64_t r = 0; r < count; ++r)
-        top.push_back(arma::svd(sample(model, sampler_seed, cell, r).observed).max());
+        top.push_back(arma::svd(sample(model, stream::test_seed, cell, r).observed).max());
     return top;
 }
 
@@ -170,14 +169,14 @@ TEST(EigenbasisLaw, TopSingularValueHasTheLawOfTheDenseSample) {
 
 TEST(SpikedSampler, EveryPartOfTheModelReachesItsPlace) {
     SpikedModel model{Covariance::ar1(0.5, 20), Covariance::exponential(1.0, 12), {{3.0}, {2.0}}};
-    const SpikedSample plain = sample(model, sampler_seed, "cell", 0);
+    const SpikedSample plain = sample(model, stream::test_seed, "cell", 0);
     model.entries = EntryLaw::parse("rademacher");
     model.left_vectors = VectorLaw::parse("smooth", MatrixSide::row);
     model.right_vectors = VectorLaw::parse("eigen:col:2", MatrixSide::column);
-    const SpikedSample found = sample(model, sampler_seed, "cell", 0);
+    const SpikedSample found = sample(model, stream::test_seed, "cell", 0);
     EXPECT_GT(arma::abs(found.noise - plain.noise).max(), 0.1);
     EXPECT_EQ(arma::abs(found.left -
-                        model.left_vectors.draw(Stream(sampler_seed, "cell", Role::left_vectors, 0), model.row, 2))
+                        model.left_vectors.draw(Stream(stream::test_seed, "cell", Role::left_vectors, 0), model.row, 2))
                   .max(),
               0.0);
     EXPECT_EQ(found.right(1, 0), 1.0);
@@ -185,7 +184,7 @@ TEST(SpikedSampler, EveryPartOfTheModelReachesItsPlace) {
     EXPECT_LT(arma::abs(arma::svd(found.signal).head(3) - arma::vec{3.0, 2.0, 0.0}).max(), 1e-13);
     // Entries and vectors have streams of their own.
     model.entries = EntryLaw();
-    EXPECT_EQ(arma::abs(sample(model, sampler_seed, "cell", 0).noise - plain.noise).max(), 0.0);
+    EXPECT_EQ(arma::abs(sample(model, stream::test_seed, "cell", 0).noise - plain.noise).max(), 0.0);
 }
 
 TEST(SpikedSampler, AnyRankUpToTheShortSide) {
@@ -194,7 +193,7 @@ TEST(SpikedSampler, AnyRankUpToTheShortSide) {
         SpikedModel model{Covariance::identity(n), Covariance::identity(d), {}};
         for (std::size_t rank = 0; rank <= full; ++rank) {
             model.strengths.assign(rank, SignalStrength{2.0});
-            const SpikedSample found = sample(model, sampler_seed, "rank", 0);
+            const SpikedSample found = sample(model, stream::test_seed, "rank", 0);
             EXPECT_EQ(found.left.n_cols, rank);
             arma::vec expected(full, arma::fill::zeros);
             expected.head(rank).fill(2.0);
@@ -211,7 +210,7 @@ TEST(SpikedSamplerBadInput, WhatCannotBeDrawnIsSaidBefore) {
     model.entries = EntryLaw::parse("student:5");
     expect_error(ExitCode::usage, [&] { require_possible(model); },
                  {"eigenbasis of \"student:5\" entries is not possible", "use dense colouring"});
-    expect_error(ExitCode::usage, [&] { (void)sample(model, sampler_seed, "cell", 0); }, {"eigenbasis"});
+    expect_error(ExitCode::usage, [&] { (void)sample(model, stream::test_seed, "cell", 0); }, {"eigenbasis"});
     model.colouring = Colouring::dense;
     model.right_vectors = VectorLaw::parse("localised:7", MatrixSide::column);
     expect_error(ExitCode::usage, [&] { require_possible(model); },
