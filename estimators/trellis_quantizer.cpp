@@ -5,9 +5,11 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <tuple>
 
 #include "estimators/coordinate_law.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/remembered.hpp"
 
 namespace spiked::estimators {
 namespace {
@@ -29,13 +31,28 @@ std::vector<std::uint32_t> shuffled(std::uint32_t count, const stream::Stream& s
     return order;
 }
 
+/// Quantiles in the middle of 2^state_bits equal shares, which are most of a quantizer's cost. Few are remembered: each
+/// has up to 4096 of them.
+std::vector<float> middle_quantiles(CodebookKind kind, std::size_t dimension, unsigned state_bits) {
+    using Key = std::tuple<CodebookKind, std::size_t, unsigned>;
+    static Remembered<Key, std::vector<float>, 64> known;
+    return known.of({kind, dimension, state_bits}, [&] {
+        const CoordinateLaw law(kind, dimension);
+        std::vector<float> quantiles(std::size_t{1} << state_bits);
+        for (std::size_t i = 0; i < quantiles.size(); ++i)
+            quantiles[i] = static_cast<float>(
+                law.quantile((static_cast<double>(i) + 0.5) / static_cast<double>(quantiles.size())));
+        return quantiles;
+    });
+}
+
 /// Levels by state. The 2^bits states that follow one state differ in their last bits.
-std::vector<float> level_table(const CoordinateLaw& law, unsigned bits, unsigned state_bits,
+std::vector<float> level_table(CodebookKind kind, std::size_t dimension, unsigned bits, unsigned state_bits,
                                const stream::Stream& stream) {
+    const std::vector<float> quantiles = middle_quantiles(kind, dimension, state_bits);
     const std::uint32_t branches = 1U << bits;
     const std::uint32_t groups = 1U << (state_bits - bits);
-    const std::uint32_t states = branches * groups;
-    std::vector<float> table(states);
+    std::vector<float> table(quantiles.size());
     std::vector<std::vector<std::uint32_t>> members;  // of each stratum
     for (std::uint32_t s = 0; s < branches; ++s)
         members.push_back(shuffled(groups, stream, static_cast<std::uint16_t>(2 * s)));
@@ -47,8 +64,7 @@ std::vector<float> level_table(const CoordinateLaw& law, unsigned bits, unsigned
         std::sort(keys.begin(), keys.end());
         for (std::uint32_t b = 0; b < branches; ++b) {
             const std::uint32_t stratum = keys[b].second;
-            const double rank = static_cast<double>(stratum * groups + members[stratum][g]) + 0.5;
-            table[g * branches + b] = static_cast<float>(law.quantile(rank / static_cast<double>(states)));
+            table[g * branches + b] = quantiles[stratum * groups + members[stratum][g]];
         }
     }
     return table;
@@ -173,7 +189,7 @@ struct Setup {
     Underflow underflow;
     RowRotation rotation;
     stream::Stream shuffle;
-    CoordinateLaw law;
+    CodebookKind codebook;
     Trellis trellis;  ///< of a chunk with as many bits as a state or more
 
     [[nodiscard]] std::size_t chunk_rows() const { return std::max<std::size_t>(1, chunk_coordinates / dimension); }
@@ -182,7 +198,7 @@ struct Setup {
     [[nodiscard]] Trellis trellis_of(std::size_t coordinates) const {
         if (coordinates * bits >= state_bits) return trellis;
         const auto lowered = static_cast<unsigned>(coordinates * bits);
-        return {bits, lowered, level_table(law, bits, lowered, shuffle)};
+        return {bits, lowered, level_table(codebook, dimension, bits, lowered, shuffle)};
     }
 };
 
@@ -268,7 +284,7 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
 
 std::vector<float> trellis_levels(const QuantizerOptions& options, std::size_t dimension, unsigned bits,
                                   unsigned state_bits) {
-    return level_table(CoordinateLaw(options.codebook, dimension), bits, state_bits, shuffle_of(options));
+    return level_table(options.codebook, dimension, bits, state_bits, shuffle_of(options));
 }
 
 RowQuantizer trellis_quantizer(std::size_t dimension, unsigned bits, const QuantizerOptions& options,
@@ -280,7 +296,7 @@ RowQuantizer trellis_quantizer(std::size_t dimension, unsigned bits, const Quant
             state_bits, bits);
     const auto setup = std::make_shared<const Setup>(
         Setup{dimension, bits, state_bits, scale, options.norm, options.underflow, row_rotation(options, dimension),
-              shuffle_of(options), CoordinateLaw(options.codebook, dimension),
+              shuffle_of(options), options.codebook,
               Trellis{bits, state_bits, trellis_levels(options, dimension, bits, state_bits)}});
     return in_double(
         "tcq", [setup](const arma::mat& rows) { return encode(*setup, rows); },

@@ -7,12 +7,11 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <map>
-#include <mutex>
 #include <numbers>
 #include <utility>
 
 #include "theory/base/error.hpp"
+#include "theory/base/remembered.hpp"
 
 namespace spiked::theory {
 namespace {
@@ -203,26 +202,17 @@ void require_bits(int bits) {
         throw usage_error("codebook of {} bits is not available (1 to 8 are): choose one of them", bits);
 }
 
-/// Codebooks of this process: whoever makes quantizers by the thousand asks for a few.
-template <class Make>
-Codebook remembered(int dimension, int bits, const Make& make) {
-    static std::mutex guard;
-    static std::map<std::pair<int, int>, Codebook> known;
-    const std::pair key(dimension, bits);
-    {
-        const std::lock_guard lock(guard);
-        if (const auto found = known.find(key); found != known.end()) return found->second;
-    }
-    Codebook made = make();
-    const std::lock_guard lock(guard);
-    return known.emplace(key, std::move(made)).first->second;
+/// By dimension, 0 for the normal law, and bits.
+Remembered<std::pair<int, int>, Codebook>& codebooks() {
+    static Remembered<std::pair<int, int>, Codebook> known;
+    return known;
 }
 
 }  // namespace
 
 Codebook lloyd_max_normal(int bits) {
     require_bits(bits);
-    return remembered(0, bits, [&] { return lloyd_max(NormalLaw(), bits); });
+    return codebooks().of({0, bits}, [&] { return lloyd_max(NormalLaw(), bits); });
 }
 
 Codebook lloyd_max_sphere(int dimension, int bits) {
@@ -238,7 +228,7 @@ Codebook lloyd_max_sphere(int dimension, int bits) {
                 bits);
         return {1, {-1.0, 1.0}, {0.0}, {0.5, 0.5}, 0.0, 1.0, 1.0};
     }
-    return remembered(dimension, bits, [&] { return lloyd_max(SphereLaw(dimension), bits); });
+    return codebooks().of({dimension, bits}, [&] { return lloyd_max(SphereLaw(dimension), bits); });
 }
 
 }  // namespace spiked::theory

@@ -12,6 +12,7 @@
 #include "theory/base/json.hpp"
 #include "theory/base/names.hpp"
 #include "theory/base/quantities.hpp"
+#include "theory/base/remembered.hpp"
 #include "theory/base/sha256.hpp"
 
 namespace spiked {
@@ -138,6 +139,25 @@ TEST(Sha256, GivesThePublishedAnswersForTextAndFile) {
     EXPECT_EQ(hex(sha256_of_file(path)), expected);
     std::remove(path.c_str());
     EXPECT_NE(message_of([&] { (void)sha256_of_file(path); }).find(path), std::string::npos);
+}
+
+TEST(Remembered, MakesAResultOnceAndForgetsWhatDoesNotFit) {
+    Remembered<int, std::string, 2> known;
+    int made = 0;
+    const auto word = [&](int key) {
+        return known.of(key, [&] {
+            ++made;
+            return std::to_string(key);
+        });
+    };
+    for (int round = 0; round < 3; ++round)
+        for (const int key : {1, 2}) EXPECT_EQ(word(key), std::to_string(key));
+    EXPECT_EQ(made, 2);
+    EXPECT_EQ(word(3), "3");
+    EXPECT_EQ(word(3), "3");
+    EXPECT_EQ(made, 4) << "a third argument is computed, and takes no other's place";
+    EXPECT_EQ(word(1), "1");
+    EXPECT_EQ(made, 4);
 }
 
 }  // namespace

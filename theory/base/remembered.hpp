@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace spiked {
+
+/// Results of this process, for functions that are dear and asked for a few arguments by thousands of callers; threads
+/// may ask at once. Beyond `most` arguments it computes and forgets: memory stays bounded whatever is asked.
+template <class Key, class Value, std::size_t most = 256>
+class Remembered {
+public:
+    template <class Make>
+    Value of(const Key& key, const Make& make) {
+        {
+            const std::lock_guard lock(guard_);
+            if (const auto found = known_.find(key); found != known_.end()) return found->second;
+        }
+        Value made = make();
+        const std::lock_guard lock(guard_);
+        if (known_.size() < most) known_.emplace(key, made);
+        return made;
+    }
+
+private:
+    std::mutex guard_;
+    std::map<Key, Value> known_;
+};
+
+}  // namespace spiked
