@@ -88,8 +88,8 @@ RowQuantizer with_kept_tokens(std::size_t sinks, std::size_t window, std::size_t
                 throw input_error("a token holds NaN or infinity (no basis holds it): clean the data first");
             const Parts parts = parts_of(rows.n_rows);
             BitWriter writer;
-            write_halves(writer, Item::residual_window, rows.head_rows(parts.first));
-            write_halves(writer, Item::residual_window, rows.tail_rows(parts.last));
+            if (parts.first > 0) write_halves(writer, Item::residual_window, rows.head_rows(parts.first));
+            if (parts.last > 0) write_halves(writer, Item::residual_window, rows.tail_rows(parts.last));
             Encoded encoded = finished(writer);
             if (parts.coded == 0) return encoded;
             const Encoded rest = between->encode(arma::mat(rows.rows(parts.first, parts.first + parts.coded - 1)));

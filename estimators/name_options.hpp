@@ -16,6 +16,7 @@ public:
     NameOptions(const ParsedName& parsed, std::vector<std::string> legal, std::vector<std::string> words = {});
 
     [[nodiscard]] const std::string& text() const { return parsed_.text; }
+    [[nodiscard]] const std::string& name() const { return parsed_.name; }
     [[nodiscard]] bool has_word(const std::string& word) const;
     [[nodiscard]] const std::vector<std::string>& words() const { return parsed_.values; }
 

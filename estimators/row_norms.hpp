@@ -15,7 +15,7 @@ void scale_rows(arma::Mat<Real>& rows, const std::vector<double>& factors, doubl
     std::vector<Real> sizes(factors.size());
     for (std::size_t t = 0; t < sizes.size(); ++t) sizes[t] = static_cast<Real>(factors[t] * factor);
     for (arma::uword j = 0; j < rows.n_cols; ++j) {
-        Real* column = rows.colptr(j);
+        Real* column = rows.memptr() + j * rows.n_rows;  // no colptr: a block may have no rows
         for (arma::uword t = 0; t < rows.n_rows; ++t) column[t] *= sizes[t];
     }
 }

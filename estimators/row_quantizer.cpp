@@ -1,5 +1,8 @@
 #include "estimators/row_quantizer.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -7,6 +10,7 @@
 #include "estimators/gear.hpp"
 #include "estimators/kivi.hpp"
 #include "estimators/kvquant.hpp"
+#include "estimators/microscaling.hpp"
 #include "estimators/name_options.hpp"
 #include "estimators/polarquant.hpp"
 #include "estimators/product_quantizer.hpp"
@@ -22,122 +26,123 @@
 namespace spiked::estimators {
 namespace {
 
-std::size_t whole_number(const ParsedName& parsed, const std::string& key, std::size_t least) {
-    const auto number = to_integer(*parsed.option(key));
-    if (!number || *number < static_cast<std::int64_t>(least))
-        throw usage_error("\"{}\": {} is a whole number of at least {}, not \"{}\"", parsed.text, key, least,
-                          *parsed.option(key));
-    return static_cast<std::size_t>(*number);
+std::optional<std::size_t> whole_number(const NameOptions& named, const std::string& key, std::size_t least) {
+    const auto number = named.whole(key);
+    if (number && *number < least)
+        throw usage_error("\"{}\": {} is a whole number of at least {}, not {}", named.text(), key, least, *number);
+    return number;
 }
 
-GroupAxis axis_of(const ParsedName& parsed, const QuantizerOptions& options) {
-    const auto axis = parsed.option("axis");
-    return axis ? group_axis(*axis) : options.axis;
+GroupAxis axis_of(const NameOptions& named, const QuantizerOptions& options) {
+    const auto axis = named.choice("axis", {"key", "value"});
+    return axis ? static_cast<GroupAxis>(*axis) : options.axis;
 }
 
-ProjectionKind projection_of(const ParsedName& parsed) {
-    const auto name = parsed.option("projection");
-    return name ? projection_kind(*name) : ProjectionKind::gaussian;
+ProjectionKind projection_of(const NameOptions& named) {
+    return static_cast<ProjectionKind>(named.choice("projection", {"gaussian", "orthogonal"}).value_or(0));
 }
 
 template <RowScale scale>
-RowQuantizer make_turboquant(const ParsedName&, std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
+RowQuantizer make_turboquant(const NameOptions&, std::size_t dimension, unsigned bits,
+                             const QuantizerOptions& options) {
     return turboquant_mse(dimension, bits, options, scale);
 }
 
-RowQuantizer make_prod(const ParsedName& parsed, std::size_t dimension, unsigned bits,
+RowQuantizer make_prod(const NameOptions& named, std::size_t dimension, unsigned bits,
                        const QuantizerOptions& options) {
-    return turboquant_prod(dimension, bits, options, projection_of(parsed));
+    return turboquant_prod(dimension, bits, options, projection_of(named));
 }
 
-RowQuantizer make_qjl(const ParsedName& parsed, std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
-    return qjl(dimension, bits, options, projection_of(parsed));
+RowQuantizer make_qjl(const NameOptions& named, std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
+    return qjl(dimension, bits, options, projection_of(named));
 }
 
-QuantizerOptions options_of_kivi(const ParsedName& parsed, const QuantizerOptions& options) {
+QuantizerOptions options_of_kivi(const NameOptions& named, const QuantizerOptions& options) {
     QuantizerOptions own = options;
-    if (parsed.option("group")) own.group = whole_number(parsed, "group", 1);
-    if (parsed.option("residual")) own.residual = whole_number(parsed, "residual", 0);
-    own.axis = axis_of(parsed, options);
-    if (parsed.name == "kivi-hf") own.axis = GroupAxis::key;
+    own.group = whole_number(named, "group", 1).value_or(options.group);
+    own.residual = named.whole("residual").value_or(options.residual);
+    own.axis = named.name() == "kivi-hf" ? GroupAxis::key : axis_of(named, options);
     return own;
 }
 
-RowQuantizer make_kivi(const ParsedName& parsed, std::size_t dimension, unsigned bits,
+RowQuantizer make_kivi(const NameOptions& named, std::size_t dimension, unsigned bits,
                        const QuantizerOptions& options) {
-    return kivi(dimension, bits, options_of_kivi(parsed, options));
+    return kivi(dimension, bits, options_of_kivi(named, options));
 }
 
-std::size_t tail_of_kivi(const ParsedName& parsed, const QuantizerOptions& options, std::size_t tokens) {
-    return kivi_tail(options_of_kivi(parsed, options), tokens);
+std::size_t tail_of_kivi(const NameOptions& named, const QuantizerOptions& options, std::size_t tokens) {
+    return kivi_tail(options_of_kivi(named, options), tokens);
 }
 
-RowScale scale_of(const ParsedName& parsed, std::vector<std::string> words, std::vector<RowScale> scales) {
-    const auto word = parsed.option("scale");
-    return word ? scales[position_of(*word, "scale", words)] : scales.front();
+RowScale scale_of(const NameOptions& named, const std::vector<std::string>& words, std::vector<RowScale> scales) {
+    return scales[named.choice("scale", words).value_or(0)];
 }
 
-RowQuantizer make_rht_uniform(const ParsedName& parsed, std::size_t dimension, unsigned bits,
+RowQuantizer make_rht_uniform(const NameOptions& named, std::size_t dimension, unsigned bits,
                               const QuantizerOptions& options) {
     QuantizerOptions own = options;
-    if (parsed.option("group")) own.group = whole_number(parsed, "group", 1);
+    own.group = whole_number(named, "group", 1).value_or(options.group);
     return rht_uniform(dimension, bits, own);
 }
 
-RowQuantizer make_rabitq(const ParsedName& parsed, std::size_t dimension, unsigned bits,
+RowQuantizer make_rabitq(const NameOptions& named, std::size_t dimension, unsigned bits,
                          const QuantizerOptions& options) {
     return rabitq(dimension, bits, options,
-                  scale_of(parsed, {"unbiased", "mmse", "norm"},
+                  scale_of(named, {"unbiased", "mmse", "norm"},
                            {RowScale::unbiased, RowScale::least_squares, RowScale::norm_matched}));
 }
 
-RowQuantizer make_tcq(const ParsedName& parsed, std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
-    const std::size_t state = parsed.option("state") ? whole_number(parsed, "state", 1) : 12;
+RowQuantizer make_tcq(const NameOptions& named, std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
+    const std::size_t state = whole_number(named, "state", 1).value_or(12);
     return trellis_quantizer(dimension, bits, options, static_cast<unsigned>(std::min<std::size_t>(state, 64)),
-                             scale_of(parsed, {"mmse", "unbiased"}, {RowScale::least_squares, RowScale::unbiased}));
+                             scale_of(named, {"mmse", "unbiased"}, {RowScale::least_squares, RowScale::unbiased}));
 }
 
-RowQuantizer make_polarquant(const ParsedName&, std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
+RowQuantizer make_polarquant(const NameOptions&, std::size_t dimension, unsigned bits,
+                             const QuantizerOptions& options) {
     return polarquant(dimension, bits, options);
 }
 
-RowQuantizer make_pq(const ParsedName& parsed, std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
-    return product_quantizer(dimension, bits, options, parsed.option("length") ? whole_number(parsed, "length", 1) : 0);
+RowQuantizer make_pq(const NameOptions& named, std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
+    return product_quantizer(dimension, bits, options, whole_number(named, "length", 1).value_or(0));
 }
 
-RowQuantizer make_kvquant(const ParsedName& parsed, std::size_t dimension, unsigned bits,
+RowQuantizer make_kvquant(const NameOptions& named, std::size_t dimension, unsigned bits,
                           const QuantizerOptions& options) {
     QuantizerOptions own = options;
-    own.axis = axis_of(parsed, options);
-    return kvquant(dimension, bits, own, NameOptions(parsed, {"axis", "outliers"}).number("outliers").value_or(0.01));
+    own.axis = axis_of(named, options);
+    return kvquant(dimension, bits, own, named.number("outliers").value_or(0.01));
 }
 
-RowQuantizer make_ecsq(const ParsedName& parsed, std::size_t dimension, double rate, const QuantizerOptions& options) {
+RowQuantizer make_ecsq(const NameOptions& named, std::size_t dimension, double rate, const QuantizerOptions& options) {
     return entropy_coded(
         dimension, rate, options,
-        scale_of(parsed, {"mmse", "unbiased", "norm"}, {RowScale::least_squares, RowScale::unbiased, RowScale::norm}));
+        scale_of(named, {"mmse", "unbiased", "norm"}, {RowScale::least_squares, RowScale::unbiased, RowScale::norm}));
 }
 
-RowQuantizer make_gear(const ParsedName& parsed, std::size_t dimension, unsigned bits,
+RowQuantizer make_gear(const NameOptions& named, std::size_t dimension, unsigned bits,
                        const QuantizerOptions& options) {
     QuantizerOptions own = options;
-    own.axis = axis_of(parsed, options);
-    if (parsed.option("group")) own.group = whole_number(parsed, "group", 1);
-    return gear(dimension, bits, own, parsed.option("rank") ? whole_number(parsed, "rank", 0) : 4,
-                NameOptions(parsed, {"axis", "group", "rank", "outliers"}).number("outliers").value_or(0.02));
+    own.axis = axis_of(named, options);
+    own.group = whole_number(named, "group", 1).value_or(options.group);
+    return gear(dimension, bits, own, named.whole("rank").value_or(4), named.number("outliers").value_or(0.02));
 }
 
-RowQuantizer make_svdq(const ParsedName&, std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
+RowQuantizer make_svdq(const NameOptions&, std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
     return svdq(dimension, bits, options);
+}
+
+RowQuantizer make_mx(const NameOptions& named, std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
+    return microscaling(dimension, bits, options, whole_number(named, "group", 1).value_or(32),
+                        static_cast<GroupScale>(named.choice("scale", {"e8m0", "e4m3"}).value_or(0)));
 }
 
 struct Maker {
     QuantizerEntry entry;
-    std::vector<std::string> keys;
-    RowQuantizer (*make)(const ParsedName&, std::size_t, unsigned, const QuantizerOptions&);
+    RowQuantizer (*make)(const NameOptions&, std::size_t, unsigned, const QuantizerOptions&);
     /// In the place of make: bits are a rate.
-    RowQuantizer (*make_at_rate)(const ParsedName&, std::size_t, double, const QuantizerOptions&) = nullptr;
-    std::size_t (*tail)(const ParsedName&, const QuantizerOptions&, std::size_t tokens) = nullptr;
+    RowQuantizer (*make_at_rate)(const NameOptions&, std::size_t, double, const QuantizerOptions&) = nullptr;
+    std::size_t (*tail)(const NameOptions&, const QuantizerOptions&, std::size_t tokens) = nullptr;
 };
 
 std::vector<Maker> make_table() {
@@ -151,37 +156,30 @@ std::vector<Maker> make_table() {
     return {
         {{"tq-mse", "TurboQuant MSE: row norm, rotation, Lloyd-Max index of every coordinate", rotated, "index bits",
           "Zandieh et al. 2025, Algorithm 1"},
-         {},
          make_turboquant<RowScale::norm>},
         {{"tq-prod",
           "TurboQuant for inner products: tq-mse, then norm and signs of a random projection of what it left over",
           rotated_and_projected, "index bits; the sign is one more", "Zandieh et al. 2025, Algorithm 2"},
-         {"projection"},
          make_prod},
         {{"eden", "the indices of tq-mse with the scale that makes <x, x^> exact: unbiased over rotations", rotated,
           "index bits", "Vargaftik et al. 2022"},
-         {},
          make_turboquant<RowScale::unbiased>},
         {{"eden-mmse", "the same with the least-squares scale", rotated, "index bits", "Vargaftik et al. 2022"},
-         {},
          make_turboquant<RowScale::least_squares>},
         {{"eden-norm", "the same with the scale that keeps the norm of a row", rotated, "index bits",
           "norm correction of public TurboQuant ports"},
-         {},
          make_turboquant<RowScale::norm_matched>},
         {{"qjl",
           "norm and signs of a random sketch of a row: for inner products, not for reconstruction",
           {projection, norm},
           "signs an entry: B d of them a row",
           "Zandieh et al. 2024"},
-         {"projection"},
          make_qjl},
         {{"kivi",
           "groups with their own minimum and scale; keys along tokens, values along channels",
           {"group=G (default 64)", "axis=key|value", "residual=R (last tokens in fp16)"},
           "code bits",
-          "Liu et al. 2024"},
-         {"group", "axis", "residual"},
+          "Liu et al. 2024", true},
          make_kivi,
          nullptr,
          tail_of_kivi},
@@ -189,8 +187,7 @@ std::vector<Maker> make_table() {
           "the variant of a widely used library: along tokens for keys and values alike",
           {"group=G (default 64)", "residual=R (last tokens in fp16)"},
           "code bits",
-          "its QuantizedCache"},
-         {"group", "residual"},
+          "its QuantizedCache", true},
          make_kivi,
          nullptr,
          tail_of_kivi},
@@ -199,49 +196,42 @@ std::vector<Maker> make_table() {
           {"group=G (default 64)", norm},
           "code bits",
           "Ashkboos et al. 2024 (QuaRot)"},
-         {"group"},
          make_rht_uniform},
         {{"rabitq",
           "the grid direction nearest in angle to a rotated row, with the length that makes <x, x^> exact",
           {rotation, norm, "scale=unbiased|mmse|norm (default unbiased)"},
           "index bits",
           "Gao et al. 2025"},
-         {"scale"},
          make_rabitq},
         {{"tcq",
           "trellis-coded: the last 12 bits written look up the level of a coordinate",
           {rotation, codebook, norm, "state=L (bits of the state, default 12)", "scale=mmse|unbiased (default mmse)"},
           "index bits",
           "Tseng et al. 2024 (QTIP)"},
-         {"state", "scale"},
          make_tcq},
         {{"polarquant",
           "radius and angles of groups of 16 rotated coordinates",
           {rotation, norm},
           "bits of a first-level angle; later ones have two fewer: 3.875 an entry at 4",
           "Han et al. 2025"},
-         {},
          make_polarquant},
         {{"pq",
           "sub-vectors coded by centroids that k-means finds on the block",
           {"length=L (entries of a sub-vector, default 8 / B)", norm},
           "index bits an entry",
-          "Jegou et al. 2011"},
-         {"length"},
+          "Jegou et al. 2011", true},
          make_pq},
         {{"kvquant",
           "levels fitted to the block on lines of their own range, the outermost entries kept in fp16",
           {"axis=key|value", "outliers=SHARE (default 0.01)", norm},
           "code bits",
-          "Hooper et al. 2024"},
-         {"axis", "outliers"},
+          "Hooper et al. 2024", true},
          make_kvquant},
         {{"ecsq",
           "uniform levels of a rotated coordinate, indices entropy-coded",
           {rotation, codebook, norm, "scale=mmse|unbiased|norm (default mmse)"},
           "entropy of an index, also fractions: 0.25 to 8",
           "Gish & Pierce 1968"},
-         {"scale"},
          nullptr,
          make_ecsq},
         {{"gear",
@@ -249,16 +239,22 @@ std::vector<Maker> make_table() {
           {"axis=key|value", "group=G (default 64)", "rank=R (at most, default 4)", "outliers=SHARE (default 0.02)",
            norm},
           "code bits",
-          "Kang et al. 2024"},
-         {"axis", "group", "rank", "outliers"},
+          "Kang et al. 2024", true},
          make_gear},
         {{"svdq",
           "latent channels of the block's right singular vectors, leading ones at 8 bits, last ones left out",
           {norm},
           "mean bits of a latent channel; the vectors, in fp16, come on top",
-          "Yankun et al. 2025"},
-         {},
+          "Yankun et al. 2025", true},
          make_svdq},
+        {{"mx",
+          "small floats under a scale that a group of a row shares, as accelerators compute with them",
+          {"group=G (default 32)", "scale=e8m0|e4m3 (default e8m0; with group=16 and 4 bits e4m3 is NVFP4)"},
+          "bits of an element: 4, 6 or 8",
+          "Open Compute Project 2023 (MX)",
+          true,
+          {4, 6, 8}},
+         make_mx},
     };
 }
 
@@ -270,20 +266,24 @@ const std::vector<Maker>& makers() {
 const Maker& maker_of(const ParsedName& parsed) {
     std::vector<std::string> names;
     for (const auto& maker : makers()) {
+        if (maker.entry.name == parsed.name) return maker;
         names.push_back(maker.entry.name);
-        if (maker.entry.name != parsed.name) continue;
-        if (!parsed.values.empty())
-            throw usage_error("\"{}\": {} takes no value after its name; bits are given by --bits", parsed.text,
-                              parsed.name);
-        for (const auto& [key, value] : parsed.options)
-            if (std::find(maker.keys.begin(), maker.keys.end(), key) == maker.keys.end())
-                throw usage_error("\"{}\": {} has no option \"{}\"{}", parsed.text, parsed.name, key,
-                                  maker.keys.empty()
-                                      ? std::string("; it takes none, see --rotation, --codebook, --norm")
-                                      : suggestion(key, maker.keys));
-        return maker;
     }
     throw usage_error("unknown quantizer \"{}\"{}", parsed.name, suggestion(parsed.name, names));
+}
+
+/// Of a row's options those that stand in the name: `group=G (default 64)`.
+NameOptions options_of(const ParsedName& parsed, const QuantizerEntry& entry) {
+    if (!parsed.values.empty())
+        throw usage_error("\"{}\": {} takes no value after its name; bits are given by --bits", parsed.text,
+                          parsed.name);
+    std::vector<std::string> keys;
+    for (const auto& option : entry.options)
+        if (!option.starts_with("--")) keys.push_back(option.substr(0, option.find('=')));
+    if (keys.empty() && !parsed.options.empty())
+        throw usage_error("\"{}\": {} has no option \"{}\"; it takes none, see --rotation, --codebook, --norm",
+                          parsed.text, parsed.name, parsed.options.front().first);
+    return {parsed, keys};
 }
 
 }  // namespace
@@ -331,20 +331,25 @@ const std::vector<QuantizerEntry>& row_quantizers() {
     return entries;
 }
 
+const QuantizerEntry& row_quantizer_entry(std::string_view name) { return maker_of(parse_name(name)).entry; }
+
 std::optional<QuantizerOptions> kivi_options(std::string_view name, const QuantizerOptions& options) {
     const ParsedName parsed = parse_name(name);
     if (parsed.name != "kivi" && parsed.name != "kivi-hf") return std::nullopt;
-    return options_of_kivi(parsed, options);
+    return options_of_kivi(options_of(parsed, maker_of(parsed).entry), options);
 }
 
 std::size_t kept_tail(std::string_view name, const QuantizerOptions& options, std::size_t tokens) {
     const ParsedName parsed = parse_name(name);
     const Maker& maker = maker_of(parsed);
-    return maker.tail == nullptr ? 0 : maker.tail(parsed, options, tokens);
+    const NameOptions named = options_of(parsed, maker.entry);
+    return maker.tail == nullptr ? 0 : maker.tail(named, options, tokens);
 }
 
 void check_row_quantizer(std::string_view name, double bits) {
-    const Maker& maker = maker_of(parse_name(name));
+    const ParsedName parsed = parse_name(name);
+    const Maker& maker = maker_of(parsed);
+    (void)options_of(parsed, maker.entry);
     const bool rate = maker.make_at_rate != nullptr;
     if (!(bits >= (rate ? 0.25 : 1.0) && bits <= 8.0))
         throw usage_error("{} bits are not possible ({} takes {} to 8): choose --bits {} to 8", bits, maker.entry.name,
@@ -353,15 +358,20 @@ void check_row_quantizer(std::string_view name, double bits) {
         throw usage_error(
             "{} bits are not possible with {} (an index has whole bits; ecsq takes fractions): choose --bits {} or {}",
             bits, maker.entry.name, std::floor(bits), std::ceil(bits));
+    const auto& widths = maker.entry.widths;
+    if (!rate && std::find(widths.begin(), widths.end(), bits) == widths.end())
+        throw usage_error("{} bits are not possible with {} (it takes {}): choose one of these as --bits", bits,
+                          maker.entry.name, fmt::join(widths, ", "));
 }
 
 RowQuantizer row_quantizer(std::string_view name, std::size_t dimension, double bits, const QuantizerOptions& options) {
     check_row_quantizer(name, bits);
     const ParsedName parsed = parse_name(name);
     const Maker& maker = maker_of(parsed);
+    const NameOptions named = options_of(parsed, maker.entry);
     RowQuantizer quantizer = maker.make_at_rate != nullptr
-                                 ? maker.make_at_rate(parsed, dimension, bits, options)
-                                 : maker.make(parsed, dimension, static_cast<unsigned>(bits), options);
+                                 ? maker.make_at_rate(named, dimension, bits, options)
+                                 : maker.make(named, dimension, static_cast<unsigned>(bits), options);
     quantizer.name = parsed.text;
     return quantizer;
 }

@@ -66,16 +66,19 @@ struct QuantizerEntry {
     std::vector<std::string> options;
     std::string bits_mean;
     std::string source;
+    bool channels = false;  ///< rows are neither turned nor projected: it matters what each channel holds
+    std::vector<unsigned> widths = {1, 2, 3, 4, 5, 6, 7, 8};  ///< whole bits it takes
 };
 [[nodiscard]] const std::vector<QuantizerEntry>& row_quantizers();
+/// The line of a quantizer by its name, options and all; throws usage_error.
+[[nodiscard]] const QuantizerEntry& row_quantizer_entry(std::string_view name);
 
 /// Builds a row quantizer for rows of length `dimension` from its name with options, `tq-prod:projection=orthogonal`.
-/// Throws usage_error for an unknown name or option, or bits that are not 1 to 8 or, of quantizers that take rates,
-/// 0.25 to 8.
+/// Throws usage_error for an unknown name or option, or bits that are not among its widths or, of quantizers that take
+/// rates, 0.25 to 8.
 [[nodiscard]] RowQuantizer row_quantizer(std::string_view name, std::size_t dimension, double bits,
                                          const QuantizerOptions& options);
 /// The same checks without building anything.
-void check_row_quantizer(std::string_view name);
 void check_row_quantizer(std::string_view name, double bits);
 /// These options with those in the name of a kivi; none of other quantizers.
 [[nodiscard]] std::optional<QuantizerOptions> kivi_options(std::string_view name, const QuantizerOptions& options);

@@ -368,7 +368,7 @@ bool move_to(StudySetup& study, const std::vector<estimators::Shape>& shapes, co
 
 /// Codecs act on tokens, and some on channels: in the eigenbasis of a covariance there are none.
 void require_own_lines(const BlockSource& source, const NamedCodec& codec) {
-    const bool by_channel = codec.method.quantizer.starts_with("kivi");
+    const bool by_channel = estimators::row_quantizer_entry(codec.method.quantizer).channels;
     if (source.own_rows && (source.own_columns || !by_channel)) return;
     throw usage_error(
         "colouring = \"eigenbasis\" mixes the {} of a block, on which codec \"{}\" acts: use colouring = \"dense\"",

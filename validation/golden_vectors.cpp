@@ -89,7 +89,8 @@ std::vector<Case> cases() {
         o.norm = estimators::NumberFormat::fp64;
     };
     for (const auto& quantizer : estimators::row_quantizers())
-        for (unsigned bits = 1; bits <= 4; ++bits) {
+        for (const unsigned bits : quantizer.widths) {
+            if (bits > 4 && quantizer.widths.front() < 4) break;
             // The table of a state of 12 bits is long.
             const std::string name = quantizer.name == "tcq" && bits != 2 ? "tcq:state=6" : quantizer.name;
             add(name, bits, "", nothing);
@@ -112,6 +113,7 @@ std::vector<Case> cases() {
     for (const char* method : {"kvquant:axis=key:outliers=0.3", "gear:axis=key:rank=1:outliers=0.3", "pq:length=4",
                                "rabitq:scale=mmse", "tcq:scale=unbiased:state=6", "ecsq:scale=unbiased"})
         add(method, 2, "", nothing);
+    add("mx:group=3:scale=e4m3", 4, "", nothing);
     add("ecsq", 2.5, "", nothing);
     for (const auto codebook : {FactorCodebook::normal, FactorCodebook::lloyd, FactorCodebook::fp16})
         add("svd:1+tq-mse", 2, fmt::format(" factors {}", factor_words[static_cast<std::size_t>(codebook)]),
@@ -156,8 +158,8 @@ std::map<std::string, arma::mat> matrices_of(const Case& one, std::size_t dimens
     const std::string index = one.options.rotation_index == 0 ? "" : fmt::format(":{}", one.options.rotation_index);
     QuantizerOptions turning = one.options;
     if (parsed.name == "rht-uniform") turning.rotation = RotationKind::rht1;
-    const std::set<std::string> unrotated = {"qjl", "kivi", "kivi-hf", "pq", "kvquant", "gear", "svdq"};
-    if (!unrotated.contains(parsed.name) && turning.rotation != RotationKind::identity) {
+    if (!estimators::row_quantizer_entry(quantizer).channels && parsed.name != "qjl" &&
+        turning.rotation != RotationKind::identity) {
         const estimators::RowRotation rotation = estimators::row_rotation(turning, dimension);
         found[fmt::format("{}:{}{}", rotation_words[static_cast<std::size_t>(turning.rotation)], dimension, index)] =
             rotation.rotate(arma::mat(dimension, dimension, arma::fill::eye)).t();
