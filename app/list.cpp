@@ -7,6 +7,7 @@
 #include "estimators/cache_method.hpp"
 #include "estimators/compressor.hpp"
 #include "estimators/eviction.hpp"
+#include "estimators/rank_rule.hpp"
 #include "reports/figures.hpp"
 #include "sim/catalogue.hpp"
 #include "sim/covariance_spec.hpp"
@@ -33,6 +34,13 @@ std::vector<Line> estimator_lines() {
         lines.push_back({entry.name, entry.summary, entry.options, entry.source});
     for (const auto& entry : estimators::transforms())
         lines.push_back({entry.name + "+NAME", entry.summary, entry.options, entry.source});
+    return lines;
+}
+
+std::vector<Line> rank_lines() {
+    std::vector<Line> lines;
+    for (const auto& entry : estimators::rank_rules())
+        lines.push_back({entry.name, entry.summary, entry.options, entry.source});
     return lines;
 }
 
@@ -135,10 +143,11 @@ std::vector<Line> convention_lines() {
 
 const std::vector<Topic>& topics() {
     static const std::vector<Topic> table = {
-        {"estimators", estimator_lines}, {"quantizers", quantizer_lines}, {"caches", cache_lines},
-        {"evictions", eviction_lines},   {"entries", entry_lines},        {"covariances", covariance_lines},
-        {"bases", basis_lines},          {"vectors", vector_lines},       {"metrics", metric_lines},
-        {"claims", claim_lines},         {"figures", figure_lines},       {"conventions", convention_lines}};
+        {"estimators", estimator_lines},   {"ranks", rank_lines},         {"quantizers", quantizer_lines},
+        {"caches", cache_lines},           {"evictions", eviction_lines}, {"entries", entry_lines},
+        {"covariances", covariance_lines}, {"bases", basis_lines},        {"vectors", vector_lines},
+        {"metrics", metric_lines},         {"claims", claim_lines},       {"figures", figure_lines},
+        {"conventions", convention_lines}};
     return table;
 }
 
@@ -195,15 +204,16 @@ std::vector<std::string> listed_names(const std::string& topic) {
 }
 
 Command list_command() {
-    return {
-        "list",
-        "names, options, defaults and sources of everything there is",
-        {"spiked list", "spiked list estimators", "spiked list quantizers --json"},
-        "[estimators|quantizers|caches|evictions|entries|covariances|bases|vectors|metrics|claims|figures|conventions]",
-        0,
-        1,
-        {},
-        run};
+    std::vector<std::string> names;
+    for (const auto& topic : topics()) names.push_back(topic.name);
+    return {"list",
+            "names, options, defaults and sources of everything there is",
+            {"spiked list", "spiked list estimators", "spiked list quantizers --json"},
+            fmt::format("[{}]", fmt::join(names, "|")),
+            0,
+            1,
+            {},
+            run};
 }
 
 }  // namespace spiked::app

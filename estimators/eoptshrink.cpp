@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "estimators/rate_distortion_rank.hpp"
 #include "estimators/relative_spectrum.hpp"
 #include "theory/base/error.hpp"
 #include "theory/finite_size.hpp"
@@ -27,13 +26,14 @@ EOptShrinkOptions parsed_options(const ParsedName& parsed, theory::Loss loss) {
                           typed.words()[0], typed.words()[1]);
     EOptShrinkOptions options = options_of(typed);
     options.loss = loss;
-    if (parsed.option("rank") == "rd")
-        options.entry_bits = stored_entry_bits(typed);
-    else
-        options.rank = typed.whole("rank");
-    if (!options.entry_bits && parsed.option("bits"))
+    if (const auto rank = parsed.option("rank")) {
+        const ToldRank told = told_rank(typed, *rank, {"cap"});
+        options.rank = told.fixed;
+        options.rank_rule = told.rule;
+    } else if (parsed.option("bits")) {
         throw usage_error("\"{}\": bits= belongs to rank=rd: write {}:rank=rd:bits={}", parsed.text, parsed.name,
                           *parsed.option("bits"));
+    }
     if (const auto pilot = parsed.option("pilot")) {
         options.pilot_from_columns = *pilot == "d";
         if (*pilot != "p" && *pilot != "d") {
@@ -120,9 +120,9 @@ Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const
     EOptShrinkRule rule = eoptshrink_rule(shape, options);
     const std::size_t k = rule.pilot;
     if (k == 0) return nothing_found("too few singular values for an edge estimate (at least 3 are needed)");
-    if (options.entry_bits) {
+    if (options.rank_rule) {
         rule.rank_is_told = true;
-        rule.rank = rate_distortion_rank(spectrum, *options.entry_bits);
+        rule.rank = options.rank_rule(spectrum);
         while (rule.rank > 0 && needed_values(rule.rank, k, rule.imputation) > p) --rule.rank;
     }
 
@@ -171,10 +171,10 @@ SpectralFamily eoptshrink_family() {
              {":paper (the text taken literally: pilot=d power=2 impute=j mass=side)",
               ":author (the author's program: factor=1.1 margin=0 impute=2r mass=side clip=no)",
               ":edgefit (edge=fit: rank by a line through the top of the noise, sees up to 2k signals)",
-              "rank=R (oracle rank) or rd (components that pay for their stored bits); default: by the edge",
+              "rank=R (oracle rank) or a rule of `spiked list ranks`; default: by the edge",
               "bits=N (with rank=rd: of a stored entry, 1-8 or 16, default 4)", "pilot=p|d|K (default p)",
               "edge=points|fit (default points)", "factor=F (default 1)", "power=1|2 (of eigenvalues, default 1)",
-              "margin=M (default p^(-1/3))", "cap=R (largest rank of edge=fit, default 2k)",
+              "margin=M (default p^(-1/3))", "cap=R (largest rank of edge=fit and rank=ed, default 2k)",
               "impute=none|j|j-1|2r (default j-1)", "mass=rest|side (default rest)", "clip=yes|no (default yes)"},
              "paper Algorithm 2, reference reading; Su & Wu 2022"},
             make};

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "estimators/eoptshrink_rule.hpp"
+#include "estimators/rank_rule.hpp"
 #include "estimators/shrinkage.hpp"
 #include "estimators/spectral_family.hpp"
 #include "theory/shrinkers.hpp"
@@ -24,9 +25,7 @@ struct EOptShrinkOptions {
     bool mass_of_rest = true;         ///< atoms weigh 1 over their number, or 1/p
     bool clip = true;                 ///< overlaps to [0, 1], shrunk values to [0, observed]
     std::optional<std::size_t> rank;  ///< oracle rank instead of the rank rule
-    /// Bits of a stored entry of a factor: the rank is rate_distortion_rank, as far as the noise law leaves room for
-    /// it.
-    std::optional<unsigned> entry_bits;
+    RankRule rank_rule;               ///< another rule than the bulk edge, as far as the noise law leaves room for it
 
     [[nodiscard]] static EOptShrinkOptions paper();
     [[nodiscard]] static EOptShrinkOptions author();
@@ -46,7 +45,7 @@ struct EOptShrinkOptions {
 [[nodiscard]] Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const EOptShrinkOptions& = {});
 
 /// The same options for all blocks of one shape, as the arithmetic takes them. `pilot` is 0 where the shape is too
-/// small for an edge estimate. A rank by `entry_bits` depends on the block and is not in it.
+/// small for an edge estimate. A rank by `rank_rule` depends on the block and is not in it.
 [[nodiscard]] EOptShrinkRule eoptshrink_rule(Shape shape, const EOptShrinkOptions& = {});
 
 /// The options of a name that is an eOptShrink, `eoptshrink:edgefit`; nothing of other names. Throws like

@@ -18,6 +18,7 @@ public:
     [[nodiscard]] const std::string& text() const { return parsed_.text; }
     [[nodiscard]] const std::string& name() const { return parsed_.name; }
     [[nodiscard]] bool has_word(const std::string& word) const;
+    [[nodiscard]] bool has_option(const std::string& key) const { return parsed_.option(key).has_value(); }
     [[nodiscard]] const std::vector<std::string>& words() const { return parsed_.values; }
 
     [[nodiscard]] std::optional<std::size_t> whole(const std::string& key) const;

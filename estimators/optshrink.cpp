@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "estimators/empirical_law.hpp"
+#include "estimators/rank_rule.hpp"
 #include "estimators/relative_spectrum.hpp"
 #include "theory/base/error.hpp"
 
@@ -45,16 +46,16 @@ Shrinkage optshrink(std::span<const double> singular_values, Shape shape, std::s
 SpectralFamily optshrink_family() {
     return {{"optshrink",
              "optimal shrinkage at the given rank, the noise law from the values left over; states its squared error",
-             {":R (rank, required)"},
+             {":R (rank) or a rule of `spiked list ranks`, required",
+              "bits=N (with rd: of a stored entry, 1-8 or 16, default 4)", "cap=R (with ed: largest rank, default 2k)"},
              "Nadakuditi 2014"},
             [](const ParsedName& parsed, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
-                const std::size_t rank = required_whole(parsed, "its rank", "optshrink:2");
-                const NameOptions options(parsed, {}, parsed.values);
+                const ToldRank rank = required_rank(parsed, "optshrink:2");
                 return {parsed.text,
                         [rank, loss](std::span<const double> singular_values, Shape shape) {
-                            return optshrink(singular_values, shape, rank, loss);
+                            return optshrink(singular_values, shape, rank.of({singular_values, shape}), loss);
                         },
-                        rank + 1};
+                        rank.fixed ? *rank.fixed + 1 : 0};
             }};
 }
 

@@ -333,7 +333,7 @@ std::string obstacle(const StudySetup& study, CellSetup& cell, estimators::Shape
     for (const auto& named : study.named) {
         const auto options = estimators::eoptshrink_options(named.method.name, named.loss);
         const auto white = estimators::white_rule(named.method.name, named.loss, shape);
-        if (options && !options->entry_bits)
+        if (options && !options->rank_rule)
             plan.estimators.emplace_back(estimators::eoptshrink_rule(shape, *options));
         else if (white)
             plan.estimators.emplace_back(*white);

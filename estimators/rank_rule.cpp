@@ -1,0 +1,97 @@
+#include "estimators/rank_rule.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "estimators/eigenvalue_gaps.hpp"
+#include "estimators/rate_distortion_rank.hpp"
+#include "theory/base/error.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+struct Row {
+    RankRuleEntry entry;
+    std::vector<std::string> keys;
+    RankRule (*make)(const NameOptions&);
+};
+
+const std::vector<Row>& rows() {
+    static const std::vector<Row> table = {
+        {{"rd",
+          "components that pay for their stored bits",
+          {"bits=N (of a stored entry, 1-8 or 16, default 4)"},
+          "ours, after Gish & Pierce 1968"},
+         {"bits"},
+         [](const NameOptions& named) -> RankRule {
+             return [bits = stored_entry_bits(named)](const RelativeSpectrum& spectrum) {
+                 return rate_distortion_rank(spectrum, bits);
+             };
+         }},
+        {{"ed",
+          "the last gap between eigenvalues that noise of any separable covariance would not leave",
+          {"cap=R (largest rank it looks for, default 2k)"},
+          "Onatski 2010"},
+         {"cap"},
+         [](const NameOptions& named) -> RankRule {
+             return [cap = named.whole("cap")](const RelativeSpectrum& spectrum) {
+                 return eigenvalue_gap_rank(spectrum.eigenvalues, cap);
+             };
+         }},
+    };
+    return table;
+}
+
+}  // namespace
+
+const std::vector<RankRuleEntry>& rank_rules() {
+    static const std::vector<RankRuleEntry> entries = [] {
+        std::vector<RankRuleEntry> all;
+        for (const auto& row : rows()) all.push_back(row.entry);
+        return all;
+    }();
+    return entries;
+}
+
+const std::vector<std::string>& rank_rule_keys() {
+    static const std::vector<std::string> keys = [] {
+        std::vector<std::string> all;
+        for (const auto& row : rows()) all.insert(all.end(), row.keys.begin(), row.keys.end());
+        return all;
+    }();
+    return keys;
+}
+
+ToldRank told_rank(const NameOptions& named, const std::string& word, const std::vector<std::string>& own) {
+    ToldRank told;
+    std::vector<std::string> names;
+    for (const auto& row : rows()) {
+        names.push_back(row.entry.name);
+        if (row.entry.name == word) {
+            told.rule = row.make(named);
+            continue;
+        }
+        for (const auto& key : row.keys)
+            if (named.has_option(key) && std::find(own.begin(), own.end(), key) == own.end())
+                throw usage_error(
+                    "\"{}\": {}= belongs to the rank rule {}: leave it out or write {} in the place of {}",
+                    named.text(), key, row.entry.name, row.entry.name, word);
+    }
+    if (told.rule) return told;
+    const auto rank = to_integer(word);
+    if (!rank || *rank < 0)
+        throw usage_error("\"{}\": rank \"{}\" is neither a whole number of at least 0 nor a rank rule ({}){}",
+                          named.text(), word, fmt::join(names, ", "), suggestion(word, names));
+    told.fixed = static_cast<std::size_t>(*rank);
+    return told;
+}
+
+ToldRank required_rank(const ParsedName& parsed, const std::string& example) {
+    if (parsed.values.size() != 1)
+        throw usage_error("\"{}\": {} needs its rank: write for example {}", parsed.text, parsed.name, example);
+    return told_rank(NameOptions(parsed, rank_rule_keys(), parsed.values), parsed.values.front());
+}
+
+}  // namespace spiked::estimators

@@ -1,0 +1,41 @@
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "estimators/name_options.hpp"
+#include "estimators/relative_spectrum.hpp"
+
+namespace spiked::estimators {
+
+/// How many components of a block to keep, from its singular values.
+using RankRule = std::function<std::size_t(const RelativeSpectrum&)>;
+
+/// What stands where a rank is asked: R itself, or a rule.
+struct ToldRank {
+    std::optional<std::size_t> fixed;
+    RankRule rule;  ///< where it is not fixed
+
+    [[nodiscard]] std::size_t of(const RelativeSpectrum& spectrum) const { return fixed ? *fixed : rule(spectrum); }
+};
+
+/// One line of `spiked list ranks`.
+struct RankRuleEntry {
+    std::string name;
+    std::string summary;
+    std::vector<std::string> options;
+    std::string source;
+};
+[[nodiscard]] const std::vector<RankRuleEntry>& rank_rules();
+/// The options of all of them, which a method that takes a rank takes too.
+[[nodiscard]] const std::vector<std::string>& rank_rule_keys();
+
+/// `word` as the rank of a method, with the options of its rule in the same name. Throws usage_error for a word that is
+/// neither, and for an option that belongs to another rule, unless it is one of the method's `own`.
+[[nodiscard]] ToldRank told_rank(const NameOptions& named, const std::string& word,
+                                 const std::vector<std::string>& own = {});
+/// The same of a name whose one value is the rank, `svd:1`, `svd:rd:bits=2`; `example` completes the error.
+[[nodiscard]] ToldRank required_rank(const ParsedName& parsed, const std::string& example);
+
+}  // namespace spiked::estimators
