@@ -50,6 +50,7 @@ struct Command {
     std::size_t most_positionals = 0;
     std::vector<Option> options;
     int (*run)(const Arguments&);
+    bool stoppable = false;  ///< a stop asked for is obeyed where all can go on later, not at once
 };
 
 /// Every subcommand, in the order of the help.

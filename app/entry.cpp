@@ -71,8 +71,7 @@ int dispatch(std::vector<std::string> words) {
         print_text(help(command));
         return 0;
     }
-    for (const char* stoppable : {"run", "demo", "kv run", "merge"})
-        if (command.name == stoppable) take_stop_requests();
+    if (command.stoppable) take_stop_requests();
     if (arguments.verbose()) remark(arguments, version_line() + "BLAS: " + blas_description() + ", one thread");
     const auto start = std::chrono::steady_clock::now();
     validation::hold_blas_buffers(1);

@@ -242,7 +242,8 @@ Command kv_run_command() {
             1,
             1 << 20,
             options,
-            run};
+            run,
+            true};
 }
 
 Command kv_frontier_command() {
@@ -279,7 +280,8 @@ Command kv_frontier_command() {
             0,
             1 << 20,
             options,
-            frontier};
+            frontier,
+            true};
 }
 
 }  // namespace spiked::app

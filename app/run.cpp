@@ -290,7 +290,8 @@ Command demo_command() {
             0,
             0,
             {strict, no_report},
-            demo};
+            demo,
+            true};
 }
 
 Command run_command() {
@@ -316,7 +317,8 @@ Command run_command() {
              junit,
              strict,
              no_report},
-            run};
+            run,
+            true};
 }
 
 Command init_command() {

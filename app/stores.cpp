@@ -76,6 +76,11 @@ int compare(const Arguments& arguments) {
     if (found.cells_by_label > 0)
         text += fmt::format("{} cells have one label in both but differ in their model: other draws there, too\n",
                             found.cells_by_label);
+    if (found.dependent_draws)
+        text +=
+            "blocks of one head or document depend on each other: within a cell errors are too small and differences "
+            "look "
+            "surer than they are\n";
     if (found.batches_in_both > 0)
         text += fmt::format("{} of {} batches with the same draws hold other numbers of a method in both{}\n",
                             found.batches_changed, found.batches_in_both,
@@ -97,7 +102,11 @@ std::size_t find_cell(validation::Database& store, const std::string& name) {
         throw usage_error(
             "--cell \"{}\" is no cell of this store (numbers go from 1 to {}): see spiked show --table cells", name,
             store.integer("SELECT count(*) FROM cell"));
-    return static_cast<std::size_t>(query.integer(0) - 1);
+    const std::int64_t cell = query.integer(0);
+    if (query.step())
+        throw usage_error("--cell \"{}\" names more than one cell ({} and {}): give the number", name, cell,
+                          query.integer(0));
+    return static_cast<std::size_t>(cell - 1);
 }
 
 int replay(const Arguments& arguments) {
@@ -203,7 +212,8 @@ Command merge_command() {
             1,
             10000,
             {{"-o,--output", "STORE.spiked", "the store to make", "", false}},
-            merge};
+            merge,
+            true};
 }
 
 Command compare_command() {

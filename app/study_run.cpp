@@ -170,9 +170,10 @@ void move_to_device(const Arguments& arguments, validation::Experiment& experime
                     const std::string& typed) {
     experiment.mixed = arguments.has("--mixed");
     std::string words = typed.empty() ? "auto" : typed;
+    if (words == "auto" && run.executor) words = "cpu";
     if (words == "auto" && !experiment.mixed) {
         const std::string stored = validation::stored_backend(run.store_path);
-        if (run.executor || stored == "cpu" || stored == "emulated") words = stored == "emulated" ? stored : "cpu";
+        if (stored == "cpu" || stored == "emulated") words = stored == "emulated" ? stored : "cpu";
     }
     if (run.executor && words != "cpu")
         throw usage_error("--device {} is not possible here (ranks compute on CPUs): leave it out", words);

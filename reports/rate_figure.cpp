@@ -115,8 +115,7 @@ std::vector<Figure> rate(Database& store, const Json& spec) {
             "'codec' THEN t.value ELSE (SELECT v.expected FROM verdict v WHERE v.cell_id = s.cell_id AND "
             "v.method_id = s.method_id AND v.metric = s.metric AND v.k = s.k ORDER BY verdict_id LIMIT 1) "
             "END, (SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om USING(metric_id) WHERE om.name = ?1), "
-            "(SELECT SUM(o.m4) / SUM(o.n) FROM moment o WHERE o.cell_id = s.cell_id AND o.method_id = "
-            "s.method_id AND o.metric_id = s.metric_id AND o.k = s.k) FROM v_summary s JOIN method m "
+            "s.method_id, s.metric_id FROM v_summary s JOIN method m "
             "USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND t.quantity = s.metric AND "
             "t.k = s.k WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, method_id, s.k");
         query.bind(1, metric);
@@ -126,10 +125,12 @@ std::vector<Figure> rate(Database& store, const Json& spec) {
             Point point{cell->second->factors.at(x).number, nan, nan, nan};
             const double count = query.real(4);
             if (of == "spread") {
-                // The error of a standard deviation, from the fourth moment about the batches' own means.
+                // The error of a standard deviation, from the fourth moment.
+                const validation::Moments all =
+                    pooled_moments(store, query.integer(0), query.integer(10), query.integer(11), query.integer(3));
                 point.y = query.real(7);
                 const double variance = point.y * point.y;
-                point.error = std::sqrt(std::max(0.0, query.real(10) - variance * variance) / count) / (2.0 * point.y);
+                point.error = std::sqrt(std::max(0.0, all.m4 / count - variance * variance) / count) / (2.0 * point.y);
             } else {
                 point.y = std::abs(query.real(5) - (of == "deviation" ? query.real(8) : 0.0));
                 point.error = query.real(6);

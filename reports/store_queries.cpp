@@ -37,6 +37,26 @@ std::string short_numbers(const std::string& text) {
     return shorter.append(rest, text.cend());
 }
 
+validation::Moments pooled_moments(Database& store, std::int64_t cell, std::int64_t method, std::int64_t metric,
+                                   std::int64_t k) {
+    Statement batch(
+        store,
+        "SELECT n, mean, m2, m3, m4 FROM moment WHERE cell_id = ? AND method_id = ? AND metric_id = ? AND k = "
+        "? AND n > 0 ORDER BY batch");
+    batch.bind(1, cell).bind(2, method).bind(3, metric).bind(4, k);
+    validation::Moments all;
+    while (batch.step()) {
+        validation::Moments one;
+        one.count = static_cast<std::uint64_t>(batch.integer(0));
+        one.mean = batch.real(1);
+        one.m2 = batch.real(2);
+        one.m3 = batch.real(3);
+        one.m4 = batch.real(4);
+        all.merge(one);
+    }
+    return all;
+}
+
 bool is_dump_study(Database& store) { return store.integer("SELECT kind IN ('kv_dump', 'kv_model') FROM study") != 0; }
 
 std::vector<CheckRow> read_checks(Database& store) {

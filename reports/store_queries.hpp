@@ -4,12 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "validation/moments.hpp"
 #include "validation/sqlite.hpp"
 
 namespace spiked::reports {
 
 /// Whether a study's cells are heads of dumps, or documents and prompts of a model: tables by side, clustered.
 [[nodiscard]] bool is_dump_study(validation::Database& store);
+/// Of all batches of one quantity.
+[[nodiscard]] validation::Moments pooled_moments(validation::Database& store, std::int64_t cell, std::int64_t method,
+                                                 std::int64_t metric, std::int64_t k);
 
 /// One row of table `verdict` with the names it refers to.
 struct CheckRow {

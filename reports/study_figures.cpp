@@ -340,22 +340,22 @@ Backdrop hull_of(const std::vector<CodecPoint>& codecs) {
     return hull;
 }
 
-/// Mean over cells weighted by their replicates, and its error.
+/// Mean over cells weighted by their replicates, and its error; none where a cell has none.
 constexpr const char* pooled_mean =
-    "SUM(s.n * s.mean) / SUM(s.n), sqrt(SUM(s.n * s.mcse * s.n * s.mcse)) / SUM(s.n), SUM(s.n)";
+    "SUM(s.n * s.mean) / SUM(s.n), CASE WHEN COUNT(s.mcse) = COUNT(*) THEN sqrt(SUM(s.n * s.mcse * s.n * s.mcse)) / "
+    "SUM(s.n) END, SUM(s.n)";
 
 }  // namespace
 
 std::vector<Figure> distortion_by_bits(Database& store, const Json& spec) {
     const std::string metric = text_of(spec, "y", "distortion");
     const std::string title = words_of(metric) + " of codecs by their bits";
-    // A prediction for a codec stands beside its check; a theory row holds it only as that of k = bits.
+    // A prediction for a codec stands beside its check.
     Statement query(
         store, fmt::format("SELECT c.d, m.base, m.bits, {}, "
-                           "AVG(coalesce((SELECT v.expected FROM verdict v WHERE v.cell_id = s.cell_id AND "
-                           "v.method_id = s.method_id AND v.metric = s.metric ORDER BY verdict_id LIMIT 1), "
-                           "(SELECT t.value FROM theory t WHERE t.cell_id = s.cell_id AND t.quantity = s.metric AND "
-                           "t.k = m.bits))), COUNT(DISTINCT s.cell_id) "
+                           "AVG((SELECT v.expected FROM verdict v WHERE v.cell_id = s.cell_id AND "
+                           "v.method_id = s.method_id AND v.metric = s.metric ORDER BY verdict_id LIMIT 1)), "
+                           "COUNT(DISTINCT s.cell_id) "
                            "FROM v_summary s JOIN method m USING(method_id) JOIN cell c USING(cell_id) "
                            "WHERE s.metric = ?1 AND m.kind = 'codec' AND m.bits IS NOT NULL AND s.mean IS NOT NULL "
                            "GROUP BY c.d, m.base, m.bits ORDER BY c.d, MIN(m.method_id)",

@@ -215,7 +215,8 @@ BatchMoments read_batch(Statement& moments, std::int64_t cell, std::int64_t batc
     return found;
 }
 
-/// A digest is of everything in a batch: where it differs, only what both stores measured says whether numbers did.
+/// A digest is of all moments and values of a batch: where it differs, only what both stores measured says whether
+/// numbers did.
 void compare_batches(Database& a, Database& b, const std::map<std::int64_t, CellMatch>& matches,
                      StoreComparison& result) {
     constexpr const char* moments =
@@ -269,6 +270,7 @@ StoreComparison compare_stores(const std::string& path_a, const std::string& pat
     for (const auto& [cell, match] : matches)
         if (!match.same_hash) ++result.cells_by_label;
     result.false_alarm = std::min(alarm_a, alarm_b);
+    result.dependent_draws = a.integer("SELECT kind IN ('kv_dump', 'kv_model') FROM study") != 0;
     if (same_seed) compare_batches(a, b, matches, result);
     std::map<std::tuple<std::int64_t, std::string, std::string, int>, const StoredMean*> of_b;
     const auto means_b = read_means(b);
@@ -337,6 +339,7 @@ Json StoreComparison::json() const {
                          {"seed_a", seed_a},
                          {"seed_b", seed_b},
                          {"cells_by_label", cells_by_label},
+                         {"dependent_draws", dependent_draws},
                          {"false_alarm", false_alarm},
                          {"alpha", alpha},
                          {"beyond", beyond},

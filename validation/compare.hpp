@@ -44,6 +44,9 @@ struct StoreComparison {
     std::uint64_t batches_in_both = 0;
     std::uint64_t batches_changed = 0;
     std::string first_changed;  ///< `batch 3 of CELL`; empty when there is none
+    /// Of dumps and models: blocks of a head or document depend on each other, so errors and p within a cell are too
+    /// small.
+    bool dependent_draws = false;
 
     /// `spiked.compare/1`
     [[nodiscard]] Json json() const;

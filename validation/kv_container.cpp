@@ -57,17 +57,23 @@ std::uint32_t block_sum(const BlockPlace& place, std::span<const std::byte> payl
 
 std::uint64_t most_payload(std::uint64_t entries) { return 32 * entries + (std::uint64_t{64} << 10); }
 
-/// What stands in the way of a tensor of keys or values; empty: nothing.
-std::string beyond_bounds(const ContainedTensor& tensor, std::size_t block_tokens) {
+/// What stands in the way of a tensor of keys or values, and what to do about it; empty: nothing.
+struct Obstacle {
+    std::string why;
+    std::string advice;
+};
+Obstacle beyond_bounds(const ContainedTensor& tensor, std::size_t block_tokens) {
     const CodedTensor& coded = *tensor.coded;
     if (coded.dim > longest_row)
-        return fmt::format("its rows have {} entries, at most {} are coded", coded.dim, longest_row);
+        return {fmt::format("its rows have {} entries, at most {} are coded", coded.dim, longest_row),
+                "give the head axis its own dimension with --layout"};
     const std::uint64_t together = std::min(coded.tokens, block_tokens);
     std::uint64_t slab = 0;
     if (__builtin_mul_overflow(together, std::uint64_t{coded.heads}, &slab) ||
         __builtin_mul_overflow(slab, std::uint64_t{coded.dim}, &slab) || slab > largest_slab)
-        return fmt::format("{} heads of {} tokens of {} are more than {} entries at once", coded.heads, together,
-                           coded.dim, largest_slab);
+        return {fmt::format("{} heads of {} tokens of {} are more than {} entries at once", coded.heads, together,
+                            coded.dim, largest_slab),
+                "choose a smaller --block or dump fewer heads a tensor"};
     return {};
 }
 
@@ -174,8 +180,8 @@ ContainedTensor parse_tensor(const Json& json, const KvContainerHeader& header, 
     if (coded.rotations.size() != coded.heads)
         fields.refuse(fmt::format("has {} heads and {} rotations", coded.heads, coded.rotations.size()));
     tensor.coded = std::move(coded);
-    if (const auto beyond = beyond_bounds(tensor, header.block_tokens); !beyond.empty())
-        fields.refuse("is too large (" + beyond + ")");
+    if (const auto beyond = beyond_bounds(tensor, header.block_tokens); !beyond.why.empty())
+        fields.refuse("is too large (" + beyond.why + ")");
     return tensor;
 }
 
@@ -275,10 +281,9 @@ std::string BlockPlace::text(const KvContainerHeader& header) const {
 void check_bounds(const KvContainerHeader& header) {
     for (const auto& tensor : header.tensors)
         if (tensor.coded)
-            if (const auto beyond = beyond_bounds(tensor, header.block_tokens); !beyond.empty())
-                throw usage_error(
-                    "tensor {} cannot be coded ({}): choose a smaller --block or dump fewer heads a tensor",
-                    sim::in_quotes(tensor.name), beyond);
+            if (const auto beyond = beyond_bounds(tensor, header.block_tokens); !beyond.why.empty())
+                throw usage_error("tensor {} cannot be coded ({}): {}", sim::in_quotes(tensor.name), beyond.why,
+                                  beyond.advice);
 }
 
 KvContainerWriter::KvContainerWriter(const std::string& path, const KvContainerHeader& header,

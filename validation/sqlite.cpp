@@ -63,6 +63,9 @@ void Database::fail(int status) const {
         case SQLITE_LOCKED:
             throw write_error("{}: another process holds the store ({}): wait for it or stop it", path_, why);
         case SQLITE_IOERR:
+            if (sqlite3_db_readonly(handle_.get(), "main") == 1)
+                throw input_error("{}: the store cannot be read ({}): check the disk", path_, why);
+            [[fallthrough]];
         case SQLITE_READONLY:
         case SQLITE_CANTOPEN:
         case SQLITE_PERM:

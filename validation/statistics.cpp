@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <boost/math/distributions/beta.hpp>
 #include <boost/math/distributions/binomial.hpp>
-#include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
@@ -166,33 +165,6 @@ Interval share_interval(std::uint64_t successes, std::uint64_t trials, double al
     return interval;
 }
 
-Interval deviation_interval(std::span<const double> values, double alpha) {
-    if (values.size() < 2) return {.count = values.size()};
-    Moments moments;
-    for (const double value : values) moments.add(value);
-    if (moments.missing > 0) return {.count = values.size()};
-    const double degrees = static_cast<double>(moments.count - 1);
-    const law::chi_squared chi(degrees);
-    const double deviation = std::sqrt(moments.m2 / degrees);
-    return {deviation, deviation / std::sqrt(2.0 * degrees),
-            std::sqrt(moments.m2 / law::quantile(law::complement(chi, alpha / 2.0))),
-            std::sqrt(moments.m2 / law::quantile(chi, alpha / 2.0)), moments.count};
-}
-
-Interval bootstrap_interval(std::span<const double> values, const std::function<double(std::span<const double>)>& rule,
-                            std::size_t resamples, const std::function<std::size_t(std::size_t)>& pick, double alpha) {
-    if (values.size() < 2 || resamples < 2) return {.count = values.size()};
-    std::vector<double> drawn(values.size());
-    Moments spread;
-    for (std::size_t sample = 0; sample < resamples; ++sample) {
-        for (double& value : drawn) value = values[pick(values.size())];
-        spread.add(rule(drawn));
-    }
-    if (spread.missing > 0) return {.count = values.size()};
-    const double error = std::sqrt(spread.m2 / static_cast<double>(spread.count - 1));
-    return with_limits(rule(values), error, values.size(), upper_normal(alpha / 2.0));
-}
-
 Interval rate_interval(std::span<const SizeDraws> sweep, double alpha) {
     std::vector<LogPoint> points;
     for (const auto& [size, values] : sweep) {
@@ -264,13 +236,6 @@ Interval distance_interval(std::span<const double> values, const std::function<d
     const double width = std::sqrt(std::log(2.0 / alpha) / (2.0 * n));
     // Kolmogorov's law has standard deviation 0.2603 / sqrt(n).
     return {distance, 0.2603 / std::sqrt(n), std::max(0.0, distance - width), distance + width, values.size()};
-}
-
-double normal_p_value(double z) { return std::erfc(std::abs(z) / std::numbers::sqrt2); }
-
-double chi_square_p_value(double value, double degrees) {
-    const law::chi_squared chi(degrees);
-    return std::min(1.0, 2.0 * std::min(law::cdf(chi, value), law::cdf(law::complement(chi, value))));
 }
 
 double kolmogorov_p_value(double distance, std::uint64_t count) {

@@ -59,16 +59,6 @@ struct Region {
 /// Of a probability, from `successes` in `trials` (Clopper and Pearson 1934): exact, conservative.
 [[nodiscard]] Interval share_interval(std::uint64_t successes, std::uint64_t trials, double alpha);
 
-/// Of the standard deviation of normal values, by the chi-square law.
-[[nodiscard]] Interval deviation_interval(std::span<const double> values, double alpha);
-
-/// Of a quantity that only a rule computes from the values: estimate on all, standard error from `resamples` bootstrap
-/// samples whose positions `pick(bound)` draws (uniform below `bound`), normal limits.
-[[nodiscard]] Interval bootstrap_interval(std::span<const double> values,
-                                          const std::function<double(std::span<const double>)>& rule,
-                                          std::size_t resamples, const std::function<std::size_t(std::size_t)>& pick,
-                                          double alpha);
-
 /// One size of a sweep and what was drawn there.
 struct SizeDraws {
     std::size_t size = 0;
@@ -90,10 +80,6 @@ struct SizeDraws {
 
 // p-values: probability of a value at least as extreme, given the null law.
 
-/// Two-sided, of a standard normal value.
-[[nodiscard]] double normal_p_value(double z);
-/// Two-sided, of a chi-square value: twice the smaller tail, at most 1.
-[[nodiscard]] double chi_square_p_value(double value, double degrees);
 /// Upper, of the Kolmogorov distance of `count` values from their own continuous law: Kolmogorov's limit with Stephens'
 /// correction (1970), within 2 % of the exact tail from 20 values on.
 [[nodiscard]] double kolmogorov_p_value(double distance, std::uint64_t count);

@@ -278,20 +278,18 @@ void Store::create(const Experiment& experiment) {
 void Store::match(const Experiment& experiment) {
     StudyIdentity stored = identity_of(database_);
     const StudyIdentity wanted = identity_of(experiment);
-    if (stored.backend != wanted.backend && stored.backend != mixed_backend) {
-        if (!experiment.mixed)
-            throw usage_error(
-                "{}: the store was computed on {}, this would be {} (their last digits differ): go on with --device "
-                "{}, "
-                "or with --mixed",
-                database_.path(), stored.backend, wanted.backend, stored.backend);
-        Statement(database_, "UPDATE study SET backend = ?").bind(1, mixed_backend).run();
-    }
+    const bool mixes = stored.backend != wanted.backend && stored.backend != mixed_backend;
+    if (mixes && !experiment.mixed)
+        throw usage_error(
+            "{}: the store was computed on {}, this would be {} (their last digits differ): go on with --device {}, "
+            "or with --mixed",
+            database_.path(), stored.backend, wanted.backend, stored.backend);
     stored.backend = wanted.backend;
     const std::string changes = differences(stored, wanted, ", now ");
     if (!changes.empty())
         throw usage_error("{}: the store holds another study ({}): choose another name with -o, or delete the store",
                           database_.path(), changes);
+    if (mixes) Statement(database_, "UPDATE study SET backend = ?").bind(1, mixed_backend).run();
 }
 
 void Store::commit(const Batch& batch, std::optional<CellEnd> end) {

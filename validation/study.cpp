@@ -297,8 +297,9 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     if (const toml::table* reps = run.table("reps")) {
         Section inside(*reps, "run.reps", mistakes);
         constexpr std::size_t most = 1000000000;
-        replicates.least = inside.count("min", std::min<std::size_t>(200, inside.count("max", 200, 1, most)), 1, most);
-        replicates.most = inside.count("max", replicates.least, 1, most);
+        const std::size_t largest = inside.count("max", 0, 1, most);
+        replicates.least = inside.count("min", largest == 0 ? 200 : std::min<std::size_t>(200, largest), 1, most);
+        replicates.most = largest == 0 ? replicates.least : largest;
         if (replicates.most < replicates.least)
             mistakes.add(*reps->get("max"), fmt::format("max of reps is {}, below min, {}: swap or raise it",
                                                         replicates.most, replicates.least));

@@ -171,6 +171,9 @@ TEST(DeviceCommand, AnotherBackendIsRefusedUnlessItMayBeMixed) {
     EXPECT_EQ(refused.code, 2);
     EXPECT_NE(refused.err.find("computed on emulated, this would be cpu"), std::string::npos) << refused.err;
     EXPECT_NE(refused.err.find("--mixed"), std::string::npos);
+    // A store of another study is left as it is, whatever is asked for with it.
+    EXPECT_EQ(spiked("run study.toml --no-report --device cpu --mixed --seed 0x77", in(folder)).code, 2);
+    EXPECT_EQ(backend(folder), "emulated");
     const Outcome mixed = spiked("run study.toml --no-report --device cpu --mixed --json", in(folder));
     EXPECT_EQ(mixed.code, 0) << mixed.err;
     EXPECT_EQ(*mixed.json().find("backend")->string(), "mixed");

@@ -288,6 +288,10 @@ TEST(StoreCommands, ReplayComputesAReplicateAgainBitForBit) {
     EXPECT_EQ(changed.code, 1);
     EXPECT_GT(number(changed.json(), "differing"), 0.0);
     EXPECT_EQ(spiked("replay shared.spiked --cell 77 --rep 0", in(folder)).code, 2);
+    ASSERT_EQ(std::system((in(folder) + " sqlite3 shared.spiked \"UPDATE cell SET label = 'twice'\"").c_str()), 0);
+    const Outcome ambiguous = spiked("replay shared.spiked --cell twice --rep 5", in(folder));
+    EXPECT_EQ(ambiguous.code, 2);
+    EXPECT_NE(ambiguous.err.find("more than one cell (1 and 2)"), std::string::npos) << ambiguous.err;
     EXPECT_EQ(spiked("replay shared.spiked --cell 1 --rep 999999", in(folder)).code, 2);
     EXPECT_EQ(spiked("replay shared.spiked", in(folder)).code, 2);
 }

@@ -260,6 +260,7 @@ TEST(RunCommand, TimeLimitStopsAndJunitTellsTheVerdicts) {
     const std::string xml = contents(folder + "/out/small.xml");
     EXPECT_NE(xml.find("<testsuite name=\"small\" tests=\"1\" failures=\"0\" skipped=\"0\">"), std::string::npos)
         << xml;
+    EXPECT_NE(xml.find(", sample spike 1"), std::string::npos) << "a case says whose number it judges: " << xml;
     EXPECT_EQ(
         std::system(
             ("/usr/bin/python3 -c \"import xml.dom.minidom as m; m.parse('" + folder + "/out/small.xml')\"").c_str()),

@@ -11,6 +11,7 @@
 #include "reports/needle_figure.hpp"
 #include "reports/spectrum_figure.hpp"
 #include "reports/tests/fixture_store.hpp"
+#include "reports/text_table.hpp"
 #include "reports/timing_figure.hpp"
 #include "sim/npy.hpp"
 #include "theory/fitted_noise.hpp"
@@ -72,6 +73,36 @@ TEST(RateFigure, FitsTheSlopeAndItsError) {
         << figure.description;
     EXPECT_TRUE(has(figure.description, fmt::format("{:.1f} standard errors from -1", (1.0 - 2.0 / 3.0) / error)));
     EXPECT_TRUE(has(figure.script, "slope -0.667"));
+}
+
+TEST(RateFigure, TheErrorOfASpreadDoesNotDependOnTheBatches) {
+    const Scratch folder;
+    for (const int per_batch : {1, 4, 100}) {
+        const std::string path = folder / fmt::format("spread-{}.spiked", per_batch);
+        {
+            FixtureStore store(path, "spiked");
+            const auto sample = store.method("sample", "sample", "sample");
+            for (const int n : {16, 32, 64}) {
+                const auto cell = store.cell(fmt::format("n={}", n), n, n, 100);
+                store.factor(cell, "n", n);
+                for (int first = 0; first < 100; first += per_batch) {
+                    validation::Moments part;
+                    for (int i = first; i < first + per_batch; ++i)
+                        part.add((i % 7 + 0.1 * (i % 3)) / static_cast<double>(n));
+                    store.moments(cell, first, sample, "outlier", 1, part);
+                }
+            }
+            store.finish();
+        }
+        Database store(path, Database::Mode::read);
+        const auto figure = rate(store, Json::object({{"y", "outlier"}, {"of", "spread"}})).front();
+        ASSERT_EQ(figure.rows.size(), 3U);
+        validation::Moments all;
+        for (int i = 0; i < 100; ++i) all.add((i % 7 + 0.1 * (i % 3)) / 16.0);
+        const double spread = std::sqrt(all.m2 / 99.0);
+        const double error = std::sqrt((all.m4 / 100.0 - spread * spread * spread * spread) / 100.0) / (2.0 * spread);
+        EXPECT_EQ(figure.rows[0].back(), with_error(spread, error)) << per_batch << " a batch";
+    }
 }
 
 TEST(RateFigureControl, FollowsAnotherSlopeAndFitsNoNoise) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "validation/moments.hpp"
 #include "validation/sqlite.hpp"
 
 namespace spiked::reports {
@@ -140,6 +141,15 @@ public:
             insert.bind_real(7, mean).bind_real(8, error * error * count * (count - 1) * half / count);
             insert.bind_real(9, mean - 3 * error).bind_real(10, mean + 3 * error).run();
         }
+    }
+
+    /// What one batch adds.
+    void moments(std::int64_t cell, std::int64_t batch, std::int64_t method, const std::string& name, int k,
+                 const validation::Moments& of) {
+        validation::Statement insert(database, "INSERT INTO moment VALUES(?,?,?,?,?,?,0,?,?,?,?,?,?)");
+        insert.bind(1, cell).bind(2, batch).bind(3, method).bind(4, metric(name)).bind(5, k);
+        insert.bind(6, static_cast<std::int64_t>(of.count)).bind_real(7, of.mean).bind_real(8, of.m2);
+        insert.bind_real(9, of.m3).bind_real(10, of.m4).bind_real(11, of.low).bind_real(12, of.high).run();
     }
 
     void theory(std::int64_t cell, const std::string& quantity, int k, double value) {

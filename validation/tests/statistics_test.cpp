@@ -68,41 +68,6 @@ TEST(Statistics, ShareIntervalCoversInBothTails) {
     }
 }
 
-TEST(Statistics, DeviationIntervalIsChiSquares) {
-    const std::vector<double> values = {1.0, 2.0, 3.0, 4.0, 5.0};
-    const Interval interval = deviation_interval(values, 0.05);
-    EXPECT_NEAR(interval.estimate, std::sqrt(2.5), 1e-15);
-    EXPECT_NEAR(interval.low, std::sqrt(10.0 / 11.143286781877796), 1e-10);
-    EXPECT_NEAR(interval.high, std::sqrt(10.0 / 0.484418557087930), 1e-9);
-    // The spread of standard deviations of 50 normal values, over 4000 samples: its own relative error is 1/sqrt(8000),
-    // here at six of them, and what the first order leaves out, 1/100.
-    std::mt19937_64 engine(23);
-    std::normal_distribution<double> normal;
-    std::vector<double> found;
-    double said = 0.0;
-    for (int sample = 0; sample < 4000; ++sample) {
-        std::vector<double> drawn(50);
-        for (double& value : drawn) value = normal(engine);
-        const Interval one = deviation_interval(drawn, 0.05);
-        found.push_back(one.estimate);
-        said += one.error / 4000.0;
-    }
-    double mean = 0.0;
-    double square = 0.0;
-    for (const double value : found) mean += value / 4000.0;
-    for (const double value : found) square += (value - mean) * (value - mean) / 3999.0;
-    EXPECT_NEAR(said / std::sqrt(square), 1.0, 6.0 / std::sqrt(8000.0) + 0.01);
-}
-
-TEST(Statistics, PValuesInBothTails) {
-    EXPECT_NEAR(normal_p_value(1.959963984540054), 0.05, 1e-15);
-    EXPECT_NEAR(normal_p_value(-1.959963984540054), 0.05, 1e-15);
-    EXPECT_NEAR(normal_p_value(10.0) / 1.5239706048321052e-23, 1.0, 1e-12);
-    EXPECT_NEAR(chi_square_p_value(0.484418557087930, 4.0), 0.05, 1e-10);
-    EXPECT_NEAR(chi_square_p_value(11.143286781877796, 4.0), 0.05, 1e-10);
-    EXPECT_LE(chi_square_p_value(3.3566939800333224, 4.0), 1.0);
-}
-
 // Kolmogorov's law: Q(1.3580986) = .05, Q(.5196103) = .95; at finite size within Stephens' accuracy of exact values.
 TEST(Statistics, KolmogorovTail) {
     const auto limit = [](double x) { return kolmogorov_p_value(x / 1000.0, 1000000); };
@@ -223,27 +188,6 @@ TEST(Statistics, GrowthLimitsPointTheRightWay) {
     const Interval down = growth_interval(std::vector<SizeDraws>{{64, values}, {128, flat}}, 0.9, 1e-6);
     EXPECT_GT(down.estimate - down.low, 0.9 / std::log(2.0));
     EXPECT_LT(down.high - down.estimate, 0.1);
-}
-
-// The error of the mean is the one that is known.
-TEST(Statistics, BootstrapOfAMean) {
-    std::mt19937_64 engine(11);
-    std::normal_distribution<double> normal;
-    std::vector<double> values(400);
-    for (double& value : values) value = normal(engine);
-    const auto mean = [](std::span<const double> drawn) {
-        double sum = 0.0;
-        for (const double value : drawn) sum += value;
-        return sum / static_cast<double>(drawn.size());
-    };
-    const auto pick = [&](std::size_t bound) {
-        return std::uniform_int_distribution<std::size_t>(0, bound - 1)(engine);
-    };
-    const Interval boot = bootstrap_interval(values, mean, 2000, pick, 0.05);
-    const Interval exact = mean_interval(values, 0.05);
-    EXPECT_DOUBLE_EQ(boot.estimate, exact.estimate);
-    // 2000 resamples: relative error 1/sqrt(4000), here at five of them.
-    EXPECT_NEAR(boot.error / exact.error, 1.0, 5.0 / std::sqrt(4000.0));
 }
 
 TEST(Statistics, SmallestDetectableFailsWithItsProbability) {
