@@ -10,6 +10,7 @@
 #include "estimators/rank_rule.hpp"
 #include "reports/figures.hpp"
 #include "sim/catalogue.hpp"
+#include "sim/covariance_kinds.hpp"
 #include "sim/covariance_spec.hpp"
 #include "sim/entry_law.hpp"
 #include "sim/signal.hpp"
@@ -81,23 +82,13 @@ std::vector<Line> eviction_lines() {
 }
 
 std::vector<Line> covariance_lines() {
-    const std::string rows_and_columns = "eigenvalues for --row-spectrum, --col-spectrum";
-    return {{"identity", "white: all eigenvalues 1", {}, ""},
-            {"ar1:RHO[:N]",
-             "symbol of the AR(1) process at N points",
-             {"N (default 64)"},
-             "tests/data/theory_reference.csv of theory/"},
-            {"toeplitz:RHO:N", "true eigenvalues of the matrix RHO^|i-j|", {}, "Kac, Murdock & Szego 1953"},
-            {"two-atom:LO,HI,WEIGHT_HI", "two eigenvalues", {}, ""},
-            {"uniform:LO,HI[:N]", "midpoints of [LO, HI]", {"N (default 64)"}, ""},
-            {"exponential:C[:N]", "exp(-C (j - 1/2) / N)", {"N (default 64)"}, ""},
-            {"power:A[:N]", "j^-A, j = 1..N", {"N (default 64)"}, ""},
-            {"wishart:ASPECT[:N]",
-             "Marchenko-Pastur quantiles at midpoints",
-             {"N (default 64)"},
-             "Marchenko & Pastur 1967"},
-            {"sample:FILE.npy", "eigenvalues of a covariance matrix", {}, ""},
-            {"file:PATH", "csv lines value,weight", {}, ""}};
+    std::vector<Line> lines;
+    for (const auto& kind : sim::covariance_kinds()) {
+        std::vector<std::string> options = {"in a study: " + kind.table()};
+        if (kind.size == sim::CovarianceKind::Size::optional) options.emplace_back("N (default 64)");
+        lines.push_back({kind.words(), kind.summary, options, kind.source});
+    }
+    return lines;
 }
 
 std::vector<Line> entry_lines() { return sim::entry_laws(); }

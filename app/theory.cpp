@@ -5,6 +5,7 @@
 #include "app/command.hpp"
 #include "reports/text_table.hpp"
 #include "reports/theory_figure.hpp"
+#include "sim/covariance_kinds.hpp"
 #include "sim/spectrum_spec.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -459,6 +460,22 @@ int run(const Arguments& arguments) {
     return 0;
 }
 
+std::string words_of_spectra() {
+    std::string text;
+    std::size_t line = 30;  // the option's own words
+    for (const auto& kind : sim::covariance_kinds()) {
+        const std::string words = kind.words() + (&kind == &sim::covariance_kinds().back() ? "" : ", ");
+        if (line + words.size() > 80) {
+            text.back() = '\n';
+            text += std::string(32, ' ');
+            line = 0;
+        }
+        text += words;
+        line += words.size();
+    }
+    return text;
+}
+
 }  // namespace
 
 Command theory_command() {
@@ -475,11 +492,7 @@ Command theory_command() {
             {{"--aspect", "BETA", "rows over columns, n/d", "", false},
              {"--size", "NxD", "rows x columns: adds what the limit leaves out at that size", "", false},
              {"--row-spectrum", "SPEC", "eigenvalues of the row covariance A", "identity", false},
-             {"--col-spectrum", "SPEC",
-              "of the column covariance B: identity, ar1:RHO[:N], toeplitz:RHO:N, two-atom:LO,HI,W,\n"
-              "                                uniform:LO,HI[:N], exponential:C[:N], power:A[:N], wishart:ASPECT[:N],\n"
-              "                                sample:FILE.npy, file:PATH (lines value,weight)",
-              "identity", false},
+             {"--col-spectrum", "SPEC", "of the column covariance B: " + words_of_spectra(), "identity", false},
              {"--strength", "D[,D...]", "signal strengths (singular values of the clean signal)", "", true},
              {"--density", "POINTS", "density and cdf of the noise eigenvalues, from edge to edge", "", false},
              {"--quantile", "P[,P...]", "noise eigenvalues below which these shares lie", "", true},

@@ -89,6 +89,9 @@ void check_row_quantizer(std::string_view name, double bits);
 [[nodiscard]] CodebookKind codebook_kind(std::string_view name);      ///< throws usage_error
 [[nodiscard]] GroupAxis group_axis(std::string_view name);            ///< throws usage_error
 [[nodiscard]] FactorCodebook factor_codebook(std::string_view name);  ///< throws usage_error
+[[nodiscard]] std::string_view name_of(CodebookKind kind);
+[[nodiscard]] std::string_view name_of(GroupAxis axis);
+[[nodiscard]] std::string_view name_of(FactorCodebook codebook);
 
 /// Throws bug for rows of another length.
 void require_length(std::size_t length, std::size_t dimension);

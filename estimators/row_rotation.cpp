@@ -14,6 +14,9 @@
 namespace spiked::estimators {
 namespace {
 
+// In the order of the enumeration.
+const std::vector<std::string> rotation_words = {"haar", "rht1", "rht2", "fht-kac", "identity"};
+
 template <class Real, class Matrix>
 const arma::Mat<Real>& in_precision(const Matrix& matrix) {
     if constexpr (std::is_same_v<Real, float>)
@@ -62,8 +65,10 @@ arma::Mat<Real> turned_back(const Rotation& rotation, arma::Mat<Real> rows) {
 }  // namespace
 
 RotationKind rotation_kind(std::string_view name) {
-    return static_cast<RotationKind>(position_of(name, "rotation", {"haar", "rht1", "rht2", "fht-kac", "identity"}));
+    return static_cast<RotationKind>(position_of(name, "rotation", rotation_words));
 }
+
+std::string_view name_of(RotationKind kind) { return rotation_words[static_cast<std::size_t>(kind)]; }
 
 RowRotation::RowRotation(RotationKind kind, const stream::Stream& stream, std::size_t dimension) {
     switch (kind) {

@@ -12,6 +12,7 @@ namespace spiked::estimators {
 /// two rounds (a power of two), by its relative for any dimension, or not at all.
 enum class RotationKind { haar, rht1, rht2, fht_kac, identity };
 [[nodiscard]] RotationKind rotation_kind(std::string_view name);  ///< throws usage_error
+[[nodiscard]] std::string_view name_of(RotationKind kind);
 
 /// One rotation R, a pure function of kind, stream and dimension; nothing of it is stored with the data.
 class RowRotation {

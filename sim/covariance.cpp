@@ -14,14 +14,19 @@ Covariance Covariance::identity(std::size_t size) {
 }
 
 Covariance Covariance::ar1(double rho, std::size_t size) {
-    Covariance covariance(size, theory::toeplitz_ar1_spectrum(rho, size));
-    arma::mat matrix(size, size);
-    for (arma::uword j = 0; j < size; ++j)
-        for (arma::uword i = 0; i < size; ++i) matrix(i, j) = std::pow(rho, static_cast<double>(i > j ? i - j : j - i));
+    arma::vec column(size);
+    for (arma::uword i = 0; i < size; ++i) column[i] = std::pow(rho, static_cast<double>(i));
+    return toeplitz(theory::toeplitz_ar1_spectrum(rho, size), column);
+}
+
+Covariance Covariance::toeplitz(theory::Spectrum spectrum, const arma::vec& first_column) {
+    const std::size_t size = first_column.n_elem;
+    Covariance covariance(size, std::move(spectrum));
+    const arma::mat matrix = arma::toeplitz(first_column);
     arma::vec values;
     arma::mat vectors;
     if (!arma::eig_sym(values, vectors, matrix))
-        throw bug("the eigenvectors of an AR(1) covariance with rho = {} cannot be computed", rho);
+        throw bug("the eigenvectors of a Toeplitz covariance of size {} cannot be computed", size);
     values = arma::sqrt(values);
     covariance.dense_root_ = vectors * arma::diagmat(values) * vectors.t();
     covariance.eigenvalues_ = expand(covariance.spectrum_, size);

@@ -16,6 +16,8 @@ public:
     [[nodiscard]] static Covariance identity(std::size_t size);
     /// Toeplitz matrix rho^|i-j|, -1 < rho < 1. Cost of one symmetric eigendecomposition.
     [[nodiscard]] static Covariance ar1(double rho, std::size_t size);
+    /// The symmetric Toeplitz matrix with this first column, whose eigenvalues are that spectrum.
+    [[nodiscard]] static Covariance toeplitz(theory::Spectrum spectrum, const arma::vec& first_column);
     /// Diagonal with entries exp(-decay (j - 1/2) / size), j = 1..size.
     [[nodiscard]] static Covariance exponential(double decay, std::size_t size);
     /// Diagonal with these entries. Throws usage_error like theory::Spectrum::of_values.

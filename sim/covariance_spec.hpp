@@ -7,32 +7,19 @@
 
 #include "sim/catalogue.hpp"
 #include "sim/covariance.hpp"
+#include "sim/covariance_kinds.hpp"
 #include "sim/stream/address.hpp"
 
 namespace spiked::sim {
 
 /// A row or column covariance as a study file writes it: { kind = "ar1", rho = 0.4, basis = "haar" }.
 struct CovarianceSpec {
-    std::string kind = "identity";
+    std::string kind = "identity";             ///< of covariance_kinds()
     std::map<std::string, double> parameters;  ///< by name
     std::string path;                          ///< of kinds that read a file
     std::string basis;                         ///< empty: the default of the kind
 };
 
-/// A kind: what may and must stand in its table.
-struct CovarianceKind {
-    std::string name;
-    std::vector<std::string> parameters;  ///< numbers, all needed
-    bool reads_file = false;              ///< needs `path`, read from the working folder
-    std::string default_basis;
-    std::string summary;
-    std::string source;
-};
-
-/// identity | ar1{rho} | toeplitz{rho} | two-atom{low,high,weight} | uniform{low,high} | exponential{c} | power{a}
-/// | wishart{aspect} | file{path} | sample{path}: the SPEC words of `spiked theory`, as matrices. ar1 and toeplitz are
-/// both the matrix rho^|i-j|.
-[[nodiscard]] const std::vector<CovarianceKind>& covariance_kinds();
 /// identity | haar | toeplitz.
 [[nodiscard]] const std::vector<CatalogueLine>& covariance_bases();
 
@@ -45,7 +32,8 @@ struct CovarianceKind {
 /// The matrix. Eigenvalues stand largest first on the columns of the basis (exponential: in the order of its formula):
 ///   identity   unit vectors: a diagonal matrix;
 ///   haar       a random rotation, the same for every replicate of a cell: it is addressed by (seed, cell, side);
-///   toeplitz   for ar1 and toeplitz the eigenvectors of that Toeplitz matrix itself; for every other kind the cosine
+///   toeplitz   for Toeplitz kinds (ar1, toeplitz) the eigenvectors of that matrix itself; for every other kind the
+///   cosine
 ///              basis (DCT-II), largest eigenvalue on the lowest frequency: what stationary covariances look like as
 ///              size grows. Such a matrix is Toeplitz plus Hankel, the Hankel part in the corners when the spectrum is
 ///              smooth.

@@ -74,7 +74,7 @@ BlockSource spiked_source(const SpikedPoint& point) {
     const auto diagonal = [](const sim::CovarianceSpec& spec) {
         if (!spec.basis.empty()) return spec.basis == "identity" || spec.kind == "identity";
         for (const auto& kind : sim::covariance_kinds())
-            if (kind.name == spec.kind) return kind.default_basis == "identity";
+            if (kind.name == spec.kind) return kind.default_basis() == "identity";
         return false;
     };
     const bool eigenbasis = point.colouring == sim::Colouring::eigenbasis;

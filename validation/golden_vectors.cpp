@@ -33,11 +33,6 @@ constexpr std::string_view note =
     "Other layouts are in estimators/README.md.";
 constexpr double tolerance = 1e-9;  ///< of the largest number of a matrix
 
-constexpr std::array rotation_words = {"haar", "rht1", "rht2", "fht-kac", "identity"};
-constexpr std::array codebook_words = {"sphere", "normal"};
-constexpr std::array axis_words = {"key", "value"};
-constexpr std::array factor_words = {"normal", "lloyd", "fp16"};
-
 struct Input {
     std::string name;
     arma::mat rows;
@@ -97,7 +92,7 @@ std::vector<Case> cases() {
             add(name, bits, " identity normal fp64", bare);
         }
     for (const auto kind : {RotationKind::rht1, RotationKind::rht2, RotationKind::fht_kac})
-        add("tq-mse", 3, fmt::format(" {}", rotation_words[static_cast<std::size_t>(kind)]),
+        add("tq-mse", 3, fmt::format(" {}", estimators::name_of(kind)),
             [&](QuantizerOptions& o) { o.rotation = kind; });
     for (const auto format :
          {estimators::NumberFormat::bf16, estimators::NumberFormat::fp32, estimators::NumberFormat::log8})
@@ -116,7 +111,7 @@ std::vector<Case> cases() {
     add("mx:group=3:scale=e4m3", 4, "", nothing);
     add("ecsq", 2.5, "", nothing);
     for (const auto codebook : {FactorCodebook::normal, FactorCodebook::lloyd, FactorCodebook::fp16})
-        add("svd:1+tq-mse", 2, fmt::format(" factors {}", factor_words[static_cast<std::size_t>(codebook)]),
+        add("svd:1+tq-mse", 2, fmt::format(" factors {}", estimators::name_of(codebook)),
             [&](QuantizerOptions& o) { o.factor_codebook = codebook; });
     return all;
 }
@@ -132,14 +127,14 @@ Json json_of(const arma::mat& matrix) {
 }
 
 Json json_of(const QuantizerOptions& options) {
-    return Json::object({{"rotation", rotation_words[static_cast<std::size_t>(options.rotation)]},
-                         {"codebook", codebook_words[static_cast<std::size_t>(options.codebook)]},
+    return Json::object({{"rotation", estimators::name_of(options.rotation)},
+                         {"codebook", estimators::name_of(options.codebook)},
                          {"norm", estimators::name_of(options.norm)},
                          {"group", options.group},
-                         {"axis", axis_words[static_cast<std::size_t>(options.axis)]},
+                         {"axis", estimators::name_of(options.axis)},
                          {"residual", options.residual},
                          {"factor_bits", static_cast<std::int64_t>(options.factor_bits)},
-                         {"factor_codebook", factor_words[static_cast<std::size_t>(options.factor_codebook)]},
+                         {"factor_codebook", estimators::name_of(options.factor_codebook)},
                          {"seed", options.seed.text()},
                          {"rotation_index", static_cast<std::int64_t>(options.rotation_index)}});
 }
@@ -161,11 +156,10 @@ std::map<std::string, arma::mat> matrices_of(const Case& one, std::size_t dimens
     if (!estimators::row_quantizer_entry(quantizer).channels && parsed.name != "qjl" &&
         turning.rotation != RotationKind::identity) {
         const estimators::RowRotation rotation = estimators::row_rotation(turning, dimension);
-        found[fmt::format("{}:{}{}", rotation_words[static_cast<std::size_t>(turning.rotation)], dimension, index)] =
+        found[fmt::format("{}:{}{}", estimators::name_of(turning.rotation), dimension, index)] =
             rotation.rotate(arma::mat(dimension, dimension, arma::fill::eye)).t();
     }
-    const std::string law =
-        fmt::format("{}:{}", codebook_words[static_cast<std::size_t>(one.options.codebook)], dimension);
+    const std::string law = fmt::format("{}:{}", estimators::name_of(one.options.codebook), dimension);
     if (parsed.name == "tcq") {
         const auto bits = static_cast<unsigned>(one.bits);
         const unsigned state = parsed.option("state") ? static_cast<unsigned>(std::stoul(*parsed.option("state"))) : 12;

@@ -26,11 +26,6 @@ constexpr std::uint64_t largest_header = 100'000'000;
 constexpr std::size_t longest_row = 1024;
 constexpr std::uint64_t largest_slab = std::uint64_t{1} << 26;
 
-// In the order of their enumerations.
-constexpr std::array rotation_words = {"haar", "rht1", "rht2", "fht-kac", "identity"};
-constexpr std::array codebook_words = {"sphere", "normal"};
-constexpr std::array factor_words = {"normal", "lloyd", "fp16"};
-
 template <class Number>
 std::array<std::byte, sizeof(Number)> little_endian(Number number) {
     std::array<std::byte, sizeof(Number)> bytes;
@@ -204,26 +199,24 @@ Json KvContainerHeader::json() const {
     for (const auto& [key, value] : metadata) texts.set(key, value);
     Json list = Json::array();
     for (const auto& tensor : tensors) list.push(json_of(tensor));
-    return Json::object(
-        {{"format", format_word},
-         {"version", static_cast<std::int64_t>(kv_container_version)},
-         {"method", method},
-         {"bits", bits_json(bits)},
-         {"options",
-          Json::object({{"rotation", rotation_words[static_cast<std::size_t>(quantizer.rotation)]},
-                        {"codebook", codebook_words[static_cast<std::size_t>(quantizer.codebook)]},
-                        {"norm", estimators::name_of(quantizer.norm)},
-                        {"group", quantizer.group},
-                        {"residual", quantizer.residual},
-                        {"factor_bits", static_cast<std::int64_t>(quantizer.factor_bits)},
-                        {"factor_codebook", factor_words[static_cast<std::size_t>(quantizer.factor_codebook)]},
-                        {"open_loop", quantizer.open_loop}})},
-         {"seed", quantizer.seed.text()},
-         {"block", block_tokens},
-         {"dump_sha256", dump_sha256},
-         {"layout", layout.text()},
-         {"metadata", std::move(texts)},
-         {"tensors", std::move(list)}});
+    return Json::object({{"format", format_word},
+                         {"version", static_cast<std::int64_t>(kv_container_version)},
+                         {"method", method},
+                         {"bits", bits_json(bits)},
+                         {"options", Json::object({{"rotation", estimators::name_of(quantizer.rotation)},
+                                                   {"codebook", estimators::name_of(quantizer.codebook)},
+                                                   {"norm", estimators::name_of(quantizer.norm)},
+                                                   {"group", quantizer.group},
+                                                   {"residual", quantizer.residual},
+                                                   {"factor_bits", static_cast<std::int64_t>(quantizer.factor_bits)},
+                                                   {"factor_codebook", estimators::name_of(quantizer.factor_codebook)},
+                                                   {"open_loop", quantizer.open_loop}})},
+                         {"seed", quantizer.seed.text()},
+                         {"block", block_tokens},
+                         {"dump_sha256", dump_sha256},
+                         {"layout", layout.text()},
+                         {"metadata", std::move(texts)},
+                         {"tensors", std::move(list)}});
 }
 
 KvContainerHeader KvContainerHeader::parse(const Json& json, const std::string& where) {

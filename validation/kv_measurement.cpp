@@ -500,11 +500,11 @@ std::vector<NamedCache> named_caches(const std::vector<std::string>& methods, co
 }
 
 Json quantizer_json(const estimators::QuantizerOptions& options) {
-    return Json::object({{"rotation", static_cast<int>(options.rotation)},
-                         {"codebook", static_cast<int>(options.codebook)},
+    return Json::object({{"rotation", estimators::name_of(options.rotation)},
+                         {"codebook", estimators::name_of(options.codebook)},
                          {"norm", estimators::name_of(options.norm)},
                          {"factor_bits", static_cast<int>(options.factor_bits)},
-                         {"factor_codebook", static_cast<int>(options.factor_codebook)},
+                         {"factor_codebook", estimators::name_of(options.factor_codebook)},
                          {"open_loop", options.open_loop},
                          {"group", options.group},
                          {"residual", options.residual}});

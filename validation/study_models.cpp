@@ -28,7 +28,7 @@ sim::CovarianceSpec read_covariance(Section& noise, const std::string& key) {
             section.require(parameter, (parameter + " = 0.5").c_str());
             spec.parameters[parameter] = section.number(parameter, 0.5, -1e6, 1e6);
         }
-        if (kind.reads_file) {
+        if (kind.reads_file()) {
             section.require("path", "path = \"eigenvalues.csv\"");
             spec.path = section.text("path", "");
         }

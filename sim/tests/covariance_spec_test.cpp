@@ -1,9 +1,12 @@
 #include "sim/covariance_spec.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numbers>
 
 #include "sim/npy.hpp"
+#include "sim/spectrum_spec.hpp"
 #include "sim/stream/tests/statistics.hpp"
 #include "sim/tests/scratch.hpp"
 
@@ -146,12 +149,38 @@ TEST(CovarianceSpec, KindsAndBasesAreListed) {
     for (const auto& kind : covariance_kinds()) {
         names += kind.name;
         for (const auto& parameter : kind.parameters) names += "," + parameter;
-        names += kind.reads_file ? ",path " : " ";
+        names += kind.reads_file() ? ",path " : " ";
     }
     EXPECT_EQ(names,
               "identity ar1,rho toeplitz,rho two-atom,low,high,weight uniform,low,high exponential,c power,a "
               "wishart,aspect file,path sample,path ");
     ASSERT_EQ(covariance_bases().size(), 3U);
+}
+
+TEST(CovarianceSpec, AKindsWordsAndItsTableSayTheSame) {
+    // At the size of the matrix words and table have one law, but for ar1, whose words mean the limit.
+    const ScratchFolder scratch;
+    for (const auto& [spec, law] : every_kind(scratch)) {
+        const CovarianceKind& kind = covariance_kind(spec.kind, "kind");
+        std::string words = spec.kind;
+        for (const auto& parameter : kind.parameters)
+            words += fmt::format("{}{}", words == spec.kind ? ":" : ",", spec.parameters.at(parameter));
+        if (kind.reads_file()) words += ":" + spec.path;
+        if (kind.size != CovarianceKind::Size::none) words += ":20";
+        expect_same(parse_spectrum(words), kind.symbol == nullptr ? law : theory::ar1_symbol_spectrum(0.4, 20));
+        EXPECT_TRUE(kind.words().starts_with(spec.kind)) << kind.words();
+    }
+}
+
+TEST(CovarianceMatrix, OfAFileInAnyFormat) {
+    const ScratchFolder scratch;
+    const arma::mat expected = {{2, 1}, {1, 2}};
+    write_npy(scratch.path("c.npy"), expected);
+    const auto csv = scratch.write("c.csv", "2,1\n1,2\n");
+    for (const auto& words : {scratch.path("c.npy"), "sample:" + scratch.path("c.npy"), "sample:" + csv})
+        EXPECT_EQ(arma::abs(covariance_matrix(words, 2) - expected).max(), 0.0) << words;
+    expect_error(ExitCode::unusable_input, [&] { (void)covariance_matrix("sample:" + csv, 3); },
+                 {"2 x 2 is no covariance of 3 coordinates"});
 }
 
 TEST(CovarianceSpecBadInput, EveryMistakeIsNamed) {

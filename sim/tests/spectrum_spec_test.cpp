@@ -62,9 +62,9 @@ TEST(SpectrumSpecBadInput, Words) {
     fails("ar1:0.4:8:8", {"write ar1:RHO[:N]"});
     fails("ar1:0.4,0.5", {"write ar1:RHO[:N]"});
     fails("toeplitz:0.4", {"write toeplitz:RHO:N"});
-    fails("two-atom:1,2", {"write two-atom:LO,HI,WEIGHT_HI"});
-    fails("two-atom:1,2,0.5:64", {"write two-atom:LO,HI,WEIGHT_HI"});
-    fails("sample", {"names no file", "sample:FILE.npy"});
+    fails("two-atom:1,2", {"write two-atom:LOW,HIGH,WEIGHT"});
+    fails("two-atom:1,2,0.5:64", {"write two-atom:LOW,HIGH,WEIGHT"});
+    fails("sample", {"names no file", "sample:PATH"});
     fails("file:", {"names no file"});
     fails("ar1:1.5", {"1.5"});
     fails("wishart:-1", {"-1"});
