@@ -26,9 +26,8 @@ enum class Instructions { best, avx512, avx2, generic };
 /// included:
 ///
 ///              | double       | float
-///   values     | 1e-12 p s1   | (1e-6 + 4e-9 q) s1; 1e-6 relative for the first 16 above s1 / 4, and for all of the
-///   first
-///              |              | 16 beside a few spikes up to 100 times as strong as the noise
+///   values     | 1e-12 p s1   | (1e-6 + 4e-9 q) s1; 1e-6 relative for the first 16 above s1 / 4, and for all
+///              |              | of the first 16 beside a few spikes up to 100 times as strong as the noise
 ///   vectors    | 1e-12        | 5e-6: entries of V^T V - I, and |A v - s u|, |A^T u - s v| over s1
 ///
 /// Tests find a tenth to a hundredth of these in most spectra; values of float blocks of equal entries and several

@@ -9,6 +9,7 @@
 #include "estimators/analysed_block.hpp"
 #include "estimators/decomposition.hpp"
 #include "estimators/factor_codec.hpp"
+#include "estimators/half_entries.hpp"
 #include "estimators/name_options.hpp"
 #include "estimators/spectral_method.hpp"
 #include "theory/base/error.hpp"
@@ -39,12 +40,13 @@ struct Maker {
 
 // What all of them store of single tokens and bases.
 
-void write_halves(BitWriter& writer, Item item, const arma::mat& rows) {
-    for (const double entry : rows)
-        writer.write(item, encode_number(entry, NumberFormat::fp16, "entry of a token"), 16);
+constexpr std::string_view advice = "scale the data";
+
+void write_tokens(BitWriter& writer, Item item, const arma::mat& rows) {
+    write_halves(writer, item, {rows.memptr(), rows.n_elem}, "entry of a token", advice, Underflow::allowed);
 }
 
-arma::mat read_halves(BitReader& reader, std::size_t rows, std::size_t columns) {
+arma::mat read_tokens(BitReader& reader, std::size_t rows, std::size_t columns) {
     arma::mat block(rows, columns);
     for (double& entry : block) entry = decode_number(reader.read(16), NumberFormat::fp16);
     return block;
@@ -53,8 +55,7 @@ arma::mat read_halves(BitReader& reader, std::size_t rows, std::size_t columns) 
 /// As a decoder has it.
 arma::mat in_halves(arma::mat numbers) {
     numbers.transform([](double entry) {
-        return decode_number(encode_number(entry, NumberFormat::fp16, "entry of a calibrated basis"),
-                             NumberFormat::fp16);
+        return decode_number(half_of(entry, "entry of a calibrated basis", advice), NumberFormat::fp16);
     });
     return numbers;
 }
@@ -88,8 +89,8 @@ RowQuantizer with_kept_tokens(std::size_t sinks, std::size_t window, std::size_t
                 throw input_error("a token holds NaN or infinity (no basis holds it): clean the data first");
             const Parts parts = parts_of(rows.n_rows);
             BitWriter writer;
-            if (parts.first > 0) write_halves(writer, Item::residual_window, rows.head_rows(parts.first));
-            if (parts.last > 0) write_halves(writer, Item::residual_window, rows.tail_rows(parts.last));
+            if (parts.first > 0) write_tokens(writer, Item::residual_window, rows.head_rows(parts.first));
+            if (parts.last > 0) write_tokens(writer, Item::residual_window, rows.tail_rows(parts.last));
             Encoded encoded = finished(writer);
             if (parts.coded == 0) return encoded;
             const Encoded rest = between->encode(arma::mat(rows.rows(parts.first, parts.first + parts.coded - 1)));
@@ -100,8 +101,8 @@ RowQuantizer with_kept_tokens(std::size_t sinks, std::size_t window, std::size_t
         [=](std::span<const std::uint8_t> bytes, std::size_t tokens) {
             const Parts parts = parts_of(tokens);
             BitReader reader(bytes);
-            const arma::mat first = read_halves(reader, parts.first, channels);
-            const arma::mat last = read_halves(reader, parts.last, channels);
+            const arma::mat first = read_tokens(reader, parts.first, channels);
+            const arma::mat last = read_tokens(reader, parts.last, channels);
             if (parts.coded == 0) {
                 reader.require_end();
                 return arma::mat(arma::join_cols(first, last));
@@ -119,12 +120,12 @@ RowQuantizer halves(std::size_t dimension) {
         "fp16",
         [](const arma::mat& rows) {
             BitWriter writer;
-            write_halves(writer, Item::indices, rows);
+            write_tokens(writer, Item::indices, rows);
             return finished(writer);
         },
         [dimension](std::span<const std::uint8_t> bytes, std::size_t rows) {
             BitReader reader(bytes);
-            arma::mat block = read_halves(reader, rows, dimension);
+            arma::mat block = read_tokens(reader, rows, dimension);
             reader.require_end();
             return block;
         });
@@ -206,7 +207,7 @@ CacheCoder online(const Maker& maker, const NameOptions& own, const ParsedName& 
                 latents.rows(first, first + chunk.n_rows - 1) = chunk * basis;
             }
             BitWriter writer;
-            write_halves(writer, Item::codebooks, basis);
+            write_tokens(writer, Item::codebooks, basis);
             Encoded encoded = finished(writer);
             const Encoded rest = shared->encode(latents);
             encoded.bytes.insert(encoded.bytes.end(), rest.bytes.begin(), rest.bytes.end());
@@ -215,7 +216,7 @@ CacheCoder online(const Maker& maker, const NameOptions& own, const ParsedName& 
         },
         [=](std::span<const std::uint8_t> bytes, std::size_t rows) {
             BitReader reader(bytes);
-            const arma::mat basis = read_halves(reader, channels, rank);
+            const arma::mat basis = read_tokens(reader, channels, rank);
             return arma::mat(shared->decode(bytes.subspan(reader.bytes_read()), rows) * basis.t());
         });
     return {with_kept_tokens(own.whole("sinks").value_or(4), own.whole("window").value_or(maker.window), channels,

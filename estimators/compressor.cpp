@@ -59,9 +59,8 @@ void check_bits(const Method& method, double bits) { check_row_quantizer(method.
 void refuse_unrope(const Method& method) {
     if (method.unrope)
         throw usage_error(
-            "\"{}\": unrope needs the positions and the rotary embedding of keys (only a dump tells them): use spiked "
-            "kv "
-            "run or kv encode",
+            "\"{}\": unrope needs the positions and the rotary embedding of keys (only a dump tells them): use "
+            "spiked kv run or kv encode",
             method.text);
 }
 

@@ -10,7 +10,7 @@ std::vector<double> singular_values(const arma::mat& block) {
         throw input_error("a block holds NaN or infinity (no decomposition exists): clean the data first");
     arma::vec values;
     if (!arma::svd(values, block))
-        throw input_error("the singular values of a {} x {} block did not converge (LAPACK gesvd): check its values",
+        throw input_error("the singular values of a {} x {} block did not converge (LAPACK gesdd): check its values",
                           block.n_rows, block.n_cols);
     return {values.begin(), values.end()};
 }

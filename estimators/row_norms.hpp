@@ -5,7 +5,7 @@
 namespace spiked::estimators {
 
 /// Euclidean norms of the rows, also where their squares overflow or vanish. Throws input_error when a row holds NaN or
-/// infinity: every block that is coded passes here, so nothing else looks for them.
+/// infinity, which quantizers that store norms look for nowhere else.
 [[nodiscard]] std::vector<double> row_norms(const arma::mat& rows);
 [[nodiscard]] std::vector<double> row_norms(const arma::fmat& rows);
 

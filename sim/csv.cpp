@@ -40,7 +40,7 @@ std::vector<Cell> cells_of(std::string_view line) {
 
 /// Also NaN and infinities, which the caller counts; nothing for anything that is no number or too large for a double.
 std::optional<double> number(std::string_view text) {
-    if (text.starts_with('+')) text.remove_prefix(1);
+    if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
     double value = 0.0;
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (text.empty() || end != text.data() + text.size()) return std::nullopt;

@@ -51,7 +51,7 @@ public:
     void require_room(std::size_t size, std::size_t rank) const;
 
     /// size x rank orthonormal columns, a pure function of the stream; `covariance` is that of the side, of that size.
-    /// Throws like require_room, and usage_error when 64 draws of qr:ENTRY had no full rank. Cost: one QR, or less.
+    /// Throws like require_room, and input_error when 64 draws of qr:ENTRY had no full rank. Cost: one QR, or less.
     [[nodiscard]] arma::mat draw(const stream::Stream& stream, const Covariance& covariance, std::size_t rank) const;
 
     struct Kind;

@@ -342,9 +342,8 @@ StieltjesPair BulkDistribution::stieltjes(std::complex<double> z) const {
     const double size = std::abs(z) / unit_;
     if (!(z.imag() > 0.0 && size > 1e-250 && size < 1e250))
         throw usage_error(
-            "z = {} + {}i is not usable here (Im z > 0, |z| within 1e-250 to 1e250 of the largest atoms): give such a "
-            "z, "
-            "or use the transforms of the law above the edge",
+            "z = {} + {}i is not usable here (Im z > 0, |z| within 1e-250 to 1e250 of the largest atoms): give "
+            "such a z, or use the transforms of the law above the edge",
             z.real(), z.imag());
     const Solution at = solve(z / unit_, nullptr);
     // m = -(1/z) sum w / (1 + x M), summed as it stands: near z = 0 the shorter form would cancel.

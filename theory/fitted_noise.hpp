@@ -24,7 +24,7 @@ struct FittedNoise {
 /// The side, and the decay up to 12, of least Kolmogorov distance; the scale makes the means agree. `eigenvalues` are
 /// those of the noise in any order, `long_side` the larger size of the block less what was taken for signal; it is at
 /// least the count. Nothing with fewer than 8 eigenvalues above zero. Accuracy: the decay to 0.05, the distance to
-/// 1e-3. Cost: about 90 curves of 200 points, 50 ms.
+/// 1e-3. Cost: at most 68 curves of 200 points, 50 ms.
 [[nodiscard]] std::optional<FittedNoise> fit_noise(std::vector<double> eigenvalues, std::size_t long_side);
 
 /// What the distance of a spectrum of that many eigenvalues from its own law rarely (1 in 20) exceeds: 3 / count.

@@ -133,8 +133,7 @@ SeparableLaw::SeparableLaw(Spectrum row, Spectrum column, AspectRatio aspect)
     if (!(edge_.z > 1e-280 && edge_.z < 1e280))
         throw usage_error(
             "noise with its bulk edge at {:.3g} is not usable (beyond 1e-280 to 1e280 numbers lose their digits): "
-            "scale "
-            "the spectra",
+            "scale the spectra",
             edge_.z);
     threshold_ = 1.0 / std::sqrt(d_transform_at(edge_));
     const double root = std::cbrt(edge_.z);

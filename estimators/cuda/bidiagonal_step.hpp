@@ -21,7 +21,7 @@ struct BidiagonalStep {
         Array<Real> z;
         Array<Real> column;   ///< the next one, before this step
         Array<Real> q;        ///< parts of it, warp after warp
-        Array<Real> y, r;     ///< at place_of(column)
+        Array<Real> y, r;     ///< at the place of its column
         Array<Real> scalars;  ///< left scale, u_k
         Array<double> largest;
 

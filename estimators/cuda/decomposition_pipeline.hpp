@@ -22,17 +22,6 @@ void visit_tilings(Visitor&& visit) {
     if constexpr (sizeof(Real) == 4) visit(Tiling<16, 16>());
 }
 
-/// Whether a block of this shape fits in registers: up to 128 x 128, in float also 256 x 128.
-template <class Real>
-[[nodiscard]] bool fits_in_registers(std::size_t long_side, std::size_t short_side) {
-    bool found = false;
-    visit_tilings<Real>([&]<unsigned row_slots, unsigned groups>(Tiling<row_slots, groups>) {
-        using Kernel = Bidiagonalise<Real, row_slots, groups>;
-        found = found || (long_side <= Kernel::most_rows && short_side <= Kernel::most_columns);
-    });
-    return found && short_side > 0;
-}
-
 /// Whether kernels take a block of this shape: up to 256 x 256. Larger blocks are the CPU's.
 [[nodiscard]] inline bool fits(std::size_t long_side, std::size_t short_side) {
     return long_side <= BidiagonaliseInMemory<double>::most_rows && short_side > 0;

@@ -67,6 +67,7 @@ TEST(CsvBadInput, NamesLineAndColumn) {
     expect_bad_csv("1,2\n3,1e999\n", {":2:3:", "1e999"});
     expect_bad_csv("1,2,3\n4,5\n", {"m.csv:2:3: 2 cells (line 1 has 3;"});
     expect_bad_csv("a,b\n1,2\n4,5,6\n", {"m.csv:3:5: 3 cells (line 2 has 2;"});
+    expect_bad_csv("1,+-2\n", {"m.csv:1:3: \"+-2\" is not a number"});
     expect_bad_csv("1;2\n", {":1:1:", "\"1;2\" is not a number"});
     expect_bad_csv("1,x\n2,3\n", {":1:3:", "\"x\""});
     expect_bad_csv("a,b\nc,d\n1,2\n", {":2:1:", "\"c\""});

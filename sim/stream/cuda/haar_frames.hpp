@@ -204,7 +204,7 @@ private:
     }
 };
 
-/// Frames of any size up to 256 rows, by the kernel that is made for it: a warp a frame where there are few columns.
+/// Frames of any size up to 256 rows, by the kernel that is made for it.
 template <class Executor, class Out>
 void launch_haar_frames(Executor& executor, std::uint32_t count, std::uint32_t rows, std::uint32_t columns,
                         double* normals, Out* frames, bool transposed = false) {
