@@ -79,8 +79,7 @@ int compare(const Arguments& arguments) {
     if (found.dependent_draws)
         text +=
             "blocks of one head or document depend on each other: within a cell errors are too small and differences "
-            "look "
-            "surer than they are\n";
+            "look surer than they are\n";
     if (found.batches_in_both > 0)
         text += fmt::format("{} of {} batches with the same draws hold other numbers of a method in both{}\n",
                             found.batches_changed, found.batches_in_both,
