@@ -1,10 +1,13 @@
 #include "app/command.hpp"
 
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -30,6 +33,72 @@ std::string option_lines(const std::vector<Option>& options) {
         text += fmt::format("{:<32}{}{}\n", left, option.help, fallback);
     }
     return text;
+}
+
+std::string usage(const Command& command) {
+    return fmt::format("spiked {} {}[options]", command.name,
+                       command.positionals.empty() ? "" : command.positionals + " ");
+}
+
+[[noreturn]] void refuse_option(const Command& command, const std::string& typed) {
+    std::vector<std::string> legal;
+    for (const auto& option : all_options(command)) legal.push_back(long_name(option));
+    std::vector<std::string> owners;
+    for (const auto& other : commands())
+        for (const auto& option : other.options)
+            if (long_name(option) == typed) owners.push_back(other.name);
+    if (!owners.empty() && nearest(typed, legal) == std::nullopt)
+        throw usage_error("{}: {} is an option of {}, not of this command (spiked {} --help lists its own)",
+                          command.name, typed, fmt::join(owners, ", "), command.name);
+    throw usage_error("{}: unknown option \"{}\"{}", command.name, typed, suggestion(typed, legal));
+}
+
+/// `.npy` and `.npz` of `FILE(.npy|.npz:name)`; of a dump those that dumps have.
+std::vector<std::string> suffixes_in(const std::string& text) {
+    if (text.find("DUMP") != std::string::npos && text.find('.') == text.find("..."))
+        return {".safetensors", ".npz", ".npy"};
+    std::vector<std::string> found;
+    const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
+    for (std::size_t at = text.find('.'); at != std::string::npos; at = text.find('.', at + 1)) {
+        std::size_t end = at + 1;
+        while (end < text.size() && letter(text[end])) ++end;
+        if (end > at + 1) found.push_back(text.substr(at, end - at));
+    }
+    return found;
+}
+
+/// `.npz` of `folder/data.npz:x`, where it is one that some command names.
+std::string known_suffix(const std::string& path) {
+    static const std::set<std::string> known = [] {
+        std::set<std::string> all = {".svg", ".png", ".pdf", ".json", ".tex"};
+        for (const auto& command : commands()) {
+            for (auto& suffix : suffixes_in(command.positionals)) all.insert(std::move(suffix));
+            for (const auto& option : command.options)
+                for (auto& suffix : suffixes_in(option.value)) all.insert(std::move(suffix));
+        }
+        return all;
+    }();
+    const std::string file = std::filesystem::path(path).filename().string();
+    const std::size_t dot = file.rfind('.', file.find(':'));
+    if (dot == std::string::npos || dot == 0) return "";
+    std::string suffix = file.substr(dot, file.find(':', dot) - dot);
+    return known.contains(suffix) ? suffix : "";
+}
+
+/// A file of a kind that other commands take, or that something else is called: as `show` of data.npy.
+void refuse_other_kind(const Command& command, const std::string& path, const std::string& expected) {
+    const auto legal = suffixes_in(expected);
+    const std::string suffix = known_suffix(path);
+    if (legal.empty() || suffix.empty() || std::find(legal.begin(), legal.end(), suffix) != legal.end()) return;
+    std::vector<std::string> readers;
+    for (const auto& other : commands()) {
+        const auto read = suffixes_in(other.positionals);
+        if (std::find(read.begin(), read.end(), suffix) != read.end()) readers.push_back(other.name);
+    }
+    throw usage_error("{}: {} stands where {} is expected{}", command.name, path, expected,
+                      readers.empty() ? ": name a file of that kind"
+                                      : fmt::format(" ({} is read by {}): name a file of that kind", suffix,
+                                                    fmt::join(readers, ", ")));
 }
 
 }  // namespace
@@ -77,7 +146,9 @@ std::vector<std::size_t> Arguments::counts(std::string_view option) const {
     std::vector<std::size_t> values;
     for (const auto& part : list(option)) {
         const auto value = to_integer(part);
-        if (!value || *value < 0) throw usage_error("{}: \"{}\" is not a whole number of at least 0", option, part);
+        if (!value || *value < 0)
+            throw usage_error("{}: \"{}\" is not a whole number of at least 0: separate several by commas, 0,1,2",
+                              option, part);
         values.push_back(static_cast<std::size_t>(*value));
     }
     return values;
@@ -142,20 +213,27 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
     }
     for (const auto& word : app.remaining()) {
         if (word.size() > 1 && word.front() == '-' && !to_number(word)) {
-            std::vector<std::string> legal;
-            for (const auto& option : options) legal.push_back(long_name(option));
-            throw usage_error("{}: unknown option \"{}\"{}", command.name, word,
-                              suggestion(word.substr(0, word.find('=')), legal));
+            refuse_option(command, word.substr(0, word.find('=')));
         }
         arguments.positionals.push_back(word);
     }
     if (arguments.has("--help")) return arguments;
     if (arguments.positionals.size() < command.least_positionals)
-        throw usage_error("{}: something is missing after the options: usage is spiked {} {}", command.name,
-                          command.name, command.positionals);
+        throw usage_error("{}: {} is missing: usage is {}", command.name,
+                          split(command.positionals, ' ')[arguments.positionals.size()], usage(command));
+    // 3 of `--bits 2 3` is no file.
+    for (std::size_t at = 2; at < words.size(); ++at)
+        for (const auto& option : options)
+            if (option.repeatable && words[at - 2] == long_name(option) && to_number(words[at]))
+                throw usage_error("{}: \"{}\" stands alone (several values are one word): write {} {},{}", command.name,
+                                  words[at], words[at - 2], words[at - 1], words[at]);
     if (arguments.positionals.size() > command.most_positionals)
-        throw usage_error("{}: \"{}\" is one word too many: usage is spiked {} {}", command.name,
-                          arguments.positionals[command.most_positionals], command.name, command.positionals);
+        throw usage_error("{}: \"{}\" is one word too many: usage is {}", command.name,
+                          arguments.positionals[command.most_positionals], usage(command));
+    for (const auto& path : arguments.positionals) refuse_other_kind(command, path, command.positionals);
+    for (const auto& option : options)
+        if (option.value.find("SPEC") == std::string::npos)
+            for (const auto& path : values[long_name(option)]) refuse_other_kind(command, path, option.value);
     const auto one_of = [&](const char* option, std::vector<std::string> legal) {
         const std::string value = arguments.text(option);
         if (std::find(legal.begin(), legal.end(), value) == legal.end())
@@ -169,8 +247,7 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
 std::string help(const Command& command) {
     std::string text = command.summary + "\n\nExamples\n";
     for (const auto& example : command.examples) text += "  " + example + "\n";
-    text += fmt::format("\nUsage\n  spiked {} {}[options]\n\n", command.name,
-                        command.positionals.empty() ? "" : command.positionals + " ");
+    text += "\nUsage\n  " + usage(command) + "\n\n";
     if (!command.options.empty()) text += "Options\n" + option_lines(command.options) + "\n";
     return text + "Common options\n" + option_lines(common_options());
 }

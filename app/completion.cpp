@@ -27,6 +27,7 @@ std::vector<std::string> choices(std::string value) {
     std::vector<std::string> words;
     for (auto& word : split(value, '|')) {
         // FILE.md|FILE.html are no words to type.
+        if (!word.empty() && word.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string::npos) continue;
         if (word.empty() || word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos)
             return {};
         words.push_back(std::move(word));
@@ -66,9 +67,9 @@ std::vector<std::string> words_of(const Option& option) {
     return words;
 }
 
-/// `.toml` of `STUDY.toml` and `.spiked` of `STORE.spiked...`; empty where any file will do.
+/// `.toml` of `STUDY.toml`, `.spiked` of `STORE.spiked...`, `.spkv`; empty where any file will do.
 std::string extension(const std::string& positionals) {
-    for (const char* ending : {".toml", ".spiked"})
+    for (const char* ending : {".toml", ".spiked", ".spkv"})
         if (positionals.find(ending) != std::string::npos) return ending;
     return "";
 }

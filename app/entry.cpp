@@ -35,6 +35,7 @@ bool asks_for_help(const std::string& word) { return word == "-h" || word == "--
 
 /// The command whose name is the first one or two words.
 const Command& find_command(std::vector<std::string>& words) {
+    const bool grouped = is_group(words.front()) && words.size() > 1;
     std::vector<std::string> names;
     for (const auto& command : commands()) {
         const auto parts = split(command.name, ' ');
@@ -42,14 +43,26 @@ const Command& find_command(std::vector<std::string>& words) {
             words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(parts.size()));
             return command;
         }
-        names.push_back(command.name);
+        if (!grouped || command.name.starts_with(words.front() + " ")) names.push_back(command.name);
     }
-    std::string typed = words.front();
-    if (words.size() > 1 && is_group(typed)) typed += " " + words[1];
+    if (words.front().starts_with("-")) {
+        const auto command = std::find_if(words.begin(), words.end(), [&](const auto& word) {
+            return is_group(word) || std::find(names.begin(), names.end(), word) != names.end();
+        });
+        throw usage_error("{} stands in front of the command{}", words.front(),
+                          command == words.end()
+                              ? ": name the command first, spiked --help shows all"
+                              : fmt::format(": write spiked {} first, its options behind it", *command));
+    }
+    const std::string typed = words.front() + (grouped ? " " + words[1] : "");
     throw usage_error("unknown command \"{}\"{}", typed, suggestion(typed, names));
 }
 
 int dispatch(std::vector<std::string> words) {
+    if (words.size() > 1 && words.front() == "help") {
+        words.erase(words.begin());
+        if (!is_group(words.front()) || words.size() > 1) words.emplace_back("--help");
+    }
     if (words.empty() || asks_for_help(words.front())) {
         print_text(overview());
         return 0;

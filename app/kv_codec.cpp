@@ -89,7 +89,8 @@ int encode(const Arguments& arguments) {
     validation::EncodePlan plan;
     plan.dump = arguments.positionals.front();
     plan.output = required_output(arguments, "dump.spkv");
-    plan.method = arguments.text("--method");
+    plan.method = one_method(arguments);
+    refuse_unused_options(arguments, {plan.method});
     const auto bits = read_bits(arguments);
     if (bits.size() != 1) throw usage_error("--bits takes one number here: a file is coded at one bit width");
     plan.bits = bits.front();
@@ -213,7 +214,7 @@ Command kv_decode_command() {
     return {"kv decode",
             "the dump that a coded file holds, in its own names, dtypes and metadata",
             {"spiked kv decode dump.spkv -o back.safetensors", "spiked kv decode dump.spkv -o back.safetensors --json"},
-            "FILE",
+            "FILE.spkv",
             1,
             1,
             {{"-o,--output", "DUMP.safetensors", "where the dump goes", "", false}, threads_option},

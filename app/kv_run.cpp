@@ -52,6 +52,29 @@ void refuse_without_attention(const validation::Experiment& experiment) {
             "give --attention, or leave --metric out");
 }
 
+/// One table has one row a method: means over blocks of two models are of neither.
+void refuse_two_models(const validation::KvPlan& plan) {
+    const auto of = [&](const std::string& path) {
+        const sim::KvDump dump(path, plan.dump);
+        return std::pair(dump.model(), dump.tensors().front().dim);
+    };
+    if (plan.dumps.size() < 2) return;
+    const auto first = of(plan.dumps.front());
+    for (const auto& path : plan.dumps) {
+        const auto own = of(path);
+        if ((own.first == first.first || own.first.empty() || first.first.empty()) && own.second == first.second)
+            continue;
+        const auto words = [](const auto& dump) {
+            return fmt::format("{}{} channels a head", dump.first.empty() ? "" : dump.first + ", ", dump.second);
+        };
+        throw usage_error(
+            "{} ({}) and {} ({}) are of different models and one table would mix them: run them one by one, or in a "
+            "study "
+            "(kind = \"kv_dump\"), which keeps them apart",
+            plan.dumps.front(), words(first), path, words(own));
+    }
+}
+
 /// Where the numbers are kept; refuses to write over what is read.
 StudyRun study_of(const Arguments& arguments, const std::vector<std::string>& inputs, const std::string& label) {
     StudyRun study{.store_path = ":memory:", .threads = arguments.count("--threads"), .label = label};
@@ -89,6 +112,8 @@ int measured(const Arguments& arguments, const Measuring& measuring,
         names.push(method);
         (estimators::is_cache_method(method) ? caches : codecs).push_back(method);
     }
+    refuse_unused_options(arguments, methods);
+    refuse_two_models(plan);
     for (const auto bits : read_bits(arguments)) names.push(validation::bits_json(bits));
     experiment.science.set("methods", std::move(names));
     experiment.seed = plan.quantizer.seed;

@@ -59,7 +59,7 @@ std::vector<Line> quantizer_lines() {
                      {"--factor-bits N (default 4)", "--factor-codebook normal|lloyd|fp16", "--open-loop"},
                      "paper Algorithm 1"});
     lines.push_back({"svd:rd+tcq",
-                     "recommended at 2 to 3 bits, for keys with a rotary embedding behind unrope+",
+                     "recommended above some 2.4 stored bits, for keys with a rotary embedding behind unrope+",
                      {},
                      "measured: estimators/README.md, which method at 2.5 bits"});
     for (const auto& [alias, meaning] : estimators::method_aliases())
@@ -142,21 +142,38 @@ const std::vector<Topic>& topics() {
     return table;
 }
 
-int run(const Arguments& arguments) {
-    std::vector<const Topic*> chosen;
-    std::vector<std::string> names;
+/// What is to be shown: topics with all their lines, or those with lines of a name.
+std::vector<std::pair<std::string, std::vector<Line>>> chosen_lines(const std::vector<std::string>& words) {
+    std::vector<std::pair<std::string, std::vector<Line>>> chosen;
+    std::vector<std::string> known;
     for (const auto& topic : topics()) {
-        names.push_back(topic.name);
-        if (arguments.positionals.empty() || arguments.positionals.front() == topic.name) chosen.push_back(&topic);
+        if (words.empty() || words.front() == topic.name) chosen.emplace_back(topic.name, topic.lines());
+        known.push_back(topic.name);
     }
-    if (chosen.empty())
-        throw usage_error("list: nothing is called \"{}\"{}", arguments.positionals.front(),
-                          suggestion(arguments.positionals.front(), names));
+    if (!chosen.empty()) return chosen;
+    for (const auto& topic : topics()) {
+        std::vector<Line> named;
+        for (auto& line : topic.lines()) {
+            known.push_back(line.name);
+            if (parse_name(line.name).name == parse_name(words.front()).name || line.name == words.front())
+                named.push_back(std::move(line));
+        }
+        if (!named.empty()) chosen.emplace_back(topic.name, std::move(named));
+    }
+    if (!chosen.empty()) return chosen;
+    const auto near = nearest(words.front(), known);
+    known.resize(topics().size());
+    throw usage_error("list: nothing is called \"{}\"{}", words.front(),
+                      near ? fmt::format("; did you mean \"{}\"?", *near) : suggestion("", known));
+}
+
+int run(const Arguments& arguments) {
+    const auto chosen = chosen_lines(arguments.positionals);
     if (arguments.json()) {
         Json document = Json::object({{"schema", "spiked.list/1"}});
-        for (const auto* topic : chosen) {
+        for (const auto& [topic, entries] : chosen) {
             Json lines = Json::array();
-            for (const auto& line : topic->lines()) {
+            for (const auto& line : entries) {
                 Json options = Json::array();
                 for (const auto& option : line.options) options.push(option);
                 lines.push(Json::object({{"name", line.name},
@@ -164,15 +181,15 @@ int run(const Arguments& arguments) {
                                          {"options", std::move(options)},
                                          {"source", line.source.empty() ? Json() : Json(line.source)}}));
             }
-            document.set(topic->name, std::move(lines));
+            document.set(topic, std::move(lines));
         }
         print_json(document);
         return 0;
     }
     std::string text;
-    for (const auto* topic : chosen) {
-        text += (text.empty() ? "" : "\n") + topic->name + "\n";
-        for (const auto& line : topic->lines()) {
+    for (const auto& [topic, entries] : chosen) {
+        text += (text.empty() ? "" : "\n") + topic + "\n";
+        for (const auto& line : entries) {
             text += fmt::format("  {:<28}{}\n", line.name, line.summary);
             if (!line.options.empty()) text += fmt::format("  {:<28}  {}\n", "", fmt::join(line.options, "; "));
             if (!line.source.empty()) text += fmt::format("  {:<28}  source: {}\n", "", line.source);
@@ -199,8 +216,8 @@ Command list_command() {
     for (const auto& topic : topics()) names.push_back(topic.name);
     return {"list",
             "names, options, defaults and sources of everything there is",
-            {"spiked list", "spiked list estimators", "spiked list quantizers --json"},
-            fmt::format("[{}]", fmt::join(names, "|")),
+            {"spiked list", "spiked list estimators", "spiked list tq-mse", "spiked list quantizers --json"},
+            fmt::format("[{}|NAME]", fmt::join(names, "|")),
             0,
             1,
             {},

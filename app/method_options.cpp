@@ -1,5 +1,12 @@
 #include "app/method_options.hpp"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "estimators/cache_method.hpp"
+#include "estimators/compressor.hpp"
+#include "estimators/eviction.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 
@@ -38,6 +45,53 @@ estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments) 
     options.group = arguments.count("--group");
     options.seed = stream::StudySeed::parse(arguments.text("--seed"));
     return options;
+}
+
+namespace {
+
+bool is_of_factors(std::string_view option) { return option.starts_with("--factor") || option == "--open-loop"; }
+
+bool lists(const estimators::QuantizerEntry& entry, std::string_view option) {
+    return std::any_of(entry.options.begin(), entry.options.end(),
+                       [&](const std::string& text) { return text.find(option) != std::string::npos; });
+}
+
+/// Whether the option changes what a method does. Caches pass theirs on to the quantizer of their latents.
+bool reaches(std::string_view option, const std::string& name) {
+    if (estimators::is_cache_method(name)) return true;
+    std::string coded = name;
+    for (const auto& eviction : estimators::evictions()) {
+        if (name == eviction.name) return false;
+        if (name.starts_with(eviction.name + "+")) coded = name.substr(eviction.name.size() + 1);
+    }
+    if (estimators::is_cache_method(coded)) return true;
+    const auto method = estimators::parse_method(coded);
+    if (is_of_factors(option)) return method.spectral.has_value();
+    return lists(estimators::row_quantizer_entry(method.quantizer), option);
+}
+
+}  // namespace
+
+void refuse_unused_options(const Arguments& arguments, const std::vector<std::string>& methods) {
+    for (const char* option : {"--rotation", "--codebook", "--group", "--axis", "--residual", "--factor-bits",
+                               "--factor-codebook", "--open-loop"}) {
+        if (!arguments.has(option) ||
+            std::any_of(methods.begin(), methods.end(), [&](const auto& method) { return reaches(option, method); }))
+            continue;
+        std::vector<std::string> of;
+        for (const auto& entry : estimators::row_quantizers())
+            if (lists(entry, option)) of.push_back(entry.name);
+        throw usage_error(
+            "{} changes nothing of {} (it is of {}): leave it out", option, fmt::join(methods, ", "),
+            is_of_factors(option) ? "methods ESTIMATOR+QUANTIZER" : fmt::format("{}", fmt::join(of, ", ")));
+    }
+}
+
+std::string one_method(const Arguments& arguments) {
+    const std::string name = arguments.text("--method");
+    if (name.find(',') != std::string::npos)
+        throw usage_error("--method \"{}\" names several (this command codes by one): run it once a method", name);
+    return name;
 }
 
 std::vector<double> read_bits(const Arguments& arguments) {

@@ -8,8 +8,14 @@ namespace spiked::app {
 [[nodiscard]] const std::vector<Option>& quantizer_options();
 [[nodiscard]] estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments);
 
+/// Throws usage_error for an option given that changes nothing of any of the methods.
+void refuse_unused_options(const Arguments& arguments, const std::vector<std::string>& methods);
+
 /// `--residual` of commands on whole sequences.
 [[nodiscard]] Option residual_option();
+
+/// The value of `--method` where one is taken. Throws usage_error.
+[[nodiscard]] std::string one_method(const Arguments& arguments);
 
 /// Bit widths; methods say which of them they take. Throws usage_error.
 [[nodiscard]] std::vector<double> read_bits(const Arguments& arguments);

@@ -72,7 +72,9 @@ std::vector<validation::CacheRequest> read_methods(const Arguments& arguments, b
         std::erase_if(methods, [](const std::string& name) { return name.starts_with("unrope+"); });
     if (!budgets.empty() && !arguments.has("--method"))
         for (const auto& eviction : estimators::evictions()) methods.push_back(eviction.name);
-    return validation::cache_requests(methods, read_bits(arguments), budgets);
+    auto requests = validation::cache_requests(methods, read_bits(arguments), budgets);
+    refuse_unused_options(arguments, methods);
+    return requests;
 }
 
 }  // namespace

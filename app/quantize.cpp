@@ -14,8 +14,9 @@ namespace spiked::app {
 namespace {
 
 int run(const Arguments& arguments) {
-    const estimators::Method method = estimators::parse_method(arguments.text("--method"));
+    const estimators::Method method = estimators::parse_method(one_method(arguments));
     estimators::refuse_unrope(method);
+    refuse_unused_options(arguments, {method.text});
     const auto bits = read_bits(arguments);
     if (bits.size() != 1) throw usage_error("--bits takes one number here: run the command once a bit width");
     auto options = read_quantizer_options(arguments);
@@ -86,7 +87,7 @@ Command quantize_command() {
             {"spiked quantize data.npy --method tq-mse --bits 2",
              "spiked quantize data.npz:x --method eoptshrink+tq-mse --bits 3 -o back.npy",
              "spiked quantize dump.safetensors:layers.0.key:1 --method svd:1+tq-mse --json"},
-            "FILE",
+            "FILE(.npy|.npz:name|.csv|.safetensors:tensor[:head])",
             1,
             1,
             options,

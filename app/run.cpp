@@ -35,7 +35,8 @@ validation::StudyOverrides read_overrides(const Arguments& arguments) {
         for (const auto& assignment : arguments.given.at("--set")) {
             const std::size_t equals = assignment.find('=');
             if (equals == std::string::npos || equals == 0)
-                throw usage_error("--set \"{}\" is no assignment: write for example --set model.n=256", assignment);
+                throw usage_error("--set \"{}\" is no assignment: write for example --set run.reps.min=1000",
+                                  assignment);
             overrides.set.emplace_back(assignment.substr(0, equals), assignment.substr(equals + 1));
         }
     return overrides;
@@ -167,8 +168,11 @@ int init(const Arguments& arguments) {
     if (text == texts.end()) {
         std::vector<std::string> names;
         for (const auto& [name, content] : texts) names.push_back(name);
-        throw usage_error("--kind \"{}\" is not possible in this version{}", kind, suggestion(kind, names));
+        throw usage_error("--kind \"{}\" is not one{}", kind, suggestion(kind, names));
     }
+    if (!arguments.positionals.empty() && texts.contains(arguments.positionals.front()))
+        throw usage_error("init: \"{0}\" is a kind and would name a file: write --kind {0}",
+                          arguments.positionals.front());
     const std::string path = arguments.positionals.empty() ? kind + ".toml" : arguments.positionals.front();
     std::map<std::string, std::string> files = {{path, text->second}};
     std::string next = "spiked run " + shell_word(path);
@@ -253,6 +257,13 @@ int export_store(const Arguments& arguments) {
     validation::Database store = validation::open_store(arguments.positionals.front());
     const std::string format = arguments.json() ? "json" : arguments.text("--format");
     const std::string table = arguments.text("--table");
+    const std::map<std::string, std::string> suffixes = {
+        {"csv", ".csv"}, {"json", ".json"}, {"npy", ".npy"}, {"latex", ".tex"}};
+    const std::string suffix = fs::path(arguments.text("--output")).extension().string();
+    for (const auto& [other, of] : suffixes)
+        if (suffix == of && other != format)
+            throw usage_error("{}: its name is of {} and {} is written there: give --format {}, or another name",
+                              arguments.text("--output"), other, format, other);
     const std::string content = format == "npy"
                                     ? reports::export_npy(store, table)
                                     : reports::export_table(store, table, format, arguments.list("--metric"));
@@ -295,30 +306,31 @@ Command demo_command() {
 }
 
 Command run_command() {
-    return {"run",
-            "run a study file into its store, or go on where it was stopped",
-            {"spiked run study.toml", "spiked run study.toml -o results/large.spiked --set model.n=256 --threads 2",
-             "spiked run study.toml --dry-run"},
-            "STUDY.toml",
-            1,
-            1,
-            {{"-o,--output", "STORE.spiked", "where to keep the results", "", false},
-             {"--threads", "N", "0: all of the machine; never changes a number", "", false},
-             {"--seed", "HEX|fresh", "instead of the file's", "", false},
-             {"--set", "KEY=VALUE", "instead of what the file says, by dotted key", "", true},
-             {"-n,--dry-run", "", "check the file; say what it would take and what its checks could tell", "", false},
-             {"--shard", "I/K", "run part I of K into a store of its own; spiked merge joins them", "", false},
-             {"--max-time", "TIME", "stop after 90s, 10m, 4h; the same command again goes on", "", false},
-             {"--device", "auto|cpu|cuda:0|emulated",
-              "where to compute what has kernels: a GPU, several as cuda:0,cuda:1, or its code on the host, slow, for "
-              "checks",
-              "auto", false},
-             {"--mixed", "", "go on with a store that was begun on another device", "", false},
-             junit,
-             strict,
-             no_report},
-            run,
-            true};
+    return {
+        "run",
+        "run a study file into its store, or go on where it was stopped",
+        {"spiked run study.toml", "spiked run study.toml -o results/long.spiked --set run.reps.min=1000 --threads 2",
+         "spiked run study.toml --dry-run"},
+        "STUDY.toml",
+        1,
+        1,
+        {{"-o,--output", "STORE.spiked", "where to keep the results", "", false},
+         {"--threads", "N", "0: all of the machine; never changes a number", "", false},
+         {"--seed", "HEX|fresh", "instead of the file's", "", false},
+         {"--set", "KEY=VALUE", "instead of what the file says, by dotted key", "", true},
+         {"-n,--dry-run", "", "check the file; say what it would take and what its checks could tell", "", false},
+         {"--shard", "I/K", "run part I of K into a store of its own; spiked merge joins them", "", false},
+         {"--max-time", "TIME", "stop after 90s, 10m, 4h; the same command again goes on", "", false},
+         {"--device", "auto|cpu|cuda:0|emulated",
+          "where to compute what has kernels: a GPU, several as cuda:0,cuda:1, or its code on the host, slow, for "
+          "checks",
+          "auto", false},
+         {"--mixed", "", "go on with a store that was begun on another device", "", false},
+         junit,
+         strict,
+         no_report},
+        run,
+        true};
 }
 
 Command init_command() {

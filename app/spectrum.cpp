@@ -117,7 +117,10 @@ int run(const Arguments& arguments) {
     const auto& singular_values = block.singular_values();
     const estimators::KnownNoise known{told(arguments.text("--row-spectrum"), matrix.n_rows, block.kept_rows()),
                                        told(arguments.text("--col-spectrum"), matrix.n_cols, block.kept_columns())};
-    for (auto& method : chosen) method = estimators::spectral_method(method.name, *loss, known);
+    for (auto& method : chosen) {
+        method = estimators::spectral_method(method.name, *loss, known);
+        method.check_room(block.shape().rows, block.shape().columns);
+    }
     std::vector<Estimate> estimates;
     for (const auto& method : chosen) estimates.push_back({method.name, method.estimate(block)});
     if (writes) {

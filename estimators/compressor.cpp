@@ -1,5 +1,7 @@
 #include "estimators/compressor.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "estimators/byte_stream.hpp"
@@ -34,24 +36,32 @@ Method parse_method(std::string_view text, std::span<const std::string> also) {
     method.quantizer = plus == std::string::npos ? resolved : resolved.substr(plus + 1);
     if (method.quantizer.empty())
         throw usage_error("\"{0}\" names no quantizer (a method ends in one): write {0}tq-mse", text);
-    if (plus != std::string::npos) method.spectral = spectral_method(resolved.substr(0, plus));
+    const std::string front = plus == std::string::npos ? "" : resolved.substr(0, plus);
+    if (is_row_quantizer(front) && !is_row_quantizer(method.quantizer))
+        throw usage_error("\"{}\": the estimator stands in front of the quantizer: write {}+{}", text, method.quantizer,
+                          front);
+    if (!front.empty()) method.spectral = spectral_method(front);
 
     if (is_cache_method(text))
         throw usage_error(
             "\"{}\" joins heads and codes whole sequences (not a block): use spiked kv frontier or kv run", text);
+    if (is_row_quantizer(method.quantizer)) return method;
     std::vector<std::string> legal;
     for (const auto& entry : row_quantizers()) legal.push_back(entry.name);
-    if (std::find(legal.begin(), legal.end(), parse_name(method.quantizer).name) == legal.end()) {
-        for (const auto& [name, meaning] : method_aliases()) legal.push_back(name);
-        for (const auto& entry : spectral_estimators()) {
-            if (parse_name(method.quantizer).name == entry.name)
-                throw usage_error("\"{}\" only estimates (a method must also quantize): write {}+tq-mse", text, text);
-            if (plus == std::string::npos) legal.push_back(entry.name + "+tq-mse");
-        }
-        legal.insert(legal.end(), also.begin(), also.end());
-        throw usage_error("unknown method \"{}\"{}", text, suggestion(method.quantizer, legal));
+    if (!front.empty()) {
+        const auto near = nearest(method.quantizer, legal);
+        throw usage_error("unknown quantizer \"{}\" of \"{}\"{}", method.quantizer, text,
+                          near ? fmt::format("; did you mean \"{}+{}\"?", front, *near) : suggestion("", legal));
     }
-    return method;
+    for (const auto& [name, meaning] : method_aliases()) legal.push_back(name);
+    for (const auto& entry : spectral_estimators()) {
+        if (parse_name(method.quantizer).name == entry.name)
+            throw usage_error("\"{0}\" only estimates (a method must also quantize): write {1}+tq-mse", text,
+                              typed == entry.name ? entry.example() : typed);
+        legal.push_back(entry.example() + "+tq-mse");
+    }
+    legal.insert(legal.end(), also.begin(), also.end());
+    throw usage_error("unknown method \"{}\"{}", text, suggestion(method.quantizer, legal));
 }
 
 void check_bits(const Method& method, double bits) { check_row_quantizer(method.quantizer, bits); }
@@ -86,9 +96,7 @@ Compressor::Compressor(const Method& method, std::size_t dimension, double bits,
 Compressor::Result Compressor::encode(AnalysedBlock& analysed) const {
     const arma::mat& block = analysed.block();
     if (!spectral_) return {quantizer_.encode(block), 0};
-    if (spectral_->estimator.least_side > std::min(block.n_rows, block.n_cols))
-        throw usage_error("\"{}\" has no room in a block of {} x {} (it needs {} on the shorter side): ask for less",
-                          spectral_->name, block.n_rows, block.n_cols, spectral_->estimator.least_side);
+    spectral_->check_room(block.n_rows, block.n_cols);
 
     BitWriter unused;
     write_numbers(unused, Item::norms, row_norms(block), norm_, "row norm");

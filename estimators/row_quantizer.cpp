@@ -182,7 +182,8 @@ std::vector<Maker> make_table() {
          make_qjl},
         {{"kivi",
           "groups with their own minimum and scale; keys along tokens, values along channels",
-          {"group=G (default 64)", "axis=key|value", "residual=R (last tokens in fp16)"},
+          {"group=G or --group G (default 64)", "axis=key|value or --axis",
+           "residual=R or --residual R (last tokens in fp16)"},
           "code bits",
           "Liu et al. 2024",
           true},
@@ -191,7 +192,7 @@ std::vector<Maker> make_table() {
          tail_of_kivi},
         {{"kivi-hf",
           "the variant of a widely used library: along tokens for keys and values alike",
-          {"group=G (default 64)", "residual=R (last tokens in fp16)"},
+          {"group=G or --group G (default 64)", "residual=R or --residual R (last tokens in fp16)"},
           "code bits",
           "its QuantizedCache",
           true},
@@ -200,7 +201,7 @@ std::vector<Maker> make_table() {
          tail_of_kivi},
         {{"rht-uniform",
           "one randomised Hadamard round, then minimum and scale of groups along the row",
-          {"group=G (default 64)", norm},
+          {"group=G or --group G (default 64)", norm},
           "code bits",
           "Ashkboos et al. 2024 (QuaRot)"},
          make_rht_uniform},
@@ -231,7 +232,7 @@ std::vector<Maker> make_table() {
          make_pq},
         {{"kvquant",
           "levels fitted to the block on lines of their own range, the outermost entries kept in fp16",
-          {"axis=key|value", "outliers=SHARE (default 0.01)", norm},
+          {"axis=key|value or --axis", "outliers=SHARE (default 0.01)", norm},
           "code bits",
           "Hooper et al. 2024",
           true},
@@ -245,8 +246,8 @@ std::vector<Maker> make_table() {
          make_ecsq},
         {{"gear",
           "kivi without outliers, which stay in fp16, and a low-rank part of its error",
-          {"axis=key|value", "group=G (default 64)", "rank=R (at most, default 4)", "outliers=SHARE (default 0.02)",
-           norm},
+          {"axis=key|value or --axis", "group=G or --group G (default 64)", "rank=R (at most, default 4)",
+           "outliers=SHARE (default 0.02)", norm},
           "code bits",
           "Kang et al. 2024",
           true},
@@ -341,6 +342,11 @@ const std::vector<QuantizerEntry>& row_quantizers() {
         return all;
     }();
     return entries;
+}
+
+bool is_row_quantizer(std::string_view name) {
+    const auto named = [parsed = parse_name(name)](const Maker& maker) { return maker.entry.name == parsed.name; };
+    return std::any_of(makers().begin(), makers().end(), named);
 }
 
 const QuantizerEntry& row_quantizer_entry(std::string_view name) { return maker_of(parse_name(name)).entry; }

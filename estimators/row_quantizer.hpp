@@ -70,6 +70,8 @@ struct QuantizerEntry {
     std::vector<unsigned> widths = {1, 2, 3, 4, 5, 6, 7, 8};  ///< whole bits it takes
 };
 [[nodiscard]] const std::vector<QuantizerEntry>& row_quantizers();
+/// Whether a name with its options, `tq-prod:projection=gaussian`, is one of them.
+[[nodiscard]] bool is_row_quantizer(std::string_view name);
 /// The line of a quantizer by its name, options and all; throws usage_error.
 [[nodiscard]] const QuantizerEntry& row_quantizer_entry(std::string_view name);
 

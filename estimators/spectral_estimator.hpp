@@ -34,6 +34,10 @@ struct EstimatorEntry {
     std::vector<std::string> options;
     std::string source;
     bool takes_noise_law = false;  ///< whether what is told of the noise changes its answer
+    std::string argument = {};     ///< what must follow its name, as an example: 1 of svd:1
+
+    /// A name that can be typed as it stands.
+    [[nodiscard]] std::string example() const { return argument.empty() ? name : name + ":" + argument; }
 };
 
 [[nodiscard]] const std::vector<EstimatorEntry>& spectral_estimators();

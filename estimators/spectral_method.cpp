@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 
+#include "estimators/row_quantizer.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 
@@ -58,6 +59,12 @@ SpectralMethod::Factors through(std::span<const Transform> transforms, const Spe
 
 }  // namespace
 
+void SpectralMethod::check_room(std::size_t rows, std::size_t columns) const {
+    if (estimator.least_side > std::min(rows, columns))
+        throw usage_error("\"{}\" has no room in a block of {} x {} (it needs {} on the shorter side): ask for less",
+                          name, rows, columns, estimator.least_side);
+}
+
 Shrinkage SpectralMethod::estimate(AnalysedBlock& block) const {
     if (transforms.empty()) return estimator.estimate(block.singular_values(), block.shape());
     return through(transforms, estimator, block).shrinkage;
@@ -81,6 +88,9 @@ SpectralMethod spectral_method(std::string_view text, theory::Loss loss, const K
     SpectralMethod method;
     method.name = text;
     std::vector<std::string> parts = split(text, '+');
+    if (parts.size() > 1 && is_row_quantizer(parts.back()))
+        throw usage_error("\"{}\" also quantizes (an estimator ends before that): write {}", text,
+                          text.substr(0, text.rfind('+')));
     const std::string told = parse_name(parts.front()).name;
     for (const auto& entry : parts.size() > 1 ? transforms() : spectral_estimators())
         if (entry.name == told) method.takes_noise_law = entry.takes_noise_law;

@@ -35,6 +35,8 @@ struct SpectralMethod {
         arma::mat signal;
     };
 
+    /// Throws usage_error where a block is too small for the rank told in the name.
+    void check_room(std::size_t rows, std::size_t columns) const;
     [[nodiscard]] Shrinkage estimate(AnalysedBlock& block) const;
     /// The estimated signal in factors, in the shape of the whole block.
     [[nodiscard]] Factors factors(AnalysedBlock& block) const;

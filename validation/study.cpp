@@ -103,7 +103,7 @@ std::vector<std::pair<Check, const toml::table*>> read_checks(Section& root, Mis
                                   "spiked validate --claim {0}; studies check {1}",
                                   check.claim, fmt::join(names, ", ")));
         }
-        if (const toml::table* margin = section.table("margin")) {
+        if (const toml::table* margin = section.table("margin", "{ rel = 0.05 }")) {
             Section inside(*margin, "margin", mistakes);
             check.margin_absolute = inside.number("abs", 0.0, 0.0, 1e6);
             check.margin_relative = inside.number("rel", 0.0, 0.0, 1.0);
@@ -117,7 +117,7 @@ std::vector<std::pair<Check, const toml::table*>> read_checks(Section& root, Mis
                 mistakes.add(*margin,
                              "a margin needs abs or rel above 0 (limits are never exactly true at finite size)");
         }
-        if (const toml::table* where = section.table("where"))
+        if (const toml::table* where = section.table("where", "{ n = { ge = 128 } }"))
             for (const auto& [factor, condition] : *where) {
                 const toml::table* comparisons = condition.as_table();
                 if (comparisons == nullptr) {
@@ -153,6 +153,20 @@ void apply_overrides(toml::table& root, const StudyOverrides& overrides) {
         if (!put(root, key, *parsed.get("value")))
             throw usage_error("--set {}: {} is not a table of the study", key, key);
     }
+}
+
+/// What a sweep sets in every cell cannot be set for the model.
+void refuse_swept(const StudyOverrides& overrides, const toml::table* sweep, Mistakes& mistakes) {
+    if (sweep == nullptr) return;
+    for (const auto& [key, value] : overrides.set)
+        for (const auto& [factor, values] : *sweep)
+            if (key == "model." + std::string(factor.str())) {
+                const bool dotted = factor.str().find('.') != std::string_view::npos;
+                mistakes.add(toml::source_region{},
+                             fmt::format("--set {0} has no effect ([sweep] sets {1} in every cell): write --set "
+                                         "'sweep.{2}{1}{2}=[{3}]'",
+                                         key, factor.str(), dotted ? "\"" : "", value));
+            }
 }
 
 /// Sources that are not found from the current folder but beside the study file become paths from the current folder:
@@ -294,7 +308,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
 
     Replicates replicates;
     Section run(root.table("run") != nullptr ? *file.get("run")->as_table() : empty_table, "[run]", mistakes);
-    if (const toml::table* reps = run.table("reps")) {
+    if (const toml::table* reps = run.table("reps", "{ min = 200 }")) {
         Section inside(*reps, "run.reps", mistakes);
         constexpr std::size_t most = 1000000000;
         const std::size_t largest = inside.count("max", 0, 1, most);
@@ -390,6 +404,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     else if (sweep != nullptr)
         for (const auto& [key, value] : *sweep)
             if (key.str() != "mode" && key.str() != "skip") factors.emplace_back(key.str());
+    refuse_swept(overrides, sweep, mistakes);
     check_conditions(checks, factors, mistakes);
     check_figures(kind == "kv_dump", factors, figure_tables, overrides.figures, mistakes);
     mistakes.throw_if_any();

@@ -12,7 +12,7 @@ namespace {
 
 sim::CovarianceSpec read_covariance(Section& noise, const std::string& key) {
     sim::CovarianceSpec spec;
-    const toml::table* table = noise.table(key);
+    const toml::table* table = noise.table(key, "{ kind = \"ar1\", rho = 0.5 }");
     if (table == nullptr) return spec;
     Section section(*table, "noise." + key, noise.mistakes());
     section.require("kind", "kind = \"ar1\"");

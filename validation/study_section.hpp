@@ -3,6 +3,7 @@
 
 #include <toml++/toml.h>
 #include <algorithm>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -54,10 +55,15 @@ public:
         known_.push_back(key);
         return table_.get(key);
     }
-    const toml::table* table(const std::string& key) {
+    /// `example` shows how the table is written, for who gave something else.
+    const toml::table* table(const std::string& key, const char* example = nullptr) {
         const toml::node* found = node(key);
         if (found == nullptr) return nullptr;
-        if (!found->is_table()) mistakes_.add(*found, fmt::format("\"{}\" must be a table", key));
+        if (!found->is_table())
+            mistakes_.add(
+                *found,
+                fmt::format("\"{}\" must be a table{}", key,
+                            example == nullptr ? "" : fmt::format(": write for example {} = {}", key, example)));
         return found->as_table();
     }
     /// A table, or nothing when the key is absent or `false`.
@@ -78,7 +84,9 @@ public:
         const toml::node* found = node(key);
         if (found == nullptr) return fallback;
         if (const auto value = found->value_exact<std::string>()) return *value;
-        mistakes_.add(*found, fmt::format("\"{}\" must be a text in quotes", key));
+        mistakes_.add(*found, found->is_value() ? fmt::format("\"{0}\" must be a text in quotes: write {0} = \"{1}\"",
+                                                              key, written(*found))
+                                                : fmt::format("\"{}\" must be a text in quotes", key));
         return fallback;
     }
     std::string choice(const std::string& key, const std::string& fallback, const std::vector<std::string>& legal) {
@@ -141,6 +149,12 @@ public:
     [[nodiscard]] const toml::table& raw() const { return table_; }
 
 private:
+    static std::string written(const toml::node& value) {
+        std::ostringstream text;
+        value.visit([&](const auto& one) { text << one; });
+        return text.str();
+    }
+
     const toml::table& table_;
     std::string name_;
     Mistakes& mistakes_;

@@ -583,7 +583,30 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"reading", "spectrum x.npy --estimator eoptshrink:edgfit", 2, "did you mean \"edgefit\""},
         Mistake{"option_twice", "spectrum x.npy --estimator eoptshrink:rank=1:rank=2", 2, "given twice"},
         Mistake{"flag_value", "list --quiet=3", 2, "quiet was given"},
-        Mistake{"spec", "theory --aspect 1 --row-spectrum arr1:0.5", 2, "arr1"}),
+        Mistake{"spec", "theory --aspect 1 --row-spectrum arr1:0.5", 2, "arr1"},
+        Mistake{"case", "quantize x.npy --method TQ-MSE", 2, "did you mean \"tq-mse\""},
+        Mistake{"name_elsewhere", "quantize x.npy --method turboquant", 2, "did you mean \"tq-mse\""},
+        Mistake{"rotation_elsewhere", "quantize x.npy --rotation hadamard", 2, "did you mean \"rht1\""},
+        Mistake{"composition", "quantize x.npy --method eoptshrink+tq_mse", 2, "did you mean \"eoptshrink+tq-mse\""},
+        Mistake{"order", "quantize x.npy --method tq-mse+eoptshrink", 2, "write eoptshrink+tq-mse"},
+        Mistake{"estimator_without_rank", "quantize x.npy --method svd", 2, "write svd:1+tq-mse"},
+        Mistake{"method_as_estimator", "spectrum x.npy --estimator svd:1+tq-mse", 2, "write svd:1"},
+        Mistake{"two_methods", "quantize x.npy --method tq-mse,kivi", 2, "names several"},
+        Mistake{"option_first", "--threads 2 run x.toml", 2, "write spiked run first"},
+        Mistake{"of_a_group", "kv zzzzzzzz x", 2, "one of: kv inspect, kv generate, kv run"},
+        Mistake{"of_another", "spectrum x.npy --calibrate y.npy", 2, "is an option of kv run, kv frontier"},
+        Mistake{"bits_apart", "kv run a.npz --bits 2 3 --block 16", 2, "write --bits 2,3"},
+        Mistake{"range", "kv run a.npz --heads 0-3", 2, "commas, 0,1,2"},
+        Mistake{"unused_group", "quantize x.npy --method tq-mse --group 32", 2, "it is of kivi"},
+        Mistake{"unused_factors", "quantize x.npy --method tq-mse --factor-bits 3", 2, "ESTIMATOR+QUANTIZER"},
+        Mistake{"unused_tail", "kv run '" + sample_dump + "' --method tq-mse --residual 8", 2,
+                "changes nothing of tq-mse"},
+        Mistake{"kind_of_file", "run data.npy", 2, "STUDY.toml is expected (.npy is read by spectrum, quantize"},
+        Mistake{"coded_dump", "kv run dump.spkv", 2, ".spkv is read by kv decode"},
+        Mistake{"kind_of_output", "kv run '" + sample_dump + "' --report page.pdf", 2, "FILE.html is expected"},
+        Mistake{"matrix_output", "spectrum x.npy --denoised clean.csv", 2, "FILE.npy is expected"},
+        Mistake{"kind_as_file", "init bbp", 2, "write --kind bbp"},
+        Mistake{"list", "list turboqant", 2, "one of: estimators"}),
     [](const auto& mistake) { return std::string(mistake.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(
@@ -613,6 +636,55 @@ TEST(BadInput, NonFiniteEntriesAreCountedAndPlaced) {
     const Outcome dump = spiked("kv run " + scratch("inf.safetensors") + " --block 8");
     EXPECT_EQ(dump.code, 4);
     EXPECT_NE(dump.err.find("layers.0.key"), std::string::npos) << dump.err;
+}
+
+TEST(BadInput, ARankWithoutRoomIsRefusedWhereverItIsNamed) {
+    const std::string path = saved("room.npy", gaussian(20, 10));
+    for (const std::string& words :
+         {"spectrum " + path + " --estimator svd:11", "spectrum " + path + " --estimator eoptshrink:rank=10",
+          "quantize " + path + " --method svd:11+tq-mse"}) {
+        const Outcome found = spiked(words);
+        EXPECT_EQ(found.code, 2) << words << found.out;
+        EXPECT_NE(found.err.find("no room in a block of 20 x 10"), std::string::npos) << found.err;
+    }
+    EXPECT_EQ(spiked("spectrum " + path + " --estimator svd:10").code, 0);
+}
+
+TEST(BadInput, DumpsOfTwoModelsAreNoTable) {
+    const auto dump = [](const std::string& name, const std::string& model, std::size_t dim) {
+        std::vector<double> values(16 * dim);
+        for (std::size_t i = 0; i < values.size(); ++i)
+            values[i] = std::sin(static_cast<double>((i + 1) * name.size()));
+        sim::write_safetensors(scratch(name), {{"layout", "head,token,dim"}, {"model", model}},
+                               {sim::tensor_of("layers.0.key", sim::DType::f32, {1, 16, dim}, values)});
+        return "'" + scratch(name) + "' ";
+    };
+    const std::string one = dump("one.safetensors", "llama", 8);
+    const std::string rest = "--method tq-mse --bits 2 --block 8";
+    for (const auto& [other, says] : {std::pair(dump("two.safetensors", "qwen", 8), "qwen, 8 channels"),
+                                      std::pair(dump("wide.safetensors", "", 16), "16 channels")}) {
+        const Outcome found = spiked("kv run " + one + other + rest);
+        EXPECT_EQ(found.code, 2) << found.out;
+        EXPECT_NE(found.err.find(says), std::string::npos) << found.err;
+    }
+    EXPECT_EQ(spiked("kv run " + one + dump("same.safetensors", "llama", 8) + rest).code, 0);
+}
+
+TEST(Program, HelpBeforeACommandIsItsHelp) {
+    EXPECT_EQ(spiked("help run").out, spiked("run --help").out);
+    EXPECT_EQ(spiked("help kv").out, spiked("kv").out);
+    EXPECT_EQ(spiked("help kv run").out, spiked("kv run --help").out);
+    EXPECT_EQ(spiked("help rnu").code, 2);
+}
+
+TEST(Program, ListTakesANameOfAnyTopic) {
+    const Outcome found = spiked("list tq-mse");
+    EXPECT_EQ(found.code, 0) << found.err;
+    EXPECT_EQ(found.out.substr(0, 11), "quantizers\n");
+    EXPECT_EQ(found.out.find("tq-prod: "), std::string::npos);
+    const Json both = spiked("list eoptshrink --json").json();
+    ASSERT_NE(both.find("estimators"), nullptr);
+    EXPECT_EQ(both.find("estimators")->items()->size(), 1U);
 }
 
 TEST(BadInput, ARowThatOverflowsItsNormFormatIsNamed) {

@@ -19,7 +19,7 @@ StudySeed StudySeed::parse(std::string_view text) {
         const bool decimal = *at >= '0' && *at <= '9';
         if (place >= 32 || !(decimal || (lower >= 'a' && lower <= 'f')))
             throw usage_error(
-                "seed \"{}\" is not usable (it must be 0x and up to 32 hex digits): "
+                "seed \"{}\" is not usable (it must be up to 32 hex digits, 0x in front or not): "
                 "give for example 0x5eed",
                 text);
         const int value = decimal ? *at - '0' : lower - 'a' + 10;

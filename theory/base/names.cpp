@@ -3,12 +3,48 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <numeric>
 
 namespace spiked {
 namespace {
+
+/// What papers and other programs call what has another name here.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 24> names_elsewhere = {{
+    {"turboquant", "tq-mse"},
+    {"lloyd-max", "tq-mse"},
+    {"quarot", "rht-uniform"},
+    {"rtn", "rht-uniform"},
+    {"uniform", "rht-uniform"},
+    {"qtip", "tcq"},
+    {"trellis", "tcq"},
+    {"mxfp4", "mx"},
+    {"mxfp6", "mx"},
+    {"mxfp8", "mx"},
+    {"nvfp4", "mx"},
+    {"pca", "svd"},
+    {"tsvd", "svd"},
+    {"gavish-donoho", "gd-hard"},
+    {"tracy-widom", "tw-test"},
+    {"streamingllm", "streaming"},
+    {"hadamard", "rht1"},
+    {"orthogonal", "haar"},
+    {"normal", "gaussian"},
+    {"toeplitz", "ar1"},
+    {"spectral", "operator"},
+    {"float16", "fp16"},
+    {"float32", "fp32"},
+    {"bfloat16", "bf16"},
+}};
+
+std::string lower_case(std::string_view text) {
+    std::string lower(text);
+    for (char& letter : lower)
+        if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+    return lower;
+}
 
 /// Edits (insert, delete, replace, swap of neighbours) that turn one word into the other.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -74,19 +110,32 @@ std::optional<std::int64_t> to_integer(std::string_view text) {
     return value;
 }
 
-std::string suggestion(std::string_view typed, std::span<const std::string> candidates) {
-    if (candidates.empty()) return "";
-    std::size_t too_far = std::max<std::size_t>(2, typed.size() / 3) + 1;
-    const std::string* nearest = nullptr;
+std::optional<std::string> nearest(std::string_view typed, std::span<const std::string> candidates) {
+    // Nobody means a word of thousands of letters, and a distance costs the product of both lengths.
+    if (typed.empty() || typed.size() > 1000) return std::nullopt;
+    const std::string word = lower_case(typed);
+    for (const auto& [other, ours] : names_elsewhere)
+        if (word == other)
+            for (const auto& candidate : candidates)
+                if (parse_name(candidate.substr(0, candidate.find('+'))).name == ours) return candidate;
+    std::size_t too_far = (word.size() <= 3 ? 1 : std::max<std::size_t>(2, word.size() / 3)) + 1;
+    std::optional<std::string> found;
     for (const auto& candidate : candidates) {
-        // What is missing or too much is an edit each: a distance costs the product of both lengths.
-        if (std::max(typed.size(), candidate.size()) - std::min(typed.size(), candidate.size()) >= too_far) continue;
-        const std::size_t distance = edit_distance(typed, candidate);
+        if (std::max(word.size(), candidate.size()) - std::min(word.size(), candidate.size()) >= too_far) continue;
+        const std::size_t distance = edit_distance(word, lower_case(candidate));
         if (distance >= too_far) continue;
         too_far = distance;
-        nearest = &candidate;
+        found = candidate;
     }
-    if (nearest != nullptr) return fmt::format("; did you mean \"{}\"?", *nearest);
+    if (found || word.size() < 3) return found;
+    for (const auto& candidate : candidates)
+        if (lower_case(candidate).starts_with(word)) return candidate;
+    return std::nullopt;
+}
+
+std::string suggestion(std::string_view typed, std::span<const std::string> candidates) {
+    if (candidates.empty()) return "";
+    if (const auto near = nearest(typed, candidates)) return fmt::format("; did you mean \"{}\"?", *near);
     return fmt::format("; one of: {}", fmt::join(candidates, ", "));
 }
 

@@ -27,7 +27,11 @@ struct ParsedName {
 [[nodiscard]] std::optional<double> to_number(std::string_view text);
 [[nodiscard]] std::optional<std::int64_t> to_integer(std::string_view text);
 
-/// `; did you mean "x"?` when a candidate is near enough, otherwise `; one of: a, b, c`.
+/// The candidate that was most likely meant: it differs in case, in a few letters, goes on where the typed word ends,
+/// or is what other papers and programs call by that word (turboquant, pca). Nothing when none is near.
+[[nodiscard]] std::optional<std::string> nearest(std::string_view typed, std::span<const std::string> candidates);
+
+/// `; did you mean "x"?` for the nearest, otherwise `; one of: a, b, c`.
 [[nodiscard]] std::string suggestion(std::string_view typed, std::span<const std::string> candidates);
 
 }  // namespace spiked

@@ -38,6 +38,34 @@ TEST(StudyMistakes, NothingIsClaimedOfComponentsOfOneStrength) {
     EXPECT_EQ(predicted, std::set<int>{3});
 }
 
+TEST(StudyMistakes, WhatASweepSetsIsNotSetBeside) {
+    const std::string text = study_with("",
+                                        "[[estimator]]\nname = \"eoptshrink\"\n[sweep]\nn = [24, 48]\n"
+                                        "\"signal.strength\" = [2.0, 3.0]\n");
+    StudyOverrides overrides;
+    overrides.set = {{"model.n", "64"}};
+    expect_part(refusal(text, overrides),
+                "--set model.n has no effect ([sweep] sets n in every cell): write --set 'sweep.n=[64]'");
+    overrides.set = {{"model.signal.strength", "2.5"}};
+    expect_part(refusal(text, overrides), "'sweep.\"signal.strength\"=[2.5]'");
+    overrides.set = {{"sweep.n", "[64]"}, {"model.d", "48"}};
+    const Study study = parse_study(text, "x", overrides);
+    EXPECT_EQ(study.experiment.cells.size(), 2U);
+}
+
+TEST(StudyMistakes, AValueOfAnotherKindIsShownAsItIsWritten) {
+    const auto change = [](std::string text, const std::string& from, const std::string& to) {
+        return text.replace(text.find(from), from.size(), to);
+    };
+    const std::string fine = study_with("");
+    expect_part(refusal(change(fine, "seed = \"0x1\"", "seed = 42")), "must be a text in quotes: write seed = \"42\"");
+    expect_part(refusal(fine + "[run]\nreps = 200\n"),
+                "\"reps\" must be a table: write for example reps = { min = 200 }");
+    expect_part(refusal(study_with("noise = { row_cov = \"ar1\" }")), "row_cov = { kind = \"ar1\", rho = 0.5 }");
+    expect_part(refusal(study_with("", "[[check]]\nclaim = \"outlier.location\"\nmargin = 0.05\n")),
+                "margin = { rel = 0.05 }");
+}
+
 TEST(StudyMistakes, CodecsNeedRowsOfTheirOwn) {
     const std::string codec = "[[codec]]\nname = \"tq-mse\"\nbits = [2]\n";
     const auto noise = [](const std::string& row, const std::string& column) {

@@ -55,6 +55,20 @@ TEST(Names, SuggestionsNameTheNearestOrAll) {
     EXPECT_EQ(suggestion("completely different", legal), "; one of: tq-mse, tq-prod, kivi");
     EXPECT_EQ(suggestion("kivis", legal), "; did you mean \"kivi\"?");
     EXPECT_EQ(suggestion(std::string(10'000'000, 'k'), legal), "; one of: tq-mse, tq-prod, kivi");
+    EXPECT_EQ(suggestion("", legal), "; one of: tq-mse, tq-prod, kivi");
+}
+
+TEST(Names, CaseBeginningsAndNamesElsewhereAreUnderstood) {
+    const std::vector<std::string> legal = {"gd-hard", "svd:1+tq-mse", "tq-mse", "kivi", "mx", "eoptshrinkq-mse"};
+    EXPECT_EQ(nearest("KIVI", legal), "kivi");
+    EXPECT_EQ(nearest("eOptShrinkQ", legal), "eoptshrinkq-mse");
+    EXPECT_EQ(nearest("TurboQuant", legal), "tq-mse");
+    EXPECT_EQ(nearest("pca", legal), "svd:1+tq-mse");
+    EXPECT_EQ(nearest("haar", legal), std::nullopt);
+    EXPECT_EQ(nearest("q", legal), std::nullopt);
+    EXPECT_EQ(nearest("my", legal), "mx");
+    EXPECT_EQ(nearest("abc", legal), std::nullopt) << "of three letters one may differ";
+    EXPECT_EQ(nearest("turboquant", std::vector<std::string>{"kivi"}), std::nullopt) << "only what can be typed there";
 }
 
 TEST(Names, NumbersAreReadWhollyOrNotAtAll) {
