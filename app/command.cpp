@@ -85,20 +85,26 @@ std::string known_suffix(const std::string& path) {
     return known.contains(suffix) ? suffix : "";
 }
 
-/// A file of a kind that other commands take, or that something else is called: as `show` of data.npy.
-void refuse_other_kind(const Command& command, const std::string& path, const std::string& expected) {
-    const auto legal = suffixes_in(expected);
+bool is_other_kind(const std::string& path, const std::vector<std::string>& legal) {
     const std::string suffix = known_suffix(path);
-    if (legal.empty() || suffix.empty() || std::find(legal.begin(), legal.end(), suffix) != legal.end()) return;
+    return !legal.empty() && !suffix.empty() && std::find(legal.begin(), legal.end(), suffix) == legal.end();
+}
+
+/// `show` of data.npy: names the commands that read such a file.
+void refuse_other_kind(const Command& command, const std::string& path) {
+    if (!is_other_kind(path, suffixes_in(command.positionals))) return;
     std::vector<std::string> readers;
     for (const auto& other : commands()) {
         const auto read = suffixes_in(other.positionals);
-        if (std::find(read.begin(), read.end(), suffix) != read.end()) readers.push_back(other.name);
+        if (std::find(read.begin(), read.end(), known_suffix(path)) != read.end()) readers.push_back(other.name);
     }
-    throw usage_error("{}: {} stands where {} is expected{}", command.name, path, expected,
-                      readers.empty() ? ": name a file of that kind"
-                                      : fmt::format(" ({} is read by {}): name a file of that kind", suffix,
-                                                    fmt::join(readers, ", ")));
+    const std::string message =
+        fmt::format("{}: {} stands where {} is expected{}", command.name, path, command.positionals,
+                    readers.empty() ? ": name a file of that kind"
+                                    : fmt::format(" ({} is read by {}): name a file of that kind", known_suffix(path),
+                                                  fmt::join(readers, ", ")));
+    throw Error(command.positionals.find(".toml") == std::string::npos ? ExitCode::unusable_input : ExitCode::usage,
+                message);
 }
 
 }  // namespace
@@ -230,10 +236,15 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
     if (arguments.positionals.size() > command.most_positionals)
         throw usage_error("{}: \"{}\" is one word too many: usage is {}", command.name,
                           arguments.positionals[command.most_positionals], usage(command));
-    for (const auto& path : arguments.positionals) refuse_other_kind(command, path, command.positionals);
-    for (const auto& option : options)
-        if (option.value.find("SPEC") == std::string::npos)
-            for (const auto& path : values[long_name(option)]) refuse_other_kind(command, path, option.value);
+    for (const auto& path : arguments.positionals) refuse_other_kind(command, path);
+    for (const auto& option : options) {
+        const auto legal = suffixes_in(option.value);
+        if (option.value.find("SPEC") != std::string::npos) continue;
+        for (const auto& path : values[long_name(option)])
+            if (is_other_kind(path, legal))
+                throw usage_error("{}: {} stands where {} is expected: name it FILE{}", command.name, path,
+                                  option.value, legal.front());
+    }
     const auto one_of = [&](const char* option, std::vector<std::string> legal) {
         const std::string value = arguments.text(option);
         if (std::find(legal.begin(), legal.end(), value) == legal.end())

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 
 #include "app/command.hpp"
 #include "app/dump_options.hpp"
@@ -52,27 +53,18 @@ void refuse_without_attention(const validation::Experiment& experiment) {
             "give --attention, or leave --metric out");
 }
 
-/// One table has one row a method: means over blocks of two models are of neither.
-void refuse_two_models(const validation::KvPlan& plan) {
-    const auto of = [&](const std::string& path) {
-        const sim::KvDump dump(path, plan.dump);
-        return std::pair(dump.model(), dump.tensors().front().dim);
-    };
-    if (plan.dumps.size() < 2) return;
-    const auto first = of(plan.dumps.front());
+/// Means over blocks of two models are of neither: heads of another model are other clusters, but who reads one row a
+/// method is told.
+void remark_on_two_models(const Arguments& arguments, const validation::KvPlan& plan) {
+    std::set<std::string> models;
     for (const auto& path : plan.dumps) {
-        const auto own = of(path);
-        if ((own.first == first.first || own.first.empty() || first.first.empty()) && own.second == first.second)
-            continue;
-        const auto words = [](const auto& dump) {
-            return fmt::format("{}{} channels a head", dump.first.empty() ? "" : dump.first + ", ", dump.second);
-        };
-        throw usage_error(
-            "{} ({}) and {} ({}) are of different models and one table would mix them: run them one by one, or in a "
-            "study "
-            "(kind = \"kv_dump\"), which keeps them apart",
-            plan.dumps.front(), words(first), path, words(own));
+        const sim::KvDump dump(path, plan.dump);
+        models.insert(fmt::format("{} ({} channels a head)", dump.model().empty() ? "unnamed" : dump.model(),
+                                  dump.tensors().front().dim));
     }
+    if (models.size() > 1)
+        remark(arguments, fmt::format("the table mixes dumps of {}: run them one by one for numbers of each",
+                                      fmt::join(models, " and ")));
 }
 
 /// Where the numbers are kept; refuses to write over what is read.
@@ -113,7 +105,6 @@ int measured(const Arguments& arguments, const Measuring& measuring,
         (estimators::is_cache_method(method) ? caches : codecs).push_back(method);
     }
     refuse_unused_options(arguments, methods);
-    refuse_two_models(plan);
     for (const auto bits : read_bits(arguments)) names.push(validation::bits_json(bits));
     experiment.science.set("methods", std::move(names));
     experiment.seed = plan.quantizer.seed;
@@ -122,6 +113,7 @@ int measured(const Arguments& arguments, const Measuring& measuring,
     plan.caches = validation::named_caches(caches, read_bits(arguments));
     make_dump_experiment(experiment, plan, validation::named_codecs(codecs, read_bits(arguments)));
     if (measuring.needs_attention) refuse_without_attention(experiment);
+    remark_on_two_models(arguments, plan);
 
     return run_study(arguments, experiment, study_of(arguments, plan.dumps, "blocks"), print);
 }

@@ -75,7 +75,8 @@ bool reaches(std::string_view option, const std::string& name) {
 void refuse_unused_options(const Arguments& arguments, const std::vector<std::string>& methods) {
     for (const char* option : {"--rotation", "--codebook", "--group", "--axis", "--residual", "--factor-bits",
                                "--factor-codebook", "--open-loop"}) {
-        if (!arguments.has(option) ||
+        // --residual 0 keeps no token: so does every method without the option.
+        if (!arguments.has(option) || arguments.text(option) == "0" ||
             std::any_of(methods.begin(), methods.end(), [&](const auto& method) { return reaches(option, method); }))
             continue;
         std::vector<std::string> of;

@@ -591,13 +591,13 @@ TEST(CodecCommands, SayWhatIsWrong) {
     };
     for (const auto& [words, code, says] :
          std::vector<Case>{{"kv encode '" + dump + "'", 2, "-o"},
-                           {"kv encode '" + dump + "' -o '" + dump + "'", 2, "would destroy"},
+                           {"kv encode '" + dump + "' -o '" + dump + "'", 2, "FILE.spkv is expected"},
                            {"kv encode '" + dump + "' -o x.spkv --bits 2,3", 2, "one number"},
                            {"kv encode '" + dump + "' -o x.spkv --block 0", 2, "0 tokens"},
                            {"kv encode '" + dump + "' -o x.spkv --method tq-mes", 2, "did you mean"},
                            {"kv encode '" + dump + "' -o /nowhere/x.spkv --block 8", 6, "/nowhere/x.spkv"},
                            {"kv encode /nowhere/x.safetensors -o x.spkv", 4, "/nowhere/x.safetensors"},
-                           {"kv decode '" + dump + "' -o back.safetensors", 4, "not a coded dump"},
+                           {"kv decode '" + dump + "' -o back.safetensors", 4, "FILE.spkv is expected"},
                            {"kv decode x.spkv", 2, "-o"},
                            {"kv decode x.spkv -o back.npz", 2, "safetensors"},
                            {"kv golden", 2, "--write FILE or --verify FILE"}}) {

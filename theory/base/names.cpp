@@ -46,6 +46,14 @@ std::string lower_case(std::string_view text) {
     return lower;
 }
 
+/// Those that go on where the word, of three letters at least, ends.
+std::vector<std::string> beginning_with(std::string_view word, std::span<const std::string> candidates) {
+    std::vector<std::string> found;
+    for (const auto& candidate : candidates)
+        if (word.size() >= 3 && lower_case(candidate).starts_with(word)) found.push_back(candidate);
+    return found;
+}
+
 /// Edits (insert, delete, replace, swap of neighbours) that turn one word into the other.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
@@ -127,15 +135,16 @@ std::optional<std::string> nearest(std::string_view typed, std::span<const std::
         too_far = distance;
         found = candidate;
     }
-    if (found || word.size() < 3) return found;
-    for (const auto& candidate : candidates)
-        if (lower_case(candidate).starts_with(word)) return candidate;
-    return std::nullopt;
+    if (found) return found;
+    const auto longer = beginning_with(word, candidates);
+    return longer.size() == 1 ? std::optional(longer.front()) : std::nullopt;
 }
 
 std::string suggestion(std::string_view typed, std::span<const std::string> candidates) {
     if (candidates.empty()) return "";
     if (const auto near = nearest(typed, candidates)) return fmt::format("; did you mean \"{}\"?", *near);
+    if (const auto longer = beginning_with(lower_case(typed.substr(0, 1000)), candidates); !longer.empty())
+        return fmt::format("; one of: {}", fmt::join(longer, ", "));
     return fmt::format("; one of: {}", fmt::join(candidates, ", "));
 }
 

@@ -64,6 +64,8 @@ TEST(Names, CaseBeginningsAndNamesElsewhereAreUnderstood) {
     EXPECT_EQ(nearest("eOptShrinkQ", legal), "eoptshrinkq-mse");
     EXPECT_EQ(nearest("TurboQuant", legal), "tq-mse");
     EXPECT_EQ(nearest("pca", legal), "svd:1+tq-mse");
+    EXPECT_EQ(suggestion("ip_bias", std::vector<std::string>{"ip_bias_own", "rank", "ip_bias_query"}),
+              "; one of: ip_bias_own, ip_bias_query");
     EXPECT_EQ(nearest("haar", legal), std::nullopt);
     EXPECT_EQ(nearest("q", legal), std::nullopt);
     EXPECT_EQ(nearest("my", legal), "mx");
