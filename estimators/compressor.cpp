@@ -40,7 +40,7 @@ Method parse_method(std::string_view text, std::span<const std::string> also) {
     if (is_row_quantizer(front) && !is_row_quantizer(method.quantizer))
         throw usage_error("\"{}\": the estimator stands in front of the quantizer: write {}+{}", text, method.quantizer,
                           front);
-    if (!front.empty()) method.spectral = spectral_method(front);
+    if (plus != std::string::npos) method.spectral = spectral_method(front);
 
     if (is_cache_method(text))
         throw usage_error(

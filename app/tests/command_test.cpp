@@ -589,6 +589,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"rotation_elsewhere", "quantize x.npy --rotation hadamard", 2, "did you mean \"rht1\""},
         Mistake{"composition", "quantize x.npy --method eoptshrink+tq_mse", 2, "did you mean \"eoptshrink+tq-mse\""},
         Mistake{"order", "quantize x.npy --method tq-mse+eoptshrink", 2, "write eoptshrink+tq-mse"},
+        Mistake{"no_estimator", "quantize x.npy --method +tq-mse", 2, "unknown spectral estimator"},
         Mistake{"estimator_without_rank", "quantize x.npy --method svd", 2, "write svd:1+tq-mse"},
         Mistake{"method_as_estimator", "spectrum x.npy --estimator svd:1+tq-mse", 2, "write svd:1"},
         Mistake{"two_methods", "quantize x.npy --method tq-mse,kivi", 2, "names several"},
