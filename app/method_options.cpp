@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "estimators/cache_method.hpp"
-#include "estimators/compressor.hpp"
 #include "estimators/eviction.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -59,15 +58,10 @@ bool lists(const estimators::QuantizerEntry& entry, std::string_view option) {
 /// Whether the option changes what a method does. Caches pass theirs on to the quantizer of their latents.
 bool reaches(std::string_view option, const std::string& name) {
     if (estimators::is_cache_method(name)) return true;
-    std::string coded = name;
-    for (const auto& eviction : estimators::evictions()) {
-        if (name == eviction.name) return false;
-        if (name.starts_with(eviction.name + "+")) coded = name.substr(eviction.name.size() + 1);
-    }
-    if (estimators::is_cache_method(coded)) return true;
-    const auto method = estimators::parse_method(coded);
-    if (is_of_factors(option)) return method.spectral.has_value();
-    return lists(estimators::row_quantizer_entry(method.quantizer), option);
+    const auto method = estimators::parse_kept_and_coded(name).method;
+    if (!method) return false;
+    if (is_of_factors(option)) return method->spectral.has_value();
+    return lists(estimators::row_quantizer_entry(method->quantizer), option);
 }
 
 }  // namespace

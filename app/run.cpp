@@ -306,31 +306,30 @@ Command demo_command() {
 }
 
 Command run_command() {
-    return {
-        "run",
-        "run a study file into its store, or go on where it was stopped",
-        {"spiked run study.toml", "spiked run study.toml -o results/long.spiked --set run.reps.min=1000 --threads 2",
-         "spiked run study.toml --dry-run"},
-        "STUDY.toml",
-        1,
-        1,
-        {{"-o,--output", "STORE.spiked", "where to keep the results", "", false},
-         {"--threads", "N", "0: all of the machine; never changes a number", "", false},
-         {"--seed", "HEX|fresh", "instead of the file's", "", false},
-         {"--set", "KEY=VALUE", "instead of what the file says, by dotted key", "", true},
-         {"-n,--dry-run", "", "check the file; say what it would take and what its checks could tell", "", false},
-         {"--shard", "I/K", "run part I of K into a store of its own; spiked merge joins them", "", false},
-         {"--max-time", "TIME", "stop after 90s, 10m, 4h; the same command again goes on", "", false},
-         {"--device", "auto|cpu|cuda:0|emulated",
-          "where to compute what has kernels: a GPU, several as cuda:0,cuda:1, or its code on the host, slow, for "
-          "checks",
-          "auto", false},
-         {"--mixed", "", "go on with a store that was begun on another device", "", false},
-         junit,
-         strict,
-         no_report},
-        run,
-        true};
+    return {"run",
+            "run a study file into its store, or go on where it was stopped",
+            {"spiked run study.toml", "spiked run study.toml -o long.spiked --set run.reps.min=1000 --threads 2",
+             "spiked run study.toml --dry-run"},
+            "STUDY.toml",
+            1,
+            1,
+            {{"-o,--output", "STORE.spiked", "where to keep the results", "", false},
+             {"--threads", "N", "0: all of the machine; never changes a number", "", false},
+             {"--seed", "HEX|fresh", "instead of the file's", "", false},
+             {"--set", "KEY=VALUE", "instead of what the file says, by dotted key", "", true},
+             {"-n,--dry-run", "", "check the file; say what it would take and what its checks could tell", "", false},
+             {"--shard", "I/K", "run part I of K into a store of its own; spiked merge joins them", "", false},
+             {"--max-time", "TIME", "stop after 90s, 10m, 4h; the same command again goes on", "", false},
+             {"--device", "auto|cpu|cuda:0|emulated",
+              "where to compute what has kernels: a GPU, several as cuda:0,cuda:1, or its code on the host, slow, for "
+              "checks",
+              "auto", false},
+             {"--mixed", "", "go on with a store that was begun on another device", "", false},
+             junit,
+             strict,
+             no_report},
+            run,
+            true};
 }
 
 Command init_command() {
