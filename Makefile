@@ -26,10 +26,11 @@ task-tables: all
 	tools/task-tables $(or $(MODELS),$(error name the folder of the models: make task-tables MODELS=FOLDER)) > results/TASKS.md
 	mv results/TASKS.md validation/TASKS.md
 
+# All tests, or those of ROOMS="base theory" only.
 check: setup
 	cmake --preset $(PRESET)
-	cmake --build --preset $(PRESET)
-	ctest --preset $(PRESET) -j $$(nproc)
+	cmake --build --preset $(PRESET) $(if $(ROOMS),--target $(ROOMS:%=%_tests))
+	ctest --preset $(PRESET) -j $$(nproc) $(if $(ROOMS),--tests-regex '^($(subst $() ,|,$(strip $(ROOMS))))/')
 
 # Every reader under libFuzzer with sanitizers, MINUTES in all. Needs clang, which `make setup` does not install.
 MINUTES ?= 10

@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Blocks from 10 x 14 to 22 x 14, dense colouring.
-std::string study_folder(const std::string& name, const std::string& precision = "double",
-                         const std::string& estimator = "eoptshrink:edgefit", const std::string& more = "") {
+std::string blocks_folder(const std::string& name, const std::string& precision = "double",
+                          const std::string& estimator = "eoptshrink:edgefit", const std::string& more = "") {
     return folder_with_study(name, R"(spiked = 1
 [study]
 name = "small"
@@ -96,7 +96,7 @@ TEST(DeviceCommand, AStudyOnEmulatedBlocksHasTheCpusNumbers) {
             "[[estimator]]\nname = 'gd-hard'\n[[estimator]]\nname = 'gd-shrink'\n[[codec]]\nname = 'eden'\nbits = [2]\n"
             "[[codec]]\nname = 'tq-prod'\nbits = [2]\n[[codec]]\nname = 'kivi:group=8'\nbits = [2]\n";
         const auto folder = [&](const std::string& name) {
-            return study_folder(name + "-" + precision, precision, "eoptshrink:edgefit", all_kernels);
+            return blocks_folder(name + "-" + precision, precision, "eoptshrink:edgefit", all_kernels);
         };
         const std::string cpu = folder("cpu");
         const std::string device = folder("device");
@@ -114,17 +114,17 @@ TEST(DeviceCommand, AStudyOnEmulatedBlocksHasTheCpusNumbers) {
 }
 
 TEST(DeviceCommand, BatchesThreadsDevicesPartsAndInterruptionsChangeNoNumber) {
-    const std::string whole = study_folder("device-whole");
+    const std::string whole = blocks_folder("device-whole");
     ASSERT_EQ(spiked("run study.toml --no-report --device emulated --threads 1", in(whole)).code, 0);
     const std::string values = table(whole, "values");
-    const std::string other = study_folder("device-batches");
+    const std::string other = blocks_folder("device-batches");
     ASSERT_EQ(
         spiked("run study.toml --no-report --device emulated,emulated --threads 3 --set run.reps.batch=25", in(other))
             .code,
         0);
     EXPECT_EQ(table(other, "values"), values);
 
-    const std::string parts = study_folder("device-parts");
+    const std::string parts = blocks_folder("device-parts");
     for (const char* part : {"1", "2"})
         ASSERT_EQ(spiked(std::string("run study.toml --no-report --device emulated --shard ") + part + "/2 -o part" +
                              part + ".spiked",
@@ -134,7 +134,7 @@ TEST(DeviceCommand, BatchesThreadsDevicesPartsAndInterruptionsChangeNoNumber) {
     ASSERT_EQ(spiked("merge part1.spiked part2.spiked -o small.spiked", in(parts)).code, 0);
     EXPECT_EQ(table(parts, "values"), values);
 
-    const std::string killed = study_folder("device-killed");
+    const std::string killed = blocks_folder("device-killed");
     int kills = 0;
     // Later and later, so that a slow program ends, too.
     for (double seconds = 0.1; seconds < 300.0; seconds *= 1.1) {
@@ -153,7 +153,7 @@ TEST(DeviceCommand, BatchesThreadsDevicesPartsAndInterruptionsChangeNoNumber) {
 }
 
 TEST(DeviceCommand, ReplayComputesWhereTheStoreWas) {
-    const std::string folder = study_folder("device-replay");
+    const std::string folder = blocks_folder("device-replay");
     ASSERT_EQ(spiked("run study.toml --no-report --device emulated", in(folder)).code, 0);
     const Outcome same = spiked("replay small.spiked --cell 2 --rep 17", in(folder));
     EXPECT_EQ(same.code, 0) << same.out;
@@ -164,7 +164,7 @@ TEST(DeviceCommand, ReplayComputesWhereTheStoreWas) {
 }
 
 TEST(DeviceCommand, AnotherBackendIsRefusedUnlessItMayBeMixed) {
-    const std::string folder = study_folder("device-mixed");
+    const std::string folder = blocks_folder("device-mixed");
     ASSERT_EQ(spiked("run study.toml --no-report --device emulated --set run.reps.min=60 --shard 1/2", in(folder)).code,
               0);
     const Outcome refused = spiked("run study.toml --no-report --device cpu", in(folder));
@@ -178,20 +178,20 @@ TEST(DeviceCommand, AnotherBackendIsRefusedUnlessItMayBeMixed) {
     EXPECT_EQ(mixed.code, 0) << mixed.err;
     EXPECT_EQ(*mixed.json().find("backend")->string(), "mixed");
     EXPECT_EQ(backend(folder), "mixed");
-    const std::string cpu = study_folder("device-unmixed");
+    const std::string cpu = blocks_folder("device-unmixed");
     ASSERT_EQ(spiked("run study.toml --no-report --device cpu", in(cpu)).code, 0);
     EXPECT_LT(worst_difference(folder, cpu), 1e-10);
 }
 
 TEST(DeviceCommand, WhatNoKernelComputesIsTheCpusAndSaid) {
-    const std::string folder = study_folder("device-none", "double", "screenot:4");
+    const std::string folder = blocks_folder("device-none", "double", "screenot:4");
     const Outcome found = spiked("run study.toml --no-report --device emulated", in(folder));
     EXPECT_EQ(found.code, 0);
     EXPECT_NE(found.err.find("2 of 2 cells are computed on the CPU, no kernel does this: estimator screenot:4"),
               std::string::npos)
         << found.err;
     EXPECT_EQ(backend(folder), "cpu");
-    const std::string large = study_folder("device-large");
+    const std::string large = blocks_folder("device-large");
     const Outcome some =
         spiked("run study.toml --no-report --device emulated --set sweep.n=[10,257] --set run.reps.min=6", in(large));
     EXPECT_EQ(some.code, 0);
@@ -202,7 +202,7 @@ TEST(DeviceCommand, WhatNoKernelComputesIsTheCpusAndSaid) {
 }
 
 TEST(DeviceCommand, AGpuThatIsNotThereIsAnErrorOnlyWhenAskedFor) {
-    const std::string folder = study_folder("device-absent");
+    const std::string folder = blocks_folder("device-absent");
     const Outcome asked = spiked("run study.toml --no-report --device cuda:99", in(folder));
     EXPECT_EQ(asked.code, 2);
     EXPECT_NE(asked.err.find("cuda:99"), std::string::npos);

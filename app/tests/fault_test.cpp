@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string study_folder(const std::string& name) {
+std::string fault_folder(const std::string& name) {
     return folder_with_study(name, R"(spiked = 1
 [study]
 name = "small"
@@ -57,9 +57,9 @@ bool one_line(const std::string& text) { return std::count(text.begin(), text.en
 /// From less than OpenBLAS asks for to more than the work does, every limit of memory ends in an answer or in exit 7.
 TEST(Faults, AnyMemoryLimitEndsInAnAnswerOrExitSeven) {
     if (sanitized) GTEST_SKIP() << "a sanitizer reserves more address space than the limits";
-    const std::string whole = study_folder("fault-memory-whole");
+    const std::string whole = fault_folder("fault-memory-whole");
     ASSERT_EQ(spiked("run study.toml --no-report", in(whole)).code, 0);
-    const std::string folder = study_folder("fault-memory");
+    const std::string folder = fault_folder("fault-memory");
     struct Work {
         std::string words;
         std::set<std::string> makes;  ///< and nothing else, whole or not at all
@@ -94,9 +94,9 @@ TEST(Faults, AnyMemoryLimitEndsInAnAnswerOrExitSeven) {
 
 /// Who runs the tests may write anywhere as root: then the command runs as nobody.
 TEST(Faults, AReadOnlyFolderIsExitSixAndOneLine) {
-    const std::string folder = study_folder("fault-read-only");
+    const std::string folder = fault_folder("fault-read-only");
     std::ofstream(folder + "/block.csv") << "1,2,3\n2,3,1\n3,1,2\n1,1,2\n";
-    const std::string whole = study_folder("fault-read-only-whole");
+    const std::string whole = fault_folder("fault-read-only-whole");
     ASSERT_EQ(spiked("run study.toml --no-report", in(whole)).code, 0);
     const std::string nobody = geteuid() == 0 ? "setpriv --reuid 65534 --regid 65534 --clear-groups" : "";
     fs::permissions(fs::path(folder).parent_path(), fs::perms::owner_all | fs::perms::others_exec);
@@ -123,9 +123,9 @@ TEST(Faults, AReadOnlyFolderIsExitSixAndOneLine) {
 
 TEST(Faults, AClockSetBackChangesNoNumberAndStopsNothing) {
     if (sanitized) GTEST_SKIP() << "a sanitizer must be loaded first";
-    const std::string whole = study_folder("fault-clock-whole");
+    const std::string whole = fault_folder("fault-clock-whole");
     ASSERT_EQ(spiked("run study.toml --no-report", in(whole)).code, 0);
-    const std::string folder = study_folder("fault-clock");
+    const std::string folder = fault_folder("fault-clock");
     const std::string preload = in(folder) + "LD_PRELOAD='" SPIKED_BACKWARD_CLOCK "'";
     const Outcome part = spiked("run study.toml --no-report --threads 1", preload + " timeout 0.3");
     ASSERT_TRUE(part.code == 0 || part.code == 75 || part.code == 124) << part.err;
@@ -147,9 +147,9 @@ TEST(Faults, AClockSetBackChangesNoNumberAndStopsNothing) {
 /// Ended by SIGTERM at moments spread over the whole of each command: `run` stops and can go on (75), the others leave
 /// what stood there before or the whole of the new, and no file beside it.
 TEST(Faults, ATerminationAtAnyMomentLosesNothing) {
-    const std::string whole = study_folder("fault-terminated-whole");
+    const std::string whole = fault_folder("fault-terminated-whole");
     ASSERT_EQ(spiked("run study.toml --no-report", in(whole)).code, 0);
-    const std::string folder = study_folder("fault-terminated");
+    const std::string folder = fault_folder("fault-terminated");
     struct Work {
         std::string words;
         std::set<int> ends;

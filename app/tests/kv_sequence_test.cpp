@@ -12,7 +12,7 @@
 namespace spiked::app {
 namespace {
 
-const Json& row_of(const Json& document, const std::string& side) {
+const Json& side_row(const Json& document, const std::string& side) {
     for (const Json& row : *document.find("rows")->items())
         if (*row.find("side")->string() == side) return row;
     throw std::runtime_error("no row of side " + side);
@@ -84,9 +84,9 @@ TEST(KvRunAttention, IsThatOfTheDecodedFileForTheQueryHeadsOfTheGroup) {
         return errors;
     };
     const auto expected = errors_with({2, 3});
-    EXPECT_NEAR(number(row_of(document, "key"), "attention_output"), expected[0], 1e-6);
-    EXPECT_NEAR(number(row_of(document, "value"), "attention_output"), expected[1], 1e-6);
-    EXPECT_NEAR(number(row_of(document, "key"), "attention_output_both"), expected[2], 1e-6);
+    EXPECT_NEAR(number(side_row(document, "key"), "attention_output"), expected[0], 1e-6);
+    EXPECT_NEAR(number(side_row(document, "value"), "attention_output"), expected[1], 1e-6);
+    EXPECT_NEAR(number(side_row(document, "key"), "attention_output_both"), expected[2], 1e-6);
     // Inner products with the queries of the block, of both heads that read the key head.
     double bias = 0.0;
     for (const std::size_t first : {0, 32})
@@ -98,15 +98,15 @@ TEST(KvRunAttention, IsThatOfTheDecodedFileForTheQueryHeadsOfTheGroup) {
                                      arma::sqrt(arma::sum(arma::square(rows), 1));
             bias += 0.25 * arma::mean(arma::vectorise(queries * change.t()));
         }
-    EXPECT_NEAR(number(row_of(document, "key"), "ip_bias_plain_query"), bias, 1e-7);
+    EXPECT_NEAR(number(side_row(document, "key"), "ip_bias_plain_query"), bias, 1e-7);
     // Reading the other key head's queries must not pass.
-    EXPECT_GT(std::abs(number(row_of(document, "key"), "attention_output") - errors_with({0, 1})[0]), 1e-3);
+    EXPECT_GT(std::abs(number(side_row(document, "key"), "attention_output") - errors_with({0, 1})[0]), 1e-3);
 }
 
 TEST(KvRunAttention, NumbersStandWhereTheyMeanSomething) {
     const Json document = spiked("kv run '" + sample_dump + "' --method tq-mse --bits 2 --json").json();
-    const Json& key = row_of(document, "key");
-    const Json& value = row_of(document, "value");
+    const Json& key = side_row(document, "key");
+    const Json& value = side_row(document, "value");
     for (const char* name : {"attention_logits", "attention_output", "attention_output_both", "ip_bias_query"}) {
         EXPECT_NE(key.find(name)->real(), nullptr) << name;
         EXPECT_GT(number(key, (std::string("mcse_") + name).c_str()), 0.0) << name;
@@ -115,8 +115,8 @@ TEST(KvRunAttention, NumbersStandWhereTheyMeanSomething) {
     for (const char* name : {"attention_logits", "attention_output_both", "ip_bias_query"})
         EXPECT_EQ(value.find(name)->real(), nullptr) << name;
     const Outcome without = spiked("kv run '" + sample_dump + "' --method tq-mse --bits 2 --attention none --json");
-    EXPECT_EQ(row_of(without.json(), "key").find("attention_output")->real(), nullptr);
-    EXPECT_EQ(number(row_of(without.json(), "key"), "relative_l2"), number(key, "relative_l2"));
+    EXPECT_EQ(side_row(without.json(), "key").find("attention_output")->real(), nullptr);
+    EXPECT_EQ(number(side_row(without.json(), "key"), "relative_l2"), number(key, "relative_l2"));
     const std::string text = spiked("kv run '" + sample_dump + "' --method tq-mse --bits 2").out;
     EXPECT_NE(text.find("attention %"), std::string::npos);
 }
@@ -161,7 +161,7 @@ TEST(KvRunAttention, WhatIsLackingIsSaidWhenItIsAskedFor) {
                                      {silent, "do not say which keys a query sees"},
                                      {sliding, "say \"sliding\", which is neither"}}) {
         const Outcome found = spiked("kv run '" + dump + "'" + words);
-        EXPECT_EQ(row_of(found.json(), "key").find("attention_output")->real(), nullptr);
+        EXPECT_EQ(side_row(found.json(), "key").find("attention_output")->real(), nullptr);
         EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), *part == '\0' ? 0 : 1) << found.err;
         EXPECT_NE(found.err.find(part), std::string::npos) << found.err;
         EXPECT_EQ(found.err.find("say --attention causal, bidirectional or none") == std::string::npos, *part == '\0');
@@ -172,10 +172,10 @@ TEST(KvRunAttention, WhatIsLackingIsSaidWhenItIsAskedFor) {
             std::any_of(missing.begin(), missing.end(), [](const Json& key) { return *key.string() == "attention"; }),
             *part != '\0');
     }
-    const double seen = number(row_of(spiked("kv run '" + silent + "'" + words + " --attention causal").json(), "key"),
-                               "attention_output");
+    const double seen = number(
+        side_row(spiked("kv run '" + silent + "'" + words + " --attention causal").json(), "key"), "attention_output");
     const double all =
-        number(row_of(spiked("kv run '" + silent + "'" + words + " --attention bidirectional").json(), "key"),
+        number(side_row(spiked("kv run '" + silent + "'" + words + " --attention bidirectional").json(), "key"),
                "attention_output");
     EXPECT_GT(seen, 0.0);
     EXPECT_NE(seen, all);
@@ -193,7 +193,7 @@ TEST(KvRun, HeadsOfAnotherModelAreAnotherCluster) {
               std::string::npos);
 }
 
-std::string dump_of(const std::string& name, const std::vector<std::pair<const char*, arma::mat>>& heads) {
+std::string dump_of_tensors(const std::string& name, const std::vector<std::pair<const char*, arma::mat>>& heads) {
     std::vector<sim::TensorSource> tensors;
     for (const auto& [tensor, rows] : heads) {
         const arma::mat by_token = rows.t();
@@ -205,7 +205,7 @@ std::string dump_of(const std::string& name, const std::vector<std::pair<const c
     return path;
 }
 
-arma::mat gaussian(std::size_t tokens, std::size_t dim) {
+arma::mat gaussian_tokens(std::size_t tokens, std::size_t dim) {
     arma::mat rows(tokens, dim);
     stream::fill_normal(stream::Stream({}, "sequence", stream::Role::noise, 0), {rows.memptr(), rows.n_elem});
     return rows;
@@ -221,11 +221,11 @@ void expect_refused(const std::string& words, int code, const std::vector<std::s
 // They are fp16 whatever the norms are: nothing may come back as infinity or as zeros, no advice may lead nowhere.
 TEST(KvLastTokens, ThatFp16DoesNotHoldAreRefusedWithWhatHelps) {
     for (const double size : {1e6, 1e-10}) {
-        arma::mat keys = gaussian(20, 8);
+        arma::mat keys = gaussian_tokens(20, 8);
         keys.tail_rows(4) *= size;
-        const std::string dump =
-            dump_of("last.safetensors",
-                    {{"layers.0.key", keys}, {"layers.0.value", gaussian(20, 8)}, {"layers.0.query", gaussian(20, 8)}});
+        const std::string dump = dump_of_tensors("last.safetensors", {{"layers.0.key", keys},
+                                                                      {"layers.0.value", gaussian_tokens(20, 8)},
+                                                                      {"layers.0.query", gaussian_tokens(20, 8)}});
         const std::string words = "'" + dump + "' --block 8 --bits 2 --norm fp32";
         for (const std::string& command : {"kv encode -o '" + scratch("last.spkv") + "' ", std::string("kv run ")}) {
             expect_refused(command + words, 4, {"layers.0.key", "head 0", "tokens 16 to 19", "fp16", "--block"});
@@ -234,27 +234,28 @@ TEST(KvLastTokens, ThatFp16DoesNotHoldAreRefusedWithWhatHelps) {
         EXPECT_FALSE(std::filesystem::exists(scratch("last.spkv")));
         EXPECT_EQ(spiked("kv run " + words + " --attention none").code, 0);
         // KIVI's window lies in full blocks.
-        const std::string whole = dump_of("window.safetensors", {{"layers.0.value", size * gaussian(16, 8)}});
+        const std::string whole =
+            dump_of_tensors("window.safetensors", {{"layers.0.value", size * gaussian_tokens(16, 8)}});
         expect_refused("kv run '" + whole + "' --block 8 --bits 2 --norm fp32 --method kivi", 4,
                        {"layers.0.value", "tokens 0 to 7", "residual 0"});
     }
 }
 
 TEST(KvRun, NamesTheTensorAtFaultAndTheFileOnce) {
-    arma::mat bad = gaussian(16, 8);
+    arma::mat bad = gaussian_tokens(16, 8);
     bad(9, 3) = std::nan("");
     const std::string dump =
-        dump_of("bad-query.safetensors", {{"layers.0.key", gaussian(16, 8)}, {"layers.0.query", bad}});
+        dump_of_tensors("bad-query.safetensors", {{"layers.0.key", gaussian_tokens(16, 8)}, {"layers.0.query", bad}});
     expect_refused("kv run '" + dump + "' --block 8", 4, {"layers.0.query", "token 9", "dim 3"});
     const std::string text = spiked("kv run '" + dump + "' --block 8").err;
     EXPECT_EQ(text.find(dump), text.rfind(dump)) << text;
     // Rows of one entry have no levels of 2 bits.
-    const std::string narrow =
-        dump_of("narrow.safetensors", {{"layers.0.key", gaussian(16, 1)}, {"layers.3.key", gaussian(16, 4)}});
+    const std::string narrow = dump_of_tensors(
+        "narrow.safetensors", {{"layers.0.key", gaussian_tokens(16, 1)}, {"layers.3.key", gaussian_tokens(16, 4)}});
     for (const std::string& command : {std::string("kv run"), "kv encode -o '" + scratch("narrow.spkv") + "'"})
         expect_refused(command + " '" + narrow + "' --block 8 --bits 2 --method tq-mse", 2,
                        {narrow, "layers.0.key", "dimension 1"});
-    expect_refused("kv run '" + dump_of("empty.safetensors", {{"layers.0.key", arma::mat(16, 0)}}) + "'", 4,
+    expect_refused("kv run '" + dump_of_tensors("empty.safetensors", {{"layers.0.key", arma::mat(16, 0)}}) + "'", 4,
                    {"empty", "channel"});
 }
 
@@ -264,7 +265,7 @@ TEST(KiviResidual, IsTheTailOfTheSequenceAndCounted) {
         const Outcome run = spiked("kv run '" + sample_dump + "' --bits 2 --attention none --json " + options);
         EXPECT_EQ(run.code, 0) << run.err;
         const Json document = run.json();
-        const Json& row = row_of(document, side);
+        const Json& row = side_row(document, side);
         return std::pair{number(row, "bits_per_entry"), number(*row.find("ledger"), "residual_window")};
     };
     using Pair = std::pair<double, double>;

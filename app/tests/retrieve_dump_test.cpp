@@ -47,14 +47,14 @@ Json found_in(const Dump& dump, const std::string& words) {
     return found.json();
 }
 
-const Json& row_of(const Json& document, std::size_t row) { return (*document.find("rows")->items())[row]; }
+const Json& nth_row(const Json& document, std::size_t row) { return (*document.find("rows")->items())[row]; }
 
 TEST(RetrieveDump, FullPrecisionIsNumpysAndCompressionCosts) {
     const Dump dump;
     const Json document = found_in(dump, "--method tq-mse --bits 1,8");
     EXPECT_EQ(*document.find("schema")->string(), "spiked.retrieve/1");
     EXPECT_EQ(document.find("rows")->items()->size(), 3);
-    const Json& exact = row_of(document, 0);
+    const Json& exact = nth_row(document, 0);
     EXPECT_EQ(number(exact, "right"), 1.0);
     EXPECT_EQ(*exact.find("layers")->string(), "last");
     EXPECT_EQ(number(exact, "questions"), asked);
@@ -66,11 +66,11 @@ TEST(RetrieveDump, FullPrecisionIsNumpysAndCompressionCosts) {
         EXPECT_EQ(number(by_head[head], "layer"), 2);
         EXPECT_NEAR(number(by_head[head], "attention_mass"), dump.mass[head], 1e-6);
     }
-    EXPECT_EQ(number(row_of(document, 1), "bits_per_entry"), 2.0);  // a norm of 16 bits for 16 entries
-    EXPECT_LT(number(row_of(document, 1), "right"), 0.7);
-    EXPECT_GT(number(row_of(document, 2), "right"), 0.9);
-    EXPECT_NE(number(row_of(document, 2), "log_probability"), number(exact, "log_probability"));
-    EXPECT_NEAR(number(row_of(document, 2), "log_probability"), number(exact, "log_probability"), 0.1);
+    EXPECT_EQ(number(nth_row(document, 1), "bits_per_entry"), 2.0);  // a norm of 16 bits for 16 entries
+    EXPECT_LT(number(nth_row(document, 1), "right"), 0.7);
+    EXPECT_GT(number(nth_row(document, 2), "right"), 0.9);
+    EXPECT_NE(number(nth_row(document, 2), "log_probability"), number(exact, "log_probability"));
+    EXPECT_NEAR(number(nth_row(document, 2), "log_probability"), number(exact, "log_probability"), 0.1);
 
     const std::string picture = scratch("needles.svg");
     const Outcome drawn = retrieve(dump, "--method tq-mse --bits 1 --plot '" + picture + "'");
@@ -105,10 +105,10 @@ TEST(RetrieveDump, ComparesMethodsPromptByPrompt) {
     };
     const auto asked_each = list(document, "questions_by_prompt");
     EXPECT_EQ(asked_each, (std::vector<double>{24, 6, 24}));
-    const Json& first = row_of(document, 1);
+    const Json& first = nth_row(document, 1);
     for (std::size_t r = 0; r < 5; ++r)
         for (const std::string key : {"right", "log_probability"}) {
-            const Json& row = row_of(document, r);
+            const Json& row = nth_row(document, r);
             const auto own = list(row, (key + "_by_prompt").c_str());
             const auto other = list(first, (key + "_by_prompt").c_str());
             ASSERT_EQ(own.size(), 3);
@@ -125,7 +125,7 @@ TEST(RetrieveDump, ComparesMethodsPromptByPrompt) {
         }
     // A method with itself, and two that are not the same.
     EXPECT_EQ(number(first, "mcse_log_probability_over_first"), 0.0);
-    EXPECT_GT(number(row_of(document, 2), "mcse_log_probability_over_first"), 0.0);
+    EXPECT_GT(number(nth_row(document, 2), "mcse_log_probability_over_first"), 0.0);
     const Outcome text = spiked(words);
     for (const char* part : {"right - first", "log p - first", "First: tq-mse of 1 bits.", "differences to the first"})
         EXPECT_NE(text.out.find(part), std::string::npos) << part << text.out;
@@ -137,7 +137,7 @@ TEST(RetrieveDump, SharesAreThoseOfAllQuestions) {
                                  "' --method tq-mse --bits 8 --json");
     ASSERT_EQ(found.code, 0) << found.err;
     const Json document = found.json();
-    const Json& exact = row_of(document, 0);
+    const Json& exact = nth_row(document, 0);
     EXPECT_EQ(number(exact, "questions"), 30);
     EXPECT_NEAR(number(exact, "right"), 29.0 / 30.0, 1e-12);
     // Of a ratio of sums: residuals 24 (1 - 29/30) and 5 - 6 29/30, which cancel, over 30.
@@ -147,7 +147,7 @@ TEST(RetrieveDump, SharesAreThoseOfAllQuestions) {
 TEST(RetrieveDump, TellsAPlaceThatIsWrongByOne) {
     const auto hits = [](const Json& document) {
         double sum = 0.0;
-        for (const auto& head : *row_of(document, 0).find("heads")->items()) sum += number(head, "peaks") * asked;
+        for (const auto& head : *nth_row(document, 0).find("heads")->items()) sum += number(head, "peaks") * asked;
         return sum;
     };
     const double right = hits(found_in(Dump(), "--method tq-mse --bits 4"));
@@ -160,21 +160,21 @@ TEST(RetrieveDump, TellsAPlaceThatIsWrongByOne) {
 TEST(RetrieveDump, EvictsAsAModelDoes) {
     const Dump dump;
     const Json document = found_in(dump, "--method streaming,h2o,dmc,snapkv --budget 1,0.2");
-    const auto& exact = row_of(document, 0);
+    const auto& exact = nth_row(document, 0);
     for (std::size_t rule = 0; rule < 4; ++rule) {
-        const Json& all = row_of(document, 1 + 2 * rule);
+        const Json& all = nth_row(document, 1 + 2 * rule);
         EXPECT_EQ(number(all, "log_probability"), number(exact, "log_probability"));
         EXPECT_EQ(number(all, "bits_per_entry"), 16.0);
-        const Json& few = row_of(document, 2 + 2 * rule);
+        const Json& few = nth_row(document, 2 + 2 * rule);
         EXPECT_LE(number(few, "bits_per_entry"), 3.2);
         EXPECT_LT(number(few, "right"), 0.6);
     }
     const Json told = found_in(dump, "--method h2o --budget 0.5 --observe-questions");
     const Json blind = found_in(dump, "--method h2o --budget 0.5");
-    EXPECT_NE(number(row_of(told, 1), "attention_mass"), number(row_of(blind, 1), "attention_mass"));
+    EXPECT_NE(number(nth_row(told, 1), "attention_mass"), number(nth_row(blind, 1), "attention_mass"));
     // Only the context is compressed.
-    EXPECT_NE(number(row_of(found_in(dump, "--method tq-mse --bits 2"), 1), "log_probability"),
-              number(row_of(found_in(dump, "--method tq-mse --bits 2 --exact-questions"), 1), "log_probability"));
+    EXPECT_NE(number(nth_row(found_in(dump, "--method tq-mse --bits 2"), 1), "log_probability"),
+              number(nth_row(found_in(dump, "--method tq-mse --bits 2 --exact-questions"), 1), "log_probability"));
 }
 
 TEST(RetrieveDump, RefusesWhatDoesNotFitTogether) {
@@ -244,12 +244,12 @@ TEST(RetrieveDump, AnswersWithWhatATrainedModelDumped) {
     const Outcome found = spiked("kv retrieve " + files + "--method tq-mse --bits 1,3 --json");
     ASSERT_EQ(found.code, 0) << found.err;
     const Json document = found.json();
-    EXPECT_EQ(number(row_of(document, 0), "right"), 1.0);
-    EXPECT_GT(number(row_of(document, 0), "attention_mass"), 0.9);
+    EXPECT_EQ(number(nth_row(document, 0), "right"), 1.0);
+    EXPECT_GT(number(nth_row(document, 0), "attention_mass"), 0.9);
     // A prototype has .950 with 240 needles, .997 with 16, both with errors below .006.
-    EXPECT_NEAR(number(row_of(document, 1), "right"), 0.97, 0.04);
-    EXPECT_EQ(number(row_of(document, 2), "bits_per_entry"), 3.125);
-    EXPECT_GE(number(row_of(document, 2), "right"), 0.98);
+    EXPECT_NEAR(number(nth_row(document, 1), "right"), 0.97, 0.04);
+    EXPECT_EQ(number(nth_row(document, 2), "bits_per_entry"), 3.125);
+    EXPECT_GE(number(nth_row(document, 2), "right"), 0.98);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ reps = { min = 400, batch = 20 }
 path = "small.spiked"
 )";
 
-std::string study_folder(const std::string& name, const std::string& text = unlucky_study) {
+std::string unlucky_folder(const std::string& name, const std::string& text = unlucky_study) {
     return folder_with_study(name, text);
 }
 
@@ -47,7 +47,7 @@ std::string query(const std::string& folder, const std::string& sql) {
 }
 
 TEST(RunEnd, AReplicateThatCannotBeDrawnIsStoredWithTheCommandThatShowsIt) {
-    const std::string folder = study_folder("it's unlucky");
+    const std::string folder = unlucky_folder("it's unlucky");
     const std::string words = "run study.toml --no-report --threads 1";
     const Outcome over = spiked(words, in(folder));
     EXPECT_EQ(over.code, 5) << over.err;
@@ -71,7 +71,7 @@ TEST(RunEnd, AReplicateThatCannotBeDrawnIsStoredWithTheCommandThatShowsIt) {
 }
 
 TEST(RunEnd, WhatEndsARunStandsInItsStoreWhereItCanBeWritten) {
-    const std::string folder = study_folder("file-limit", plain_study);
+    const std::string folder = unlucky_folder("file-limit", plain_study);
     // No file may grow beyond 300 kB: the store is full in the midst of the study.
     const Outcome full =
         spiked("run study.toml --no-report --set run.reps.min=4000", in(folder) + " trap '' XFSZ; ulimit -f 600;");
@@ -85,7 +85,7 @@ TEST(RunEnd, WhatEndsARunStandsInItsStoreWhereItCanBeWritten) {
 
 TEST(RunEnd, RunningOutOfMemoryStandsInTheStore) {
     if (sanitized) GTEST_SKIP() << "a sanitizer reserves more address space than the limit";
-    const std::string folder = study_folder("memory", plain_study);
+    const std::string folder = unlucky_folder("memory", plain_study);
     const Outcome found = spiked("run study.toml --no-report --threads 1 --set model.n=3000 --set model.d=3000",
                                  in(folder) + " ulimit -v 500000;");
     ASSERT_EQ(found.code, 7) << found.err;
@@ -93,7 +93,7 @@ TEST(RunEnd, RunningOutOfMemoryStandsInTheStore) {
 }
 
 TEST(RunEnd, AStoreKilledBeforeItsFirstByteTakesAStudyWithoutSeed) {
-    const std::string folder = study_folder("unmade", seedless_study);
+    const std::string folder = unlucky_folder("unmade", seedless_study);
     std::ofstream(folder + "/small.spiked").close();
     const Outcome found = spiked("run study.toml --no-report", in(folder));
     EXPECT_EQ(found.code, 0) << found.err;
@@ -101,7 +101,7 @@ TEST(RunEnd, AStoreKilledBeforeItsFirstByteTakesAStudyWithoutSeed) {
 }
 
 TEST(RunEnd, AFreshSeedDoesNotGoOnWithAnotherOne) {
-    const std::string folder = study_folder("fresh", plain_study);
+    const std::string folder = unlucky_folder("fresh", plain_study);
     ASSERT_EQ(spiked("run study.toml --no-report", in(folder)).code, 0);
     const Outcome refused = spiked("run study.toml --no-report --seed fresh", in(folder));
     EXPECT_EQ(refused.code, 2);
@@ -111,7 +111,7 @@ TEST(RunEnd, AFreshSeedDoesNotGoOnWithAnotherOne) {
 }
 
 TEST(RunEnd, ShardsOfADrawnSeedAreRefusedBeforeTheyRun) {
-    const std::string folder = study_folder("seedless-shards", seedless_study);
+    const std::string folder = unlucky_folder("seedless-shards", seedless_study);
     for (const char* words : {"run study.toml --no-report --shard 1/2", "run study.toml --shard 2/2 --seed fresh"}) {
         const Outcome refused = spiked(words, in(folder));
         EXPECT_EQ(refused.code, 2) << words;
@@ -122,7 +122,7 @@ TEST(RunEnd, ShardsOfADrawnSeedAreRefusedBeforeTheyRun) {
 }
 
 TEST(RunEnd, AFolderIsNoStudyAndAStudyMayHaveASpaceInItsName) {
-    const std::string folder = study_folder("words", plain_study);
+    const std::string folder = unlucky_folder("words", plain_study);
     const Outcome found = spiked("run .", in(folder));
     EXPECT_EQ(found.code, 2);
     EXPECT_NE(found.err.find("is a folder, not a study file"), std::string::npos) << found.err;
@@ -133,7 +133,7 @@ TEST(RunEnd, AFolderIsNoStudyAndAStudyMayHaveASpaceInItsName) {
 }
 
 TEST(RunEnd, ReplayOfWhatWasNeverKeptSaysSo) {
-    const std::string folder = study_folder("not-kept", plain_study + "raw = \"none\"\n");
+    const std::string folder = unlucky_folder("not-kept", plain_study + "raw = \"none\"\n");
     ASSERT_EQ(spiked("run study.toml --no-report", in(folder)).code, 0);
     const Outcome found = spiked("replay small.spiked --cell 1 --rep 3", in(folder));
     EXPECT_EQ(found.code, 0);
@@ -142,7 +142,7 @@ TEST(RunEnd, ReplayOfWhatWasNeverKeptSaysSo) {
 }
 
 TEST(RunEnd, StoresWithNothingInCommonAreNotCompared) {
-    const std::string folder = study_folder("unrelated", plain_study);
+    const std::string folder = unlucky_folder("unrelated", plain_study);
     ASSERT_EQ(spiked("run study.toml --no-report", in(folder)).code, 0);
     std::ofstream(folder + "/sweep.toml") << plain_study << "[sweep]\nn = [16, 24]\n";
     ASSERT_EQ(spiked("run sweep.toml --no-report -o other.spiked", in(folder)).code, 0);
@@ -152,7 +152,7 @@ TEST(RunEnd, StoresWithNothingInCommonAreNotCompared) {
 }
 
 TEST(RunEnd, AStopDoesNotWaitForABatchAndTheTimeLeftIsOfThisSession) {
-    const std::string folder = study_folder("long-batch", changed(plain_study, "n = 12\nd = 12", "n = 96\nd = 96"));
+    const std::string folder = unlucky_folder("long-batch", changed(plain_study, "n = 12\nd = 12", "n = 96\nd = 96"));
     // A batch of about a minute.
     const std::string words =
         "run study.toml --no-report --threads 1 --set run.reps.min=40000 --set run.reps.batch=20000";
@@ -177,7 +177,7 @@ TEST(RunEnd, MemoryDoesNotGrowWithTheReplicates) {
     const std::string tiny =
         changed(changed(plain_study, "n = 12\nd = 12", "n = 4\nd = 4"), "batch = 20", "batch = 500");
     const auto peak = [&](const std::string& replicates) {
-        const std::string folder = study_folder("flat-" + replicates, tiny + "raw = \"none\"\n");
+        const std::string folder = unlucky_folder("flat-" + replicates, tiny + "raw = \"none\"\n");
         // Measured from a process that is itself small: a peak counts from before the program was loaded.
         std::ofstream(folder + "/peak.py")
             << "import resource, subprocess, sys\n"

@@ -35,26 +35,26 @@ until = [{ metric = "outlier", mcse_rel = 0.02 }]
 path = "shared.spiked"
 )";
 
-std::string study_folder(const std::string& name, const std::string& text = adaptive_study) {
+std::string adaptive_folder(const std::string& name, const std::string& text = adaptive_study) {
     return folder_with_study(name, text);
 }
 
-std::string summary(const std::string& folder, const std::string& store = "shared.spiked") {
+std::string summary_and_checks(const std::string& folder, const std::string& store = "shared.spiked") {
     return spiked("export " + store + " --table summary --format csv", in(folder)).out +
            spiked("export " + store + " --table checks --format csv", in(folder)).out;
 }
 
 const std::string& expected() {
     static const std::string text = [] {
-        const std::string folder = study_folder("one-thread");
+        const std::string folder = adaptive_folder("one-thread");
         EXPECT_EQ(spiked("run study.toml --threads 1 --no-report", in(folder)).code, 0);
-        return summary(folder);
+        return summary_and_checks(folder);
     }();
     return text;
 }
 
 TEST(Sharing, StopRulesGiveEachCellWhatItNeeds) {
-    const std::string folder = study_folder("needs");
+    const std::string folder = adaptive_folder("needs");
     const Outcome run = spiked("run study.toml --no-report --json", in(folder));
     ASSERT_EQ(run.code, 0) << run.err;
     const Outcome cells = spiked("export shared.spiked --table summary --format json", in(folder));
@@ -75,15 +75,15 @@ TEST(Sharing, StopRulesGiveEachCellWhatItNeeds) {
 
 TEST(Sharing, ThreadsAndTwentyKillsChangeNoNumber) {
     for (const char* threads : {"2", "4"}) {
-        const std::string folder = study_folder(std::string("threads-") + threads);
+        const std::string folder = adaptive_folder(std::string("threads-") + threads);
         ASSERT_EQ(spiked(std::string("run study.toml --no-report --threads ") + threads, in(folder)).code, 0);
-        EXPECT_EQ(summary(folder), expected()) << threads;
+        EXPECT_EQ(summary_and_checks(folder), expected()) << threads;
     }
     // Long enough for twenty kills at random moments before it ends.
     const std::string more = " --set run.until=[{metric=\\\"outlier\\\",mcse_rel=0.005}] --set run.reps.max=12000";
-    const std::string whole = study_folder("long");
+    const std::string whole = adaptive_folder("long");
     ASSERT_EQ(spiked("run study.toml --no-report --threads 2" + more, in(whole)).code, 0);
-    const std::string folder = study_folder("killed-twenty");
+    const std::string folder = adaptive_folder("killed-twenty");
     std::mt19937 random(20);
     int kills = 0;
     for (int attempt = 0; attempt < 20; ++attempt) {
@@ -92,11 +92,11 @@ TEST(Sharing, ThreadsAndTwentyKillsChangeNoNumber) {
     }
     EXPECT_GE(kills, 15);
     ASSERT_EQ(spiked("run study.toml --no-report --threads 2" + more, in(folder)).code, 0);
-    EXPECT_EQ(summary(folder), summary(whole));
+    EXPECT_EQ(summary_and_checks(folder), summary_and_checks(whole));
 }
 
 TEST(Sharing, MergedShardsAreTheWholeInAnyOrder) {
-    const std::string folder = study_folder("shards");
+    const std::string folder = adaptive_folder("shards");
     for (int i = 1; i <= 3; ++i) {
         const std::string shard = std::to_string(i) + "/3";
         const Outcome run =
@@ -106,12 +106,12 @@ TEST(Sharing, MergedShardsAreTheWholeInAnyOrder) {
     }
     EXPECT_NE(spiked("show part1.spiked", in(folder)).out.find("PARTIAL (shard 1/3)"), std::string::npos);
     ASSERT_EQ(spiked("merge part3.spiked part1.spiked part2.spiked -o all.spiked", in(folder)).code, 0);
-    EXPECT_EQ(summary(folder, "all.spiked"), expected());
+    EXPECT_EQ(summary_and_checks(folder, "all.spiked"), expected());
     ASSERT_EQ(spiked("merge part2.spiked part1.spiked -o some.spiked", in(folder)).code, 0);
     const Outcome rest = spiked("merge some.spiked part3.spiked -o grouped.spiked --json", in(folder));
     ASSERT_EQ(rest.code, 0) << rest.err;
     EXPECT_EQ(*rest.json().find("status")->string(), "complete");
-    EXPECT_EQ(summary(folder, "grouped.spiked"), expected());
+    EXPECT_EQ(summary_and_checks(folder, "grouped.spiked"), expected());
     const Outcome overlap = spiked("merge some.spiked part1.spiked -o twice.spiked", in(folder));
     EXPECT_EQ(overlap.code, 2);
     EXPECT_FALSE(fs::exists(folder + "/twice.spiked"));
@@ -140,12 +140,12 @@ bool has_mpi() { return fs::exists(SPIKED_BINARY "-mpi") && std::system("command
 TEST(Sharing, RanksChangeNoNumberAndStopWhenAsked) {
     if (!has_mpi()) GTEST_SKIP() << "built without MPI";
     for (const int count : {1, 2, 4}) {
-        const std::string folder = study_folder("ranks-" + std::to_string(count));
+        const std::string folder = adaptive_folder("ranks-" + std::to_string(count));
         const Outcome run = ranks(count, "run study.toml --no-report", in(folder));
         ASSERT_EQ(run.code, 0) << run.err;
-        EXPECT_EQ(summary(folder), expected()) << count << " ranks";
+        EXPECT_EQ(summary_and_checks(folder), expected()) << count << " ranks";
     }
-    const std::string folder = study_folder("ranks-stopped");
+    const std::string folder = adaptive_folder("ranks-stopped");
     const std::string longer =
         "run study.toml --no-report --set run.reps.max=1000000 --set "
         "run.until=[{metric=\\\"outlier\\\",mcse_rel=0.00001}]";
@@ -159,7 +159,7 @@ TEST(Sharing, RanksChangeNoNumberAndStopWhenAsked) {
 
 TEST(Sharing, ARankThatFailsEndsTheJobWithItsCause) {
     if (!has_mpi()) GTEST_SKIP() << "built without MPI";
-    const std::string folder = study_folder("ranks-failing", R"(spiked = 1
+    const std::string folder = adaptive_folder("ranks-failing", R"(spiked = 1
 [study]
 name = "failing"
 seed = "0x5eed"
@@ -208,12 +208,12 @@ failure_budget = 0.9
 [store]
 path = "shared.spiked"
 )";
-    const std::string folder = study_folder("unlucky-ranks", study);
+    const std::string folder = adaptive_folder("unlucky-ranks", study);
     const Outcome run = ranks(5, "run study.toml -q --no-report", in(folder) + " timeout 60 env");
     ASSERT_EQ(run.code, 0) << run.err;
-    const std::string alone = study_folder("unlucky-alone", study);
+    const std::string alone = adaptive_folder("unlucky-alone", study);
     ASSERT_EQ(spiked("run study.toml -q --no-report", in(alone)).code, 0);
-    EXPECT_EQ(summary(folder), summary(alone));
+    EXPECT_EQ(summary_and_checks(folder), summary_and_checks(alone));
     const auto failures = [](const std::string& of) {
         std::string text = spiked("export shared.spiked --table failures --format csv", in(of)).out;
         for (auto at = text.find(of); at != std::string::npos; at = text.find(of)) text.erase(at, of.size());
@@ -222,7 +222,7 @@ path = "shared.spiked"
     const std::string expected_failures = failures(alone);
     EXPECT_GT(std::count(expected_failures.begin(), expected_failures.end(), '\n'), 5);
     EXPECT_EQ(failures(folder), expected_failures);
-    const std::string strict = study_folder("unlucky-strict", study);
+    const std::string strict = adaptive_folder("unlucky-strict", study);
     const Outcome over =
         ranks(5, "run study.toml -q --no-report --set run.failure_budget=0.01", in(strict) + " timeout 60 env");
     EXPECT_EQ(over.code, 5) << over.err;
@@ -230,7 +230,7 @@ path = "shared.spiked"
 
 TEST(Sharing, ARankWithoutTheFilesOfTheStudyEndsTheJobWithItsCause) {
     if (!has_mpi()) GTEST_SKIP() << "built without MPI";
-    const std::string folder = study_folder("ranks-files", R"(spiked = 1
+    const std::string folder = adaptive_folder("ranks-files", R"(spiked = 1
 [study]
 name = "files"
 seed = "0x5eed"
@@ -246,7 +246,7 @@ reps = { min = 400, batch = 2 }
 path = "files.spiked"
 )");
     sim::write_npy(folder + "/data.npy", arma::mat(24, 16, arma::fill::eye));
-    const std::string elsewhere = study_folder("ranks-no-files");
+    const std::string elsewhere = adaptive_folder("ranks-no-files");
     for (const char* without : {"2", "1"}) {
         const std::string program = "'" SPIKED_BINARY "-mpi' run study.toml --no-report";
         const Outcome run = launched("-np 2 " + program + " : -np " + without + " -wdir '" + elsewhere + "' " + program,
@@ -259,7 +259,7 @@ path = "files.spiked"
 
 TEST(Sharing, RanksGiveUpTheirBatchesWhenAsked) {
     if (!has_mpi()) GTEST_SKIP() << "built without MPI";
-    const std::string folder = study_folder("ranks-long-batches");
+    const std::string folder = adaptive_folder("ranks-long-batches");
     const Outcome stopped = ranks(3,
                                   "run study.toml --no-report --max-time 1s --set model.n=96 --set model.d=96 --set "
                                   "run.reps.batch=40000 --set run.reps.min=40000 --set run.reps.max=40000",
@@ -269,7 +269,7 @@ TEST(Sharing, RanksGiveUpTheirBatchesWhenAsked) {
 }
 
 TEST(StoreCommands, ReplayComputesAReplicateAgainBitForBit) {
-    const std::string folder = study_folder("replay");
+    const std::string folder = adaptive_folder("replay");
     ASSERT_EQ(spiked("run study.toml --no-report --set model.n=30", in(folder)).code, 0);
     const Outcome found = spiked("replay shared.spiked --cell 2 --rep 5 --block block.npy --json", in(folder));
     ASSERT_EQ(found.code, 0) << found.err;
@@ -297,7 +297,7 @@ TEST(StoreCommands, ReplayComputesAReplicateAgainBitForBit) {
 }
 
 TEST(StoreCommands, CompareFindsWhatAnotherSeedHidesAndAnotherModelShows) {
-    const std::string folder = study_folder("compare");
+    const std::string folder = adaptive_folder("compare");
     ASSERT_EQ(spiked("run study.toml --no-report -o a.spiked", in(folder)).code, 0);
     ASSERT_EQ(spiked("run study.toml --no-report -o b.spiked --seed 0x77", in(folder)).code, 0);
     ASSERT_EQ(spiked("run study.toml --no-report -o c.spiked --set model.d=36", in(folder)).code, 0);
@@ -320,7 +320,7 @@ TEST(RunCommand, AFullDiskLeavesAStoreThatGoesOnWhenThereIsSpace) {
     // A small file system of its own, in a mount namespace of its own.
     if (geteuid() != 0 || std::system("unshare -m mount -t tmpfs -o size=64k tmpfs /mnt 2>/dev/null") != 0)
         GTEST_SKIP() << "needs root and a mount namespace";
-    const std::string folder = study_folder("full");
+    const std::string folder = adaptive_folder("full");
     const std::string words = "run study.toml -q --no-report --set run.until=[{metric=\\\"outlier\\\",mcse_rel=0.008}]";
     ASSERT_EQ(spiked(words, in(folder)).code, 0);
     const std::string script = folder + "/full.sh";
@@ -338,7 +338,7 @@ TEST(RunCommand, AFullDiskLeavesAStoreThatGoesOnWhenThereIsSpace) {
         << contents(out) << contents(err);
     EXPECT_NE(contents(out).find("first 6"), std::string::npos) << contents(out) << contents(err);
     EXPECT_NE(contents(out).find("readable"), std::string::npos);
-    EXPECT_EQ(contents(folder + "/summary.csv"), summary(folder));
+    EXPECT_EQ(contents(folder + "/summary.csv"), summary_and_checks(folder));
 }
 
 }  // namespace

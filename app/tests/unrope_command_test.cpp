@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t tokens = 24;
 constexpr std::size_t dim = 16;
 
-std::vector<double> normals(std::size_t count, const std::string& name) {
+std::vector<double> unit_normals(std::size_t count, const std::string& name) {
     std::vector<double> values(count);
     stream::fill_normal(stream::Stream({}, name, stream::Role::noise, 0), values);
     return values;
@@ -26,9 +26,9 @@ std::vector<double> normals(std::size_t count, const std::string& name) {
 std::string rotated_dump(const std::string& name, bool interleaved, sim::Metadata metadata) {
     constexpr double base = 500.0;
     constexpr double start = 37.0;
-    const auto sizes = normals(tokens, "sizes");
-    const auto direction = normals(dim, "direction");
-    auto keys = normals(tokens * dim, "noise");
+    const auto sizes = unit_normals(tokens, "sizes");
+    const auto direction = unit_normals(dim, "direction");
+    auto keys = unit_normals(tokens * dim, "noise");
     for (std::size_t t = 0; t < tokens; ++t)
         for (std::size_t i = 0; i < dim / 2; ++i) {
             const std::size_t first = interleaved ? 2 * i : i;
@@ -44,7 +44,7 @@ std::string rotated_dump(const std::string& name, bool interleaved, sim::Metadat
     sim::write_safetensors(
         path, metadata,
         {sim::tensor_of("layers.0.key", sim::DType::f32, {1, tokens, dim}, keys),
-         sim::tensor_of("layers.0.value", sim::DType::f32, {1, tokens, dim}, normals(tokens * dim, "values"))});
+         sim::tensor_of("layers.0.value", sim::DType::f32, {1, tokens, dim}, unit_normals(tokens * dim, "values"))});
     return path;
 }
 

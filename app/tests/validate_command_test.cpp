@@ -9,13 +9,6 @@
 namespace spiked::app {
 namespace {
 
-std::string text_of(const std::string& path) {
-    std::ifstream file(path);
-    std::stringstream content;
-    content << file.rdbuf();
-    return content.str();
-}
-
 // The tier that CI runs, as a user types it: nothing fails, nothing is open, every control that is meant to fail does.
 TEST(ValidateCommand, TheQuickTierDecidesEveryClaim) {
     const Outcome found = spiked("validate --json --strict --progress none");
@@ -59,13 +52,13 @@ TEST(ValidateCommand, ChosenClaimsAsTextPageAndJunit) {
     EXPECT_NE(found.out.find("bits.formula  refuted  holds"), std::string::npos) << found.out;
     EXPECT_NE(found.out.find("control norms-not-counted"), std::string::npos) << found.out;
     EXPECT_NE(found.out.find("2 claims, quick tier: 0 failed, 0 open."), std::string::npos) << found.out;
-    const std::string page = text_of(folder + "/CLAIMS.md");
+    const std::string page = contents(folder + "/CLAIMS.md");
     EXPECT_NE(page.find("| `qjl.mean` | refuted | holds |"), std::string::npos) << page;
     ASSERT_EQ(spiked("validate --claim qjl.mean --progress none -o " + folder + "/claims.html").code, 0);
-    const std::string html = text_of(folder + "/claims.html");
+    const std::string html = contents(folder + "/claims.html");
     EXPECT_NE(html.find("<a href=\"#claim-1\">qjl.mean</a>"), std::string::npos);
     EXPECT_NE(html.find("<td>control constant: "), std::string::npos);
-    const std::string junit = text_of(folder + "/claims.xml");
+    const std::string junit = contents(folder + "/claims.xml");
     EXPECT_NE(junit.find("tests=\"2\" failures=\"0\" skipped=\"0\""), std::string::npos) << junit;
     // The same seed, the same numbers; another one, others.
     const auto estimate = [](const std::string& words) {
