@@ -42,7 +42,7 @@ std::string estimate_text(const Estimate& estimate, const std::vector<double>& s
     const auto& found = estimate.shrinkage;
     std::string text = fmt::format("\n{} ({} loss): rank {}", estimate.name, theory::name_of(loss), found.rank);
     if (found.bulk_edge)
-        text += fmt::format(", noise ends at singular value {:.6g} (eigenvalue {:.6g})", root(*found.bulk_edge).value,
+        text += fmt::format(", bulk edge at singular value {:.6g} (eigenvalue {:.6g})", root(*found.bulk_edge).value,
                             found.bulk_edge->value);
     text += "\n";
     if (found.expected_error)
@@ -168,7 +168,7 @@ int run(const Arguments& arguments) {
 Command spectrum_command() {
     return {
         "spectrum",
-        "rank, noise edge and shrunk singular values of one matrix",
+        "rank, bulk edge and shrunk singular values of one matrix",
         {"spiked spectrum data.npy", "spiked spectrum data.npy --plot spectrum.svg",
          "spiked spectrum data.csv --estimator eoptshrink --estimator svd:2 --json",
          "spiked spectrum data.npz:x --denoised clean.npy --residual noise.npy",
@@ -183,7 +183,7 @@ Command spectrum_command() {
          {"--row-spectrum", "SPEC|FILE.npy", "covariance of the rows' noise, for whiten and tw-test", "", false},
          {"--col-spectrum", "SPEC|FILE.npy", "covariance of the columns' noise, entries of X of variance 1/d", "",
           false},
-         {"--plot", "FILE", "singular values, edge and fitted noise as a picture: .svg, .png or .pdf", "", false},
+         {"--plot", "FILE", "singular values, bulk edge and fitted noise as a picture: .svg, .png or .pdf", "", false},
          {"--keep-empty", "", "count zero rows and columns as data", "", false}},
         run};
 }

@@ -51,7 +51,7 @@ SpectralMethod::Factors through(std::span<const Transform> transforms, const Spe
     shrinkage.note = "strengths and overlaps belong to the coordinates of " + outer.name;
     if (inner.shrinkage.bulk_edge)
         shrinkage.note +=
-            fmt::format(", where the noise ends at singular value {:.6g}", root(*inner.shrinkage.bulk_edge).value);
+            fmt::format(", where the bulk edge is at singular value {:.6g}", root(*inner.shrinkage.bulk_edge).value);
     for (const auto& note : {white.note, inner.shrinkage.note})
         if (!note.empty()) shrinkage.note += "; " + note;
     return {std::move(shrinkage), std::move(signal)};

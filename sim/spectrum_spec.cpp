@@ -46,6 +46,10 @@ Spectrum from_numbers(const std::string& spec, const CovarianceKind& kind, const
 }  // namespace
 
 Spectrum parse_spectrum(const std::string& spec) {
+    if (spec.ends_with(".csv") && spec.find(':') == std::string::npos)
+        throw usage_error("spectrum \"{}\" is a file only: write file:{}", spec, spec);
+    if (spec.ends_with(".npy") && spec.find(':') == std::string::npos)
+        throw usage_error("spectrum \"{}\" is a file only: write sample:{}", spec, spec);
     const auto parts = split(spec, ':');
     const CovarianceKind& kind = covariance_kind(parts.front(), "spectrum");
     if (!kind.reads_file()) return from_numbers(spec, kind, parts);

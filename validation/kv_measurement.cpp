@@ -281,6 +281,14 @@ std::vector<NamedArray> picture(const DumpStudy& study, const Head& at) {
 
 bool wanted(const std::set<std::size_t>& chosen, std::size_t index) { return chosen.empty() || chosen.contains(index); }
 
+std::string layers_of(const sim::KvDump& dump) {
+    std::set<std::size_t> layers;
+    for (const auto& tensor : dump.tensors()) layers.insert(tensor.layer);
+    if (layers.size() > 2 && *layers.rbegin() - *layers.begin() + 1 == layers.size())
+        return fmt::format("{} to {}", *layers.begin(), *layers.rbegin());
+    return fmt::format("{}", fmt::join(layers, ", "));
+}
+
 std::string format_of(const std::string& path) {
     const std::string suffix = std::filesystem::path(path).extension().string();
     return suffix.empty() ? "unknown" : suffix.substr(1);
@@ -327,9 +335,10 @@ void list_heads(const KvPlan& plan, OpenDumps& open) {
         }
         if (open.heads.size() == before)
             throw input_error(
-                "{}: no layer, head and side is left to measure (--layers, --heads or --side exclude all): "
-                "see spiked kv inspect {}",
-                dump.path(), dump.path());
+                "{}: no layer, head and side is left to measure (--layers, --heads or --side exclude all; its layers "
+                "are "
+                "{}): see spiked kv inspect {}",
+                dump.path(), layers_of(dump), dump.path());
     }
     for (const std::size_t layer : plan.layers)
         if (std::none_of(open.heads.begin(), open.heads.end(),

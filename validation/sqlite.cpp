@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
 #include "theory/base/error.hpp"
@@ -26,6 +27,8 @@ Database::Database(const std::string& path, Mode mode) : path_(path) {
         if (mode == Mode::create)
             throw write_error("{}: the store cannot be created ({}): check folder and permissions", path,
                               sqlite3_errmsg(handle));
+        if (std::filesystem::is_directory(path))
+            throw input_error("{}: that is a folder: name a store in it, FILE.spiked", path);
         throw input_error("{}: the store cannot be opened ({}): check the path", path, sqlite3_errmsg(handle));
     }
     sqlite3_busy_timeout(handle, patience_ms);

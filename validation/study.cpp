@@ -287,7 +287,10 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
         keep_change("model.source", source);
     Section root(file, "the study", mistakes);
     root.require("spiked", "spiked = 1");
-    root.count("spiked", 1, 1, 1);
+    if (const toml::node* version = root.node("spiked");
+        version != nullptr && version->value_exact<std::int64_t>() != 1)
+        mistakes.add(*version,
+                     "\"spiked\" is the version of the study file's format, and this program reads 1: spiked = 1");
 
     Section about(root.table("study") != nullptr ? *file.get("study")->as_table() : empty_table, "[study]", mistakes);
     about.require("name", "name = \"my-study\"");

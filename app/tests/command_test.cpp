@@ -615,10 +615,12 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Mistake{"missing", "spectrum /nowhere/x.npy", 4, "/nowhere/x.npy"},
                     Mistake{"missing_dump", "kv run /nowhere/x.safetensors", 4, "/nowhere/x.safetensors"},
                     Mistake{"folder", "spectrum /tmp", 4, "/tmp"},
+                    Mistake{"store_folder", "show /tmp", 4, "that is a folder"},
                     Mistake{"head", "spectrum '" + sample_dump + ":layers.0.key:9'", 4, "9"},
                     Mistake{"tensor", "spectrum '" + sample_dump + ":layers.0.kee:0'", 4, "layers.0.key"},
                     Mistake{"few_tokens", "kv run '" + sample_dump + "' --block 257", 4, "256 tokens"},
-                    Mistake{"no_such_layer", "kv run '" + sample_dump + "' --layers 7", 4, "spiked kv inspect"},
+                    Mistake{"no_such_layer", "kv run '" + sample_dump + "' --layers 7", 4,
+                            "its layers are 0, 3): see spiked kv inspect"},
                     Mistake{"one_such_layer", "kv run '" + sample_dump + "' --layers 0,7", 4, "layer 7"},
                     Mistake{"no_such_head", "kv run '" + sample_dump + "' --heads 0,9", 4, "head 9"}),
     [](const auto& mistake) { return std::string(mistake.param.name); });

@@ -66,6 +66,8 @@ TEST(SpectrumSpecBadInput, Words) {
     fails("two-atom:1,2,0.5:64", {"write two-atom:LOW,HIGH,WEIGHT"});
     fails("sample", {"names no file", "sample:PATH"});
     fails("file:", {"names no file"});
+    fails("s.csv", {"is a file only", "write file:s.csv"});
+    fails("c.npy", {"is a file only", "write sample:c.npy"});
     fails("ar1:1.5", {"1.5"});
     fails("wishart:-1", {"-1"});
 }
