@@ -1,6 +1,6 @@
 #pragma once
 #include "app/command.hpp"
-#include "validation/kv_measurement.hpp"
+#include "validation/open_dumps.hpp"
 
 namespace spiked::app {
 

@@ -6,7 +6,7 @@
 #include "sim/kv_dump.hpp"
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
-#include "validation/kv_measurement.hpp"
+#include "validation/open_dumps.hpp"
 
 namespace spiked::app {
 namespace {

@@ -18,7 +18,9 @@
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "validation/kv_measurement.hpp"
+#include "validation/kv_table.hpp"
 #include "validation/model_study.hpp"
+#include "validation/open_dumps.hpp"
 
 namespace spiked::app {
 namespace {

@@ -17,6 +17,7 @@
 #include "theory/base/cuda/device.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
+#include "validation/kv_table.hpp"
 #include "validation/study.hpp"
 
 // Commands around a study file and its store: run, demo, init, report, show, export.

@@ -4,6 +4,8 @@
 
 #include "reports/text_table.hpp"
 #include "sim/printable.hpp"
+#include "validation/block_adequacy.hpp"
+#include "validation/kv_table.hpp"
 
 namespace spiked::reports {
 namespace {

@@ -8,6 +8,7 @@
 #include "reports/text_table.hpp"
 #include "sim/printable.hpp"
 #include "theory/rate_distortion.hpp"
+#include "validation/experiment.hpp"
 
 namespace spiked::reports {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "theory/base/json.hpp"
 #include "validation/equal_bits.hpp"
-#include "validation/kv_measurement.hpp"
+#include "validation/kv_table.hpp"
 
 namespace spiked::reports {
 

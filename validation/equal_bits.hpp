@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "validation/kv_measurement.hpp"
+#include "validation/kv_table.hpp"
 #include "validation/sqlite.hpp"
 
 namespace spiked::validation {

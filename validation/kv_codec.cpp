@@ -19,7 +19,7 @@
 #include "theory/base/sha256.hpp"
 #include "validation/device_trials.hpp"
 #include "validation/head_codec.hpp"
-#include "validation/kv_measurement.hpp"
+#include "validation/open_dumps.hpp"
 #include "validation/parallel.hpp"
 
 namespace spiked::validation {

@@ -1,7 +1,6 @@
 #include "validation/kv_measurement.hpp"
 
 #include <fmt/format.h>
-#include <glob.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -21,23 +20,9 @@
 
 namespace spiked::validation {
 
-std::string queries_mismatch(const sim::KvDump& dump, std::size_t layer) {
-    const auto* queries = dump.find(layer, sim::Side::query);
-    const auto* keys = dump.find(layer, sim::Side::key);
-    if (queries == nullptr || keys == nullptr) return {};
-    if (queries->tokens == keys->tokens && queries->dim == keys->dim && queries->heads % keys->heads == 0) return {};
-    return fmt::format(
-        "tensor {} has {} heads, {} tokens and {} channels, its keys {}, {} and {}: heads must be a multiple, tokens "
-        "and "
-        "channels the same",
-        sim::in_quotes(queries->name), queries->heads, queries->tokens, queries->dim, keys->heads, keys->tokens,
-        keys->dim);
-}
 namespace {
 
 using sim::Side;
-
-constexpr std::size_t prompts_that_cluster = 8;
 
 /// All blocks of one head of one tensor: a cell of the study.
 struct Head : DumpHeadPlace {
@@ -279,16 +264,6 @@ std::vector<NamedArray> picture(const DumpStudy& study, const Head& at) {
     return arrays;
 }
 
-bool wanted(const std::set<std::size_t>& chosen, std::size_t index) { return chosen.empty() || chosen.contains(index); }
-
-std::string layers_of(const sim::KvDump& dump) {
-    std::set<std::size_t> layers;
-    for (const auto& tensor : dump.tensors()) layers.insert(tensor.layer);
-    if (layers.size() > 2 && *layers.rbegin() - *layers.begin() + 1 == layers.size())
-        return fmt::format("{} to {}", *layers.begin(), *layers.rbegin());
-    return fmt::format("{}", fmt::join(layers, ", "));
-}
-
 std::string format_of(const std::string& path) {
     const std::string suffix = std::filesystem::path(path).extension().string();
     return suffix.empty() ? "unknown" : suffix.substr(1);
@@ -318,36 +293,6 @@ void find_rotaries(DumpStudy& study) {
         if (std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.side == Side::key; }))
             study.rotaries[f] = sim::dump_rotary(*study.open.dumps[f]);
     }
-}
-
-void list_heads(const KvPlan& plan, OpenDumps& open) {
-    for (std::size_t f = 0; f < open.dumps.size(); ++f) {
-        const auto& dump = *open.dumps[f];
-        const std::size_t before = open.heads.size();
-        for (const auto& tensor : dump.tensors()) {
-            if (tensor.side == Side::query || (plan.side && *plan.side != tensor.side)) continue;
-            if (!wanted(plan.layers, tensor.layer)) continue;
-            if (tensor.tokens < plan.block_tokens)
-                throw input_error("{}: tensor {} has {} tokens, fewer than one block of {}: choose a smaller --block",
-                                  dump.path(), tensor.name, tensor.tokens, plan.block_tokens);
-            for (std::size_t head = 0; head < tensor.heads; ++head)
-                if (wanted(plan.heads, head)) open.heads.push_back({f, &tensor, head});
-        }
-        if (open.heads.size() == before)
-            throw input_error(
-                "{}: no layer, head and side is left to measure (--layers, --heads or --side exclude all; its layers "
-                "are "
-                "{}): see spiked kv inspect {}",
-                dump.path(), layers_of(dump), dump.path());
-    }
-    for (const std::size_t layer : plan.layers)
-        if (std::none_of(open.heads.begin(), open.heads.end(),
-                         [&](const DumpHeadPlace& at) { return at.tensor->layer == layer; }))
-            throw input_error("no dump has a layer {} (asked for with --layers): see spiked kv inspect", layer);
-    for (const std::size_t head : plan.heads)
-        if (std::none_of(open.heads.begin(), open.heads.end(),
-                         [&](const DumpHeadPlace& at) { return at.head == head; }))
-            throw input_error("no dump has a head {} (asked for with --heads): see spiked kv inspect", head);
 }
 
 /// Why the queries of a head cannot meet it; empty when they can.
@@ -432,73 +377,10 @@ Factor number_factor(const std::string& name, std::size_t value) {
 
 }  // namespace
 
-OpenDumps open_dumps(const KvPlan& plan) {
-    if (plan.block_tokens == 0) throw usage_error("a block of 0 tokens is not possible: choose --block 1 or more");
-    if (plan.dumps.empty()) throw usage_error("no dump was named: give one or more files");
-    OpenDumps open;
-    for (const auto& path : plan.dumps) {
-        const auto& dump = *open.dumps.emplace_back(std::make_unique<sim::KvDump>(path, plan.dump));
-        if (plan.dump.prompt_id_key != sim::DumpOptions{}.prompt_id_key && !dump.prompt_id())
-            throw input_error("{}: the metadata have no \"{}\" (asked for with --prompt-id): see spiked kv inspect {}",
-                              path, plan.dump.prompt_id_key, path);
-        const std::string sum = hex(sha256_of_file(path));
-        for (std::size_t earlier = 0; earlier < open.sha256.size(); ++earlier)
-            if (open.sha256[earlier] == sum)
-                throw usage_error("{}: the same content as {} (a dump counts once): name each dump once", path,
-                                  open.dumps[earlier]->path());
-        open.sha256.push_back(sum);
-    }
-    list_heads(plan, open);
-    return open;
-}
-
-bool OpenDumps::clusters_by_prompt() const {
-    std::set<std::string> prompts;
-    for (const auto& dump : dumps) {
-        if (!dump->prompt_id()) return false;
-        prompts.insert(*dump->prompt_id());
-    }
-    return prompts.size() >= prompts_that_cluster;
-}
-
-std::string OpenDumps::cluster_of(const DumpHeadPlace& at, bool by_prompt) const {
-    const auto& dump = *dumps[at.dump];
-    return by_prompt ? dump.prompt_id().value_or("")
-                     : fmt::format("{} layer {} head {}", dump.model(), at.tensor->layer, at.head);
-}
-
-Json head_identity(const std::string& dump_sha256, const std::string& tensor, std::size_t head,
-                   std::size_t block_tokens) {
-    return Json::object({{"sha256", dump_sha256}, {"tensor", tensor}, {"head", head}, {"block", block_tokens}});
-}
-
-std::uint64_t rotation_of(const Json& identity) {
-    return std::stoull(hex(sha256(identity.text())).substr(0, 16), nullptr, 16);
-}
-
-AttentionMode attention_mode(std::string_view word) {
-    return static_cast<AttentionMode>(estimators::position_of(word, "attention", {"causal", "bidirectional", "none"}));
-}
-
-std::optional<AttentionMode> stated_attention(const sim::Metadata& metadata) {
-    const std::string* word = sim::find_metadata(metadata, "attention");
-    if (word != nullptr && *word == "causal") return AttentionMode::causal;
-    if (word != nullptr && *word == "bidirectional") return AttentionMode::bidirectional;
-    return std::nullopt;
-}
-
 std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods, const std::vector<double>& bits) {
     std::vector<NamedCodec> codecs;
     for (const auto& method : methods) codecs.push_back({method, estimators::parse_method(method), bits});
     return codecs;
-}
-
-std::vector<std::string> expand_pattern(const std::string& pattern) {
-    glob_t found{};
-    std::vector<std::string> files;
-    if (glob(pattern.c_str(), 0, nullptr, &found) == 0) files.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-    globfree(&found);
-    return files;
 }
 
 std::vector<NamedCache> named_caches(const std::vector<std::string>& methods, const std::vector<double>& bits) {
@@ -629,53 +511,6 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
             if (study->heads[c].tensor->side == study->heads[cell].tensor->side) return {};
         return picture(*study, study->heads[cell]);
     };
-}
-
-ClusteredValue KvRow::of(std::string_view metric) const {
-    const auto found = means.find(metric);
-    return found == means.end() ? ClusteredValue{} : found->second;
-}
-
-KvTable kv_table(Database& store) {
-    KvTable table;
-    Statement inputs(store,
-                     "SELECT i.path, i.sha256, i.model, sum(c.reps_target), sum(s.num) FROM input i"
-                     " JOIN factor f ON f.name = 'input' AND f.num = i.input_id JOIN cell c USING(cell_id)"
-                     " JOIN factor s ON s.cell_id = c.cell_id AND s.name = 'tokens_skipped' GROUP BY i.input_id ORDER "
-                     "BY i.input_id");
-    while (inputs.step())
-        table.inputs.push_back({inputs.text(0), inputs.text(1), inputs.text(2),
-                                static_cast<std::uint64_t>(inputs.integer(3)),
-                                static_cast<std::uint64_t>(inputs.integer(4))});
-    Statement cluster(store, "SELECT min(txt) FROM factor WHERE name = 'cluster_by'");
-    if (cluster.step()) table.cluster = cluster.text(0);
-    table.clusters =
-        static_cast<std::size_t>(store.integer("SELECT count(DISTINCT txt) FROM factor WHERE name = 'cluster'"));
-
-    Statement means(
-        store,
-        "SELECT side, method_id, method, bits, metric, blocks, mean, mcse, (SELECT json_extract(m.params, '$.budget') "
-        "FROM method m WHERE m.method_id = v.method_id) FROM v_cluster v ORDER BY side, method_id");
-    std::pair<std::string, std::int64_t> current;
-    while (means.step()) {
-        const std::pair key{means.text(0), means.integer(1)};
-        if (table.rows.empty() || key != current) {
-            current = key;
-            KvRow& row = table.rows.emplace_back();
-            row.side = means.text(0);
-            row.method = means.text(2);
-            row.bits = means.real(3);
-            if (!means.is_null(8)) row.budget = means.real(8);
-            row.ledger.resize(estimators::item_count);
-        }
-        KvRow& row = table.rows.back();
-        const std::string metric = means.text(4);
-        row.means[metric] = {means.real(6), means.real(7)};
-        for (std::size_t item = 0; item < estimators::item_count; ++item)
-            if (metric == fmt::format("bits.{}", estimators::item_names[item])) row.ledger[item] = means.real(6);
-        if (metric == "bits_per_entry") row.blocks = static_cast<std::uint64_t>(means.integer(5));
-    }
-    return table;
 }
 
 }  // namespace spiked::validation

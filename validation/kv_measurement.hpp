@@ -1,94 +1,19 @@
 #pragma once
-#include <cstdint>
-#include <limits>
-#include <map>
-#include <memory>
-#include <optional>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "estimators/cache_method.hpp"
-#include "estimators/compressor.hpp"
-#include "sim/dump_view.hpp"
-#include "sim/kv_dump.hpp"
+#include "estimators/row_quantizer.hpp"
 #include "validation/block_study.hpp"
 #include "validation/experiment.hpp"
-#include "validation/model_dumps.hpp"
-#include "validation/sqlite.hpp"
+#include "validation/open_dumps.hpp"
 
 namespace spiked::validation {
-
-/// Which keys a query sees: those up to its own token, or all. `none`: attention is not measured.
-enum class AttentionMode { causal, bidirectional, none };
-/// Throws usage_error with the nearest.
-[[nodiscard]] AttentionMode attention_mode(std::string_view word);
-/// As the metadata of a dump say; nothing where they do not, or say a word that is neither causal nor bidirectional.
-[[nodiscard]] std::optional<AttentionMode> stated_attention(const sim::Metadata& metadata);
-/// Why the queries of a layer cannot meet its keys: other tokens or channels, or no multiple of its heads; empty where
-/// they can, or one of them is not there.
-[[nodiscard]] std::string queries_mismatch(const sim::KvDump& dump, std::size_t layer);
-
-/// A cache method at one bit width.
-struct NamedCache {
-    estimators::CacheMethod method;
-    double bits = 0.0;
-};
-
-/// Which blocks of which dumps. Empty sets mean all.
-struct KvPlan {
-    std::vector<std::string> dumps;
-    std::shared_ptr<const ModelDumps> run;  ///< what keeps them, where a model is their source
-    std::size_t block_tokens = 128;
-    std::set<std::size_t> layers;
-    std::set<std::size_t> heads;
-    std::optional<sim::Side> side;  ///< key and value when not given
-    sim::DumpOptions dump;
-    sim::DumpView view;
-    /// When it is not given: as the metadata `attention` of each dump say, and where they or the queries are missing
-    /// attention is not measured. Given, what is missing is an input_error.
-    std::optional<AttentionMode> attention;
-    estimators::QuantizerOptions quantizer;
-    estimators::Precision precision = estimators::Precision::float64;
-    std::vector<NamedCache> caches;        ///< measured behind the codecs; on the blocks as they are, without a view
-    std::vector<std::string> calibration;  ///< dumps for those of them that are calibrated
-};
 
 /// Adds inputs, methods, cells (a file, layer, side and head each; replicates are its full blocks) and the worker of a
 /// dump study to an experiment that has its name. Where attention is measured a head is one batch, because its whole
 /// sequence is coded for it. Every name and file is checked before the first block is read. Throws
 /// usage_error and input_error.
 void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std::vector<NamedCodec>& codecs);
-
-/// All blocks of one head of one tensor.
-struct DumpHeadPlace {
-    std::size_t dump = 0;  ///< in OpenDumps::dumps
-    const sim::DumpTensor* tensor = nullptr;
-    std::size_t head = 0;
-};
-
-/// The dumps of a plan, and every head of them that it asks for, in the order of dumps, layers, sides, heads.
-struct OpenDumps {
-    std::vector<std::unique_ptr<sim::KvDump>> dumps;
-    std::vector<std::string> sha256;
-    std::vector<DumpHeadPlace> heads;
-
-    /// By prompt when every dump names one and there are 8 or more, otherwise by layer and head of a model.
-    [[nodiscard]] bool clusters_by_prompt() const;
-    /// Which blocks are not independent of those of this head: those of the same text.
-    [[nodiscard]] std::string cluster_of(const DumpHeadPlace& at, bool by_prompt) const;
-};
-
-/// Throws usage_error and input_error: no block, no dump, one twice, nothing left to measure, less than a block.
-[[nodiscard]] OpenDumps open_dumps(const KvPlan& plan);
-
-/// What a cell of a dump study is: all full blocks of one head of one tensor. Its hash is the cell's.
-[[nodiscard]] Json head_identity(const std::string& dump_sha256, const std::string& tensor, std::size_t head,
-                                 std::size_t block_tokens);
-/// Which rotation of the seed the blocks of a head get, from its identity: one of its own for each head of each file,
-/// because clusters that share a rotation would leave its part of the spread out.
-[[nodiscard]] std::uint64_t rotation_of(const Json& identity);
 
 /// What of the options can change a number.
 [[nodiscard]] Json quantizer_json(const estimators::QuantizerOptions& options);
@@ -98,44 +23,5 @@ struct OpenDumps {
                                                    const std::vector<double>& bits);
 [[nodiscard]] std::vector<NamedCache> named_caches(const std::vector<std::string>& methods,
                                                    const std::vector<double>& bits);
-
-/// Files a shell pattern stands for, sorted; a plain name stands for itself. Empty when there is none.
-[[nodiscard]] std::vector<std::string> expand_pattern(const std::string& pattern);
-
-/// A mean over blocks with its clustered error, as the store gives them; NaN where there is none.
-struct ClusteredValue {
-    double mean = std::numeric_limits<double>::quiet_NaN();
-    double mcse = std::numeric_limits<double>::quiet_NaN();
-};
-
-/// One line of the paper's table: a side, a method and a bit width over every layer, head and full block of all dumps.
-struct KvRow {
-    std::string side;
-    std::string method;
-    double bits = 0;
-    std::optional<double> budget;  ///< of an eviction
-    std::vector<double> ledger;    ///< bits per entry by item, in the order of estimators::item_names
-    std::map<std::string, ClusteredValue, std::less<>> means;  ///< by metric
-    std::uint64_t blocks = 0;
-
-    /// NaN where the metric was not measured.
-    [[nodiscard]] ClusteredValue of(std::string_view metric) const;
-};
-
-struct KvInput {
-    std::string file, sha256, model;
-    std::uint64_t blocks = 0;          ///< full blocks measured, both sides together
-    std::uint64_t tokens_skipped = 0;  ///< tokens of partial last blocks, over layers, heads and sides
-};
-
-struct KvTable {
-    std::vector<KvInput> inputs;
-    std::string cluster;       ///< "prompt" from 8 prompts on, else "head" (a layer and head of one model)
-    std::size_t clusters = 0;  ///< how many of them
-    std::vector<KvRow> rows;   ///< keys, then values; by method, bits, in the order asked
-};
-
-/// The table of a dump study, from its store.
-[[nodiscard]] KvTable kv_table(Database& store);
 
 }  // namespace spiked::validation

@@ -12,6 +12,7 @@
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "validation/claims.hpp"
+#include "validation/kv_measurement.hpp"
 #include "validation/study_models.hpp"
 
 namespace spiked::validation {

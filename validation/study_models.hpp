@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "validation/block_study.hpp"
-#include "validation/kv_measurement.hpp"
+#include "validation/open_dumps.hpp"
 #include "validation/study_section.hpp"
 
 namespace spiked::validation {

@@ -10,7 +10,7 @@
 #include "theory/lloyd_max.hpp"
 #include "validation/claims/bed.hpp"
 #include "validation/claims/printed_tables.hpp"
-#include "validation/kv_measurement.hpp"
+#include "validation/open_dumps.hpp"
 
 // What compression of blocks costs and saves, in stored bits: of simulated blocks, and of the blocks of a dump.
 

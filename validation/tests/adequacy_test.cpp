@@ -18,6 +18,7 @@
 #include "sim/tests/scratch.hpp"
 #include "theory/base/error.hpp"
 #include "theory/separable_law.hpp"
+#include "validation/block_adequacy.hpp"
 
 namespace spiked::validation {
 namespace {

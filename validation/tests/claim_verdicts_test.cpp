@@ -14,7 +14,7 @@
 #include "theory/base/error.hpp"
 #include "validation/claims/bed.hpp"
 #include "validation/claims/printed_tables.hpp"
-#include "validation/kv_measurement.hpp"
+#include "validation/open_dumps.hpp"
 #include "validation/selftest.hpp"
 
 namespace spiked::validation {

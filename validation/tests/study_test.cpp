@@ -18,6 +18,8 @@
 #include "validation/engine.hpp"
 #include "validation/equal_bits.hpp"
 #include "validation/kv_measurement.hpp"
+#include "validation/kv_table.hpp"
+#include "validation/open_dumps.hpp"
 #include "validation/tests/clustered_mean.hpp"
 #include "validation/verdict.hpp"
 
