@@ -254,7 +254,7 @@ void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& a
     const int usual = order.size() == 1 ? widest : order.size() == 2 || order.size() == 4 ? 480 : 330;
     if (!fits(usual) && order.size() <= 4 && fits(widest)) layout.columns = 1;
     const bool fit = layout.columns == 1 || fits(usual);
-    if (fit) layout.more_bottom = 17 * static_cast<int>(most_lines - 1);
+    if (fit) layout.more_bottom = 20 * static_cast<int>(most_lines - 1);
     const auto tics = [](const std::vector<std::string>& names, std::size_t most) {
         const std::size_t step = (names.size() + most - 1) / most;
         std::vector<std::string> all;

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 
 #include "theory/base/error.hpp"
 #include "validation/block_adequacy.hpp"
+#include "validation/paired.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 /// Counts and sums of one head: all that rows of the table need.
 struct HeadTally {
     const DumpHeadPlace* at;
-    std::string cluster;
+    std::int64_t cluster = 0;  ///< its number
     std::uint64_t blocks = 0;
     std::uint64_t skipped = 0;
     double rank = 0.0;
@@ -27,8 +27,8 @@ struct HeadTally {
     std::vector<double> rejected = std::vector<double>(adequacy_tests().size() + 1, 0.0);  ///< each, any of the model
 };
 
-HeadTally tally(const DumpHeadPlace& at, std::string cluster, const std::vector<BlockAdequacy>& blocks, double level) {
-    HeadTally sums{&at, std::move(cluster)};
+HeadTally tally(const DumpHeadPlace& at, std::int64_t cluster, const std::vector<BlockAdequacy>& blocks, double level) {
+    HeadTally sums{&at, cluster};
     for (const auto& block : blocks) {
         if (!block.skipped.empty()) {
             ++sums.skipped;
@@ -52,23 +52,6 @@ HeadTally tally(const DumpHeadPlace& at, std::string cluster, const std::vector<
     return sums;
 }
 
-/// A mean over blocks from sums by cluster, with its error.
-ClusteredValue clustered_mean(const std::map<std::string, std::pair<double, double>>& sum_and_count) {
-    double sum = 0.0;
-    double count = 0.0;
-    for (const auto& [name, cluster] : sum_and_count) {
-        sum += cluster.first;
-        count += cluster.second;
-    }
-    const double mean = sum / count;
-    double squares = 0.0;
-    for (const auto& [name, cluster] : sum_and_count) squares += std::pow(cluster.first - mean * cluster.second, 2);
-    const double clusters = static_cast<double>(sum_and_count.size());
-    const double error = clusters < 2.0 ? std::numeric_limits<double>::quiet_NaN()
-                                        : std::sqrt(clusters / (clusters - 1.0) * squares) / count;
-    return {mean, error};
-}
-
 AdequacyRow row_of(const std::vector<HeadTally>& heads, const std::function<bool(const DumpHeadPlace&)>& belongs) {
     AdequacyRow row;
     std::vector<const HeadTally*> members;
@@ -79,14 +62,14 @@ AdequacyRow row_of(const std::vector<HeadTally>& heads, const std::function<bool
             if (head.blocks > 0) members.push_back(&head);
         }
     const auto mean = [&](const std::function<double(const HeadTally&)>& sum) {
-        std::map<std::string, std::pair<double, double>> clusters;
+        Parts clusters;
         for (const auto* head : members) {
-            auto& [total, count] = clusters[head->cluster];
-            total += sum(*head);
-            count += static_cast<double>(head->blocks);
+            auto& part = clusters.sums[head->cluster];
+            part.count += static_cast<double>(head->blocks);
+            part.sum += sum(*head);
         }
-        row.clusters = clusters.size();
-        return clustered_mean(clusters);
+        row.clusters = clusters.sums.size();
+        return ClusteredValue{clusters.mean(), clusters.error()};
     };
     constexpr std::pair<ClusteredValue AdequacyRow::*, double HeadTally::*> sums[] = {
         {&AdequacyRow::rank, &HeadTally::rank},
@@ -167,6 +150,7 @@ Adequacy measure_adequacy(const AdequacyPlan& plan) {
         total += tensor->tokens / block_tokens;
     }
     std::vector<HeadTally> heads;
+    std::map<std::string, std::int64_t> clusters;
     std::uint64_t done = 0;
     for (const auto& at : open.heads) {
         std::vector<arma::mat> blocks;
@@ -175,7 +159,8 @@ Adequacy measure_adequacy(const AdequacyPlan& plan) {
         const AdequacyDraws draws{plan.seed,
                                   head_identity(open.sha256[at.dump], at.tensor->name, at.head, block_tokens).text(),
                                   found.draws, plan.threads};
-        heads.push_back(tally(at, open.cluster_of(at, by_prompt), judge_head(blocks, draws), plan.level));
+        const auto [cluster, first] = clusters.emplace(open.cluster_of(at, by_prompt), clusters.size());
+        heads.push_back(tally(at, cluster->second, judge_head(blocks, draws), plan.level));
         done += blocks.size();
         if (plan.progress) plan.progress(done, total);
     }
