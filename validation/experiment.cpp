@@ -33,7 +33,7 @@ const std::vector<Metric>& metrics() {
              "where a method has better vectors, as behind a transform",
              "estimator"},
             {"relative_l2", "share", "lower", "||X - X^||_F / ||X||_F", "codec"},
-            {"distortion", "share", "target", "||X - X^||_F^2 / ||X||_F^2", "codec"},
+            {"distortion", "share", "lower", "||X - X^||_F^2 / ||X||_F^2", "codec"},
             {"linear_gain", "share", "target", "sum of <x_t, x^_t> over sum of |x_t|^2", "codec"},
             {"attention_logits", "logit", "lower",
              "root mean square of <q, k^ - k> / sqrt(d) over the pairs of a query and a key that it sees", "codec"},

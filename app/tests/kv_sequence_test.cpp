@@ -196,7 +196,8 @@ TEST(KvRun, HeadsOfAnotherModelAreAnotherCluster) {
 std::string dump_of_tensors(const std::string& name, const std::vector<std::pair<const char*, arma::mat>>& heads) {
     std::vector<sim::TensorSource> tensors;
     for (const auto& [tensor, rows] : heads) {
-        const arma::mat by_token = rows.t();
+        arma::mat by_token;
+        if (!rows.is_empty()) by_token = rows.t();  // Armadillo forms a reference to the first of no entries
         tensors.push_back(sim::tensor_of(tensor, sim::DType::f32, {1, rows.n_rows, rows.n_cols},
                                          std::vector<double>(by_token.begin(), by_token.end())));
     }

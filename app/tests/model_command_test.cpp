@@ -37,7 +37,8 @@ const Model& model() {
 
 double number_or_nan(const Json& json, std::string_view key) {
     const Json* value = json.find(key);
-    return value == nullptr || value->real() == nullptr ? std::nan("") : *value->real();
+    return value == nullptr || (value->real() == nullptr && value->integer() == nullptr) ? std::nan("")
+                                                                                         : number(*value);
 }
 
 std::vector<double> added(const std::string& options) {
