@@ -4,15 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <numeric>
+#include <sstream>
 #include <vector>
 
 #include "reports/export.hpp"
 #include "reports/figures.hpp"
 #include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"
+#include "sim/printable.hpp"
+#include "sim/text_file.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 
@@ -23,6 +25,7 @@ using validation::Statement;
 
 namespace {
 
+constexpr std::uint64_t most_bytes = 1 << 24;
 const std::string header = "table,cell,method,metric,printed,note";
 
 /// Of the last digit of a number as it is printed: 0.005 for 0.34.
@@ -59,8 +62,8 @@ public:
         for (const auto& condition : split(text, ' ')) {
             const std::size_t equals = condition.find('=');
             if (equals == std::string::npos || equals == 0)
-                throw input_error("{}: \"{}\" names no cell: write factors with their values, as side=key n=128", where,
-                                  text);
+                throw input_error("{}: {} names no cell: write factors with their values, as side=key n=128", where,
+                                  sim::in_quotes(text));
             const std::string factor = condition.substr(0, equals);
             const std::string value = condition.substr(equals + 1);
             std::erase_if(left, [&](const CellRow* cell) { return !holds(*cell, factor, value); });
@@ -71,14 +74,14 @@ public:
         }
         if (dump_ && !all_sides)
             throw input_error(
-                "{}: \"{}\" is no side (values beside a dump study are of all its keys or all its values): write "
+                "{}: {} is no side (values beside a dump study are of all its keys or all its values): write "
                 "side=key or side=value",
-                where, text);
+                where, sim::in_quotes(text));
         if (left.empty() || (!dump_ && left.size() > 1))
             throw input_error(
                 "{}: {} cells of {} are {} (one is expected): name a store of the study that the values are beside, or "
                 "the factors that tell its cells apart",
-                where, left.size(), path_, text);
+                where, left.size(), path_, sim::printable(text));
         return known_[text] = dump_ ? Place{0, side} : Place{left.front()->id, ""};
     }
 
@@ -98,8 +101,7 @@ std::pair<std::string, std::int64_t> metric_and_component(const std::string& tex
 }
 
 void read_rows(Database& store, const std::string& path) {
-    std::ifstream file(path);
-    if (!file) throw input_error("{}: the file of printed values cannot be opened: check the path", path);
+    std::istringstream file(sim::read_text_file(path, most_bytes, "a file of printed values"));
     Statement insert(store,
                      "INSERT INTO temp.printed(line, name, cell_id, side, method, metric, printed, note, shown, "
                      "half_unit, base, k) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)");

@@ -13,7 +13,7 @@ namespace spiked::sim {
 namespace {
 
 constexpr std::string_view magic = "\x93NUMPY";
-constexpr std::uint64_t largest_header = 1 << 20;  // a header describes one array; NumPy itself warns at 10000
+constexpr std::uint64_t largest_header = 1 << 16;  // a header describes one array; NumPy itself warns at 10000
 constexpr std::size_t chunk_bytes = 1 << 16;
 
 /// The Python dict that NumPy writes: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }

@@ -148,6 +148,7 @@ public:
     void add(const std::string& path) {
         {
             Database store = open_store(path);
+            refuse_lost_rows(store);
             StudyIdentity identity = identity_of(store);
             if (first_.empty()) {
                 first_ = path;

@@ -53,6 +53,11 @@ void Database::undo_half_done() {
             path_, sqlite3_errmsg(writer));
 }
 
+static Error damaged(const std::string& path, const std::string& why) {
+    return input_error("{}: what the store holds cannot be ({}): it is damaged; make it again with spiked run", path,
+                       why);
+}
+
 void Database::fail(int status) const {
     const std::string why = sqlite3_errmsg(handle_.get());
     switch (status & 0xFF) {
@@ -77,7 +82,13 @@ void Database::fail(int status) const {
             throw Error(ExitCode::stopped, path_ + ": stopped as asked");
         case SQLITE_NOMEM:
             throw std::bad_alloc();
+        case SQLITE_CONSTRAINT:
+        case SQLITE_MISMATCH:
+        case SQLITE_TOOBIG:
+            throw damaged(path_, why);
         default:
+            // Of numbers and texts that no run writes.
+            if (why == "integer overflow" || why.starts_with("malformed JSON")) throw damaged(path_, why);
             throw bug("{}: SQLite says \"{}\"", path_, why);
     }
 }

@@ -12,10 +12,12 @@
 #include <cmath>
 #include <cstring>
 #include <ctime>
+#include <map>
 #include <thread>
 
 #include "sim/npy.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/names.hpp"
 #include "theory/base/sha256.hpp"
 #include "validation/claims.hpp"
 #include "validation/store_schema.hpp"
@@ -27,6 +29,58 @@ namespace {
 constexpr std::int64_t application_id = 0x53504B31;  // 'SPK1'
 constexpr std::int64_t schema_version = 2;
 constexpr const char* mixed_backend = "mixed";
+
+/// The statements that made each table and view, by name, without comments and line breaks; of what else is there too.
+std::map<std::string, std::string> definitions(Database& database) {
+    std::map<std::string, std::string> found;
+    Statement row(database, "SELECT name, coalesce(sql, '') FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'");
+    while (row.step()) {
+        std::string plain;
+        for (std::string line : split(row.text(1), '\n')) {
+            line = line.substr(0, line.find("--"));
+            for (const auto& word : split(line, ' '))
+                if (!word.empty()) plain += word + " ";
+        }
+        found[row.text(0)] = plain;
+    }
+    return found;
+}
+
+/// A table or view that is not as this program makes it could make a query never end, or do something else.
+void refuse_other_tables(Database& database) {
+    static const auto expected = [] {
+        Database fresh(":memory:", Database::Mode::create);
+        fresh.execute(store_schema);
+        return definitions(fresh);
+    }();
+    const auto found = definitions(database);
+    for (const auto& [name, statement] : expected)
+        if (const auto at = found.find(name); at == found.end() || at->second != statement)
+            throw input_error(
+                "{}: its table or view \"{}\" is not that of a store: make the store again with spiked run",
+                database.path(), name);
+    if (database.integer("SELECT count(*) FROM sqlite_master WHERE type = 'trigger'") > 0)
+        throw input_error("{}: it has a trigger, which no store has: make the store again with spiked run",
+                          database.path());
+}
+
+/// Damage that a look at few rows shows.
+void refuse_impossible_study(Database& database) {
+    constexpr std::pair<const char*, const char*> impossible[] = {
+        {"study",
+         "typeof(batch_reps) <> 'integer' OR batch_reps < 1 OR typeof(false_alarm) <> 'real' OR NOT "
+         "(false_alarm > 0 AND false_alarm < 1)"},
+        {"cell",
+         "typeof(n) <> 'integer' OR typeof(d) <> 'integer' OR n < 0 OR d < 0 OR typeof(reps_least) <> 'integer' "
+         "OR typeof(reps_target) <> 'integer' OR reps_least < 0 OR reps_target < reps_least OR NOT "
+         "json_valid(params)"},
+        {"method", "NOT json_valid(params)"}};
+    for (const auto& [table, rows] : impossible)
+        if (database.integer(fmt::format("SELECT EXISTS(SELECT 1 FROM {} WHERE {})", table, rows)) != 0)
+            throw input_error(
+                "{}: table {} holds what no run writes: the store is damaged; make it again with spiked run",
+                database.path(), table);
+}
 
 void check_is_store(Database& database) {
     if (database.integer("PRAGMA application_id") != application_id)
@@ -40,6 +94,8 @@ void check_is_store(Database& database) {
         throw input_error(
             "{}: written by an older version (schema {}, this program reads {} only): make it again with spiked run",
             database.path(), version, schema_version);
+    refuse_other_tables(database);
+    refuse_impossible_study(database);
 }
 
 bool exists_with_content(const std::string& path) {
@@ -75,6 +131,23 @@ void create_schema(Database& database) {
     database.execute(
         fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", application_id, schema_version));
     database.execute(store_schema);
+}
+
+void refuse_lost_rows(Database& store) {
+    constexpr std::pair<const char*, const char*> lost[] = {
+        {"a batch without its means",
+         "SELECT cell_id, batch FROM batch WHERE reps > failed EXCEPT SELECT cell_id, batch FROM moment"},
+        {"means without their batch", "SELECT cell_id, batch FROM moment EXCEPT SELECT cell_id, batch FROM batch"},
+        {"means of nothing it knows",
+         "SELECT 1 FROM moment WHERE method_id NOT IN (SELECT method_id FROM method) OR metric_id NOT IN (SELECT "
+         "metric_id FROM metric)"},
+        {"means that are no numbers",
+         "SELECT 1 FROM moment WHERE typeof(n) <> 'integer' OR typeof(n_null) <> 'integer' OR n < 0 OR n_null < 0 OR n "
+         "> 1000000000000000 OR typeof(mean) NOT IN ('real', 'null')"},
+        {"batches of no session", "SELECT 1 FROM batch WHERE session_id NOT IN (SELECT session_id FROM session)"}};
+    for (const auto& [what, query] : lost)
+        if (store.integer(fmt::format("SELECT EXISTS({})", query)) != 0)
+            throw input_error("{}: holds {}: the store is damaged; make it again with spiked run", store.path(), what);
 }
 
 Database open_store(const std::string& path) {
@@ -136,6 +209,7 @@ Store::Store(const std::string& path, const Experiment& experiment, const std::s
       resumed_(database_.integer("SELECT count(*) FROM sqlite_master") > 0) {
     if (resumed_) {
         check_is_store(database_);
+        refuse_lost_rows(database_);
         match(experiment);
     } else {
         create(experiment);

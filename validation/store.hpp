@@ -78,6 +78,9 @@ private:
 /// The tables and views of an empty store, and the marks by which a file is known to be one.
 void create_schema(Database& database);
 
+/// Throws input_error where means, batches and what they belong to do not fit together. Reads every row of means.
+void refuse_lost_rows(Database& store);
+
 /// Opens a store for reading. Throws input_error when it is none, or of another schema than this program's.
 [[nodiscard]] Database open_store(const std::string& path);
 

@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 
+#include "sim/text_file.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "validation/claims.hpp"
@@ -17,6 +16,9 @@
 
 namespace spiked::validation {
 namespace {
+
+constexpr std::uint64_t most_bytes = 1 << 20;  // of a study file
+constexpr std::size_t deepest_key = 64;
 
 std::vector<NamedEstimator> read_estimators(Section& root, Mistakes& mistakes) {
     std::vector<NamedEstimator> estimators;
@@ -139,8 +141,34 @@ std::vector<std::pair<Check, const toml::table*>> read_checks(Section& root, Mis
     return checks;
 }
 
+/// Every dot of a key is a table in a table, and the TOML library frees and searches them one in the other.
+void refuse_deep_keys(const std::string& text, const std::string& name) {
+    std::size_t dots = 0;
+    char quote = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if (quote != 0) {
+            if (c == '\\' && quote == '"') ++i;
+            if (c == quote || c == '\n') quote = 0;
+        } else if (c == '"' || c == '\'') {
+            quote = c;
+        } else if (c == '#') {
+            i = std::min(text.find('\n', i), text.size());
+            dots = 0;
+        } else if (c == '.') {
+            if (++dots > deepest_key)
+                throw usage_error("{}: a key of more than {} parts (near byte {}): no study has one", name, deepest_key,
+                                  i);
+        } else if (std::string_view("=,[]{}\n").find(c) != std::string_view::npos) {
+            dots = 0;
+        }
+    }
+}
+
 void apply_overrides(toml::table& root, const StudyOverrides& overrides) {
     for (const auto& [key, value] : overrides.set) {
+        refuse_deep_keys(key, "--set");
+        refuse_deep_keys(value, "--set");
         toml::table parsed;
         try {
             parsed = toml::parse("value = " + value);
@@ -264,6 +292,7 @@ void check_figures(bool dumps, const std::vector<std::string>& factors, const st
 }  // namespace
 
 Study parse_study(const std::string& text, const std::string& name, const StudyOverrides& overrides) {
+    refuse_deep_keys(text, name);
     toml::table file;
     try {
         file = toml::parse(text, name);
@@ -497,8 +526,15 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
 
 Study reread_study(const std::string& text, const Json& set, const std::string& seed, const std::string& name) {
     StudyOverrides overrides{{}, seed};
-    for (const Json& pair : *set.items())
-        overrides.set.emplace_back(*(*pair.items())[0].string(), *(*pair.items())[1].string());
+    const auto damaged = [&] {
+        return input_error("{}: what --set changed is not a list of pairs of texts: the store is damaged", name);
+    };
+    if (set.items() == nullptr) throw damaged();
+    for (const Json& pair : *set.items()) {
+        const auto* texts = pair.items();
+        if (texts == nullptr || texts->size() != 2 || !(*texts)[0].string() || !(*texts)[1].string()) throw damaged();
+        overrides.set.emplace_back(*(*texts)[0].string(), *(*texts)[1].string());
+    }
     return parse_study(text, name, overrides);
 }
 
@@ -519,14 +555,17 @@ Study stored_study(Database& store) {
 }
 
 Study read_study(const std::string& path, const StudyOverrides& overrides) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file)
+    if (!std::filesystem::exists(path))
         throw usage_error("{}: the study file cannot be opened: check the path, or make one with spiked init", path);
-    std::stringstream text;
-    text << file.rdbuf();
+    std::string text;
+    try {
+        text = sim::read_text_file(path, most_bytes, "a study file");
+    } catch (const Error& error) {
+        throw Error(ExitCode::usage, error.what());
+    }
     StudyOverrides there = overrides;
     there.folder = std::filesystem::path(path).parent_path().string();
-    return parse_study(text.str(), path, there);
+    return parse_study(text, path, there);
 }
 
 }  // namespace spiked::validation

@@ -1,5 +1,6 @@
 // What a machine does to a program: no memory, no place to write, a clock set back, signals. The right exit code, one
 // line that says it, nothing acknowledged lost, nothing left lying about.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -93,9 +94,65 @@ TEST(Faults, AnyMemoryLimitEndsInAnAnswerOrExitSeven) {
 }
 
 /// Who runs the tests may write anywhere as root: then the command runs as nobody.
+// Rows of SQL that damage a store, and what to do to it: one line, and no signal.
+TEST(DamagedStore, IsRefusedInOneLine) {
+    const std::string folder = fault_folder("damaged");
+    ASSERT_EQ(spiked("run study.toml --no-report -o whole.spiked", in(folder)).code, 0);
+    struct Damage {
+        const char* sql;
+        const char* words;
+    };
+    for (const auto& [sql, words] : {
+             Damage{"UPDATE study SET config_set='[1,2]'", "replay bad.spiked --cell 1 --rep 0"},
+             Damage{"UPDATE study SET config_set='[[]]'", "replay bad.spiked --cell 1 --rep 0"},
+             Damage{"UPDATE study SET config_set='{}'", "replay bad.spiked --cell 1 --rep 0"},
+             Damage{"DROP TABLE figure", "report bad.spiked"},
+             Damage{"DROP VIEW v_summary", "show bad.spiked --json"},
+             Damage{"ALTER TABLE cell RENAME COLUMN label TO lab", "show bad.spiked"},
+             Damage{"CREATE TRIGGER t AFTER INSERT ON batch BEGIN DELETE FROM moment; END", "show bad.spiked"},
+             Damage{
+                 "DROP VIEW v_summary; CREATE VIEW v_summary AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + "
+                 "1 FROM c) SELECT x cell FROM c",
+                 "show bad.spiked --json"},
+             Damage{"UPDATE moment SET n=9223372036854775807", "show bad.spiked --json"},
+             Damage{"UPDATE study SET batch_reps=0", "merge bad.spiked -o m.spiked"},
+             Damage{"UPDATE study SET false_alarm=-1", "merge bad.spiked -o m.spiked"},
+             Damage{"UPDATE cell SET reps_target=-4", "merge bad.spiked -o m.spiked"},
+             Damage{"UPDATE method SET params='[['", "report bad.spiked"},
+             Damage{"DELETE FROM moment", "run study.toml --no-report -q -o bad.spiked"},
+             Damage{"DELETE FROM batch", "run study.toml --no-report -q -o bad.spiked"},
+             Damage{"UPDATE moment SET mean='abc'", "merge bad.spiked -o m.spiked"},
+             Damage{"UPDATE moment SET method_id=method_id+77", "merge bad.spiked -o m.spiked"},
+             Damage{"DELETE FROM session", "merge bad.spiked -o m.spiked"},
+         }) {
+        const std::string damage =
+            fmt::format("{} cp whole.spiked bad.spiked && sqlite3 bad.spiked \"{}\"", in(folder), sql);
+        ASSERT_EQ(std::system(damage.c_str()), 0) << sql;
+        const Outcome found = spiked(words, in(folder) + " timeout 60");
+        EXPECT_EQ(found.code, 4) << sql << "\n" << found.err;
+        EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), 1) << found.err;
+    }
+}
+
+TEST(HostileStudy, DeepKeysPipesAndLongFilesAreRefused) {
+    const std::string folder = fault_folder("hostile");
+    std::string deep = "a";
+    for (int i = 0; i < 50'000; ++i) deep += ".a";
+    std::ofstream(folder + "/key.toml") << deep << " = 1\n";
+    std::ofstream(folder + "/table.toml") << "[" << deep << "]\n";
+    std::ofstream(folder + "/long.toml") << std::string(2 << 20, ' ');
+    ASSERT_EQ(std::system((in(folder) + " mkfifo pipe.toml").c_str()), 0);
+    for (const char* name : {"key.toml", "table.toml", "long.toml", "pipe.toml", "/dev/zero"}) {
+        const Outcome found = spiked(std::string("run --dry-run ") + name, in(folder) + " timeout 20");
+        EXPECT_EQ(found.code, 2) << name << found.err;
+        EXPECT_LT(found.err.size(), 1000) << name;
+    }
+}
+
 TEST(Faults, AReadOnlyFolderIsExitSixAndOneLine) {
     const std::string folder = fault_folder("fault-read-only");
     std::ofstream(folder + "/block.csv") << "1,2,3\n2,3,1\n3,1,2\n1,1,2\n";
+    fs::copy_file(sample_dump, folder + "/dump.safetensors", fs::copy_options::overwrite_existing);
     const std::string whole = fault_folder("fault-read-only-whole");
     ASSERT_EQ(spiked("run study.toml --no-report", in(whole)).code, 0);
     const std::string nobody = geteuid() == 0 ? "setpriv --reuid 65534 --regid 65534 --clear-groups" : "";
@@ -108,7 +165,7 @@ TEST(Faults, AReadOnlyFolderIsExitSixAndOneLine) {
     }
     const auto before = left_in(folder);
     for (const std::string& words :
-         {std::string("run study.toml --no-report -q"), "kv encode '" + sample_dump + "' -o a.spkv",
+         {std::string("run study.toml --no-report -q"), std::string("kv encode dump.safetensors -o a.spkv"),
           "report '" + whole + "/small.spiked' -o page.html", std::string("quantize block.csv -o other.npy"),
           std::string("kv generate -o a.safetensors"), std::string("validate --claim outlier.location -o verdicts.md"),
           std::string("spectrum block.csv --denoised a.npy"), "export '" + whole + "/small.spiked' -o a.csv"}) {

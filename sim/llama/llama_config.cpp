@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "sim/byte_file.hpp"
+#include "sim/text_file.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/json.hpp"
 #include "theory/base/names.hpp"
@@ -19,13 +19,7 @@ constexpr std::int64_t most = 1 << 24;  // of any size in a model of this shape
 class Keys {
 public:
     explicit Keys(std::string path) : path_(std::move(path)) {
-        const ByteFile file(path_);
-        if (file.size() > most_bytes)
-            throw input_error("{}: {} bytes (a configuration has a few hundred): is this another file?", path_,
-                              file.size());
-        std::string text(file.size(), '\0');
-        file.read(0, std::as_writable_bytes(std::span(text)));
-        json_ = Json::parse(text, path_);
+        json_ = Json::parse(read_text_file(path_, most_bytes, "a configuration"), path_);
     }
 
     /// Null for absent and for null: both mean "not used" in these files.

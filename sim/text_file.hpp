@@ -1,0 +1,11 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace spiked::sim {
+
+/// A small regular file whole. Throws input_error when it cannot be read, and when it is longer than `most` bytes,
+/// which `what` ("a study file") does not have.
+[[nodiscard]] std::string read_text_file(const std::string& path, std::uint64_t most, const char* what);
+
+}  // namespace spiked::sim
