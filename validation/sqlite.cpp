@@ -9,6 +9,14 @@
 #include "theory/base/error.hpp"
 
 namespace spiked::validation {
+namespace {
+
+Error damaged(const std::string& path, const std::string& why) {
+    return input_error("{}: what the store holds cannot be ({}): it is damaged; make it again with spiked run", path,
+                       why);
+}
+
+}  // namespace
 
 void Database::Closer::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
 void Statement::Finalizer::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
@@ -51,11 +59,6 @@ void Database::undo_half_done() {
             "{}: a run was killed while it wrote here, and what it left cannot be undone ({}): allow "
             "writing to the file and its folder once",
             path_, sqlite3_errmsg(writer));
-}
-
-static Error damaged(const std::string& path, const std::string& why) {
-    return input_error("{}: what the store holds cannot be ({}): it is damaged; make it again with spiked run", path,
-                       why);
 }
 
 void Database::fail(int status) const {

@@ -50,7 +50,7 @@ std::map<std::string, std::string> definitions(Database& database) {
 void refuse_other_tables(Database& database) {
     static const auto expected = [] {
         Database fresh(":memory:", Database::Mode::create);
-        fresh.execute(store_schema);
+        create_schema(fresh);
         return definitions(fresh);
     }();
     const auto found = definitions(database);

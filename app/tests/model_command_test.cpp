@@ -35,18 +35,12 @@ const Model& model() {
     return made;
 }
 
-double number_or_nan(const Json& json, std::string_view key) {
-    const Json* value = json.find(key);
-    return value == nullptr || (value->real() == nullptr && value->integer() == nullptr) ? std::nan("")
-                                                                                         : number(*value);
-}
-
 std::vector<double> added(const std::string& options) {
     const Outcome found = spiked("kv perplexity" + model().words("documents.npy") + "--block 16 --json " + options);
     EXPECT_EQ(found.code, 0) << found.err;
     std::vector<double> nats;
     const Json document = found.json();
-    for (const auto& row : *document.find("rows")->items()) nats.push_back(number_or_nan(row, "added_nats"));
+    for (const auto& row : *document.find("rows")->items()) nats.push_back(number(row, "added_nats"));
     return nats;
 }
 
@@ -56,19 +50,19 @@ TEST(PerplexityCommand, FullPrecisionIsNumpysAndCompressionCosts) {
     ASSERT_EQ(found.code, 0) << found.err;
     const Json document = found.json();
     EXPECT_EQ(*document.find("schema")->string(), "spiked.perplexity/1");
-    EXPECT_NEAR(number_or_nan(document, "nats"), model().nats, 1e-5);
+    EXPECT_NEAR(number(document, "nats"), model().nats, 1e-5);
     EXPECT_EQ(*document.find("tokens")->integer(), 23);
     EXPECT_EQ(*document.find("blocks_of")->integer(), 16);
     EXPECT_TRUE(document.find("mcse_nats")->is_null());  // of one document
     const auto& rows = *document.find("rows")->items();
     ASSERT_EQ(rows.size(), 4);
     for (const auto& row : rows) {
-        const bool coarse = number_or_nan(row, "bits") == 1.0;
-        EXPECT_DOUBLE_EQ(number_or_nan(row, "bits_per_entry"), coarse ? 3.0 : 10.0);  // a norm of 16 bits for 8 entries
-        EXPECT_LT(std::abs(number_or_nan(row, "added_nats")), coarse ? 2.0 : 0.02);
-        EXPECT_GT(std::abs(number_or_nan(row, "added_nats")), coarse ? 0.02 : 0.0);
+        const bool coarse = number(row, "bits") == 1.0;
+        EXPECT_DOUBLE_EQ(number(row, "bits_per_entry"), coarse ? 3.0 : 10.0);  // a norm of 16 bits for 8 entries
+        EXPECT_LT(std::abs(number(row, "added_nats")), coarse ? 2.0 : 0.02);
+        EXPECT_GT(std::abs(number(row, "added_nats")), coarse ? 0.02 : 0.0);
     }
-    EXPECT_NE(number_or_nan(rows[0], "added_nats"), number_or_nan(rows[2], "added_nats"));
+    EXPECT_NE(number(rows[0], "added_nats"), number(rows[2], "added_nats"));
 }
 
 TEST(PerplexityCommand, OnlyWhatIsNamedIsCompressed) {
@@ -134,16 +128,16 @@ TEST(PerplexityCommand, EvictsToABudget) {
     const auto& rows = *document.find("rows")->items();
     ASSERT_EQ(rows.size(), 5);
     for (std::size_t i = 0; i < 4; ++i) {
-        EXPECT_EQ(number_or_nan(rows[i], "budget"), i % 2 == 0 ? 0.7 : 0.4);
-        EXPECT_LE(number_or_nan(rows[i], "bits_per_entry"), 16.0 * number_or_nan(rows[i], "budget"));
-        EXPECT_EQ(number_or_nan(rows[i], "bits"), i < 2 ? 16.0 : 1.0);
-        EXPECT_GT(std::abs(number_or_nan(rows[i], "added_nats")), 0.0);
+        EXPECT_EQ(number(rows[i], "budget"), i % 2 == 0 ? 0.7 : 0.4);
+        EXPECT_LE(number(rows[i], "bits_per_entry"), 16.0 * number(rows[i], "budget"));
+        EXPECT_EQ(number(rows[i], "bits"), i < 2 ? 16.0 : 1.0);
+        EXPECT_GT(std::abs(number(rows[i], "added_nats")), 0.0);
     }
     // All tokens at 3 bits fit either budget.
-    EXPECT_EQ(number_or_nan(rows[2], "added_nats"), number_or_nan(rows[3], "added_nats"));
-    EXPECT_EQ(number_or_nan(rows[2], "bits_per_entry"), 3.0);
+    EXPECT_EQ(number(rows[2], "added_nats"), number(rows[3], "added_nats"));
+    EXPECT_EQ(number(rows[2], "bits_per_entry"), 3.0);
     EXPECT_TRUE(rows[4].find("budget")->is_null());
-    EXPECT_EQ(number_or_nan(rows[4], "added_nats"), number_or_nan(rows[2], "added_nats"));
+    EXPECT_EQ(number(rows[4], "added_nats"), number(rows[2], "added_nats"));
     // What later choices need is a part of the bits.
     const Json held = spiked("kv perplexity" + model().words("documents.npy") +
                              "--block 16 --json --budget 0.5 --bits 2 --method h2o,snapkv,snapkv+svd:1+tq-mse,tq-mse")
@@ -152,9 +146,9 @@ TEST(PerplexityCommand, EvictsToABudget) {
     for (const Json& row : *held.find("rows")->items()) {
         const Json& ledger = *row.find("ledger");
         double sum = 0.0;
-        for (const char* part : {"rows", "positions", "scores", "exact_rows"}) sum += number_or_nan(ledger, part);
-        EXPECT_NEAR(sum, number_or_nan(row, "bits_per_entry"), 1e-12);
-        found_held.emplace_back(number_or_nan(ledger, "scores") > 0.0, number_or_nan(ledger, "exact_rows") > 0.0);
+        for (const char* part : {"rows", "positions", "scores", "exact_rows"}) sum += number(ledger, part);
+        EXPECT_NEAR(sum, number(row, "bits_per_entry"), 1e-12);
+        found_held.emplace_back(number(ledger, "scores") > 0.0, number(ledger, "exact_rows") > 0.0);
     }
     EXPECT_EQ(found_held,
               (std::vector<std::pair<bool, bool>>{{true, false}, {false, false}, {false, true}, {false, false}}));
@@ -183,10 +177,10 @@ TEST(FrontierOfAModel, IsWhatPerplexityMeasures) {
         EXPECT_EQ(*rows[i].find("side")->string(), "cache");
         EXPECT_EQ(*rows[i].find("method")->string(), *plain[i].find("method")->string());
         for (const char* key : {"bits", "bits_per_entry"})
-            EXPECT_NEAR(app::number_or_nan(rows[i], key), app::number_or_nan(plain[i], key), 1e-12);
+            EXPECT_NEAR(number(rows[i], key), number(plain[i], key), 1e-12);
         EXPECT_EQ(rows[i].find("budget")->text(), plain[i].find("budget")->text());
         for (const char* key : {"added_nats", "mcse_added_nats"})
-            EXPECT_NEAR(number_or_nan(rows[i], key), number_or_nan(plain[i], key), 1e-12);
+            EXPECT_NEAR(number(rows[i], key), number(plain[i], key), 1e-12);
         EXPECT_TRUE(rows[i].find("relative_l2")->is_null());
         on_hull += *rows[i].find("on_hull")->boolean() ? 1 : 0;
     }
@@ -240,10 +234,10 @@ TEST(FrontierOfAModel, ShowsWhatRetrievalLoses) {
     const auto& exact = *plain.find("rows")->items();
     const auto& rows = *document.find("rows")->items();
     for (std::size_t i = 0; i < 2; ++i)
-        EXPECT_NEAR(number_or_nan(rows[i], "retrieval"),
-                    number_or_nan(exact[0], "log_probability") - number_or_nan(exact[i + 1], "log_probability"), 1e-9);
+        EXPECT_NEAR(number(rows[i], "retrieval"),
+                    number(exact[0], "log_probability") - number(exact[i + 1], "log_probability"), 1e-9);
     for (std::size_t i = 0; i < 2; ++i)
-        EXPECT_NEAR(number_or_nan(rows[i], "wrong_answers"), 1.0 - number_or_nan(exact[i + 1], "right"), 1e-9);
+        EXPECT_NEAR(number(rows[i], "wrong_answers"), 1.0 - number(exact[i + 1], "right"), 1e-9);
     // What loses nothing that could be told is named, not dropped.
     const Outcome lossless = spiked("kv frontier --model '" + std::string(models) +
                                     "/needle' --prompts 2 --method snapkv --budget 1 --report '" + page + ".2.html'");
@@ -380,7 +374,7 @@ TEST(PerplexityCommand, AddsWhatAPrototypeAdded) {
                                  "/eval-tokens.npy' --method " + methods + " --bits 1,2,3 --json");
     ASSERT_EQ(found.code, 0) << found.err;
     const Json document = found.json();
-    EXPECT_NEAR(number_or_nan(document, "nats"), 1.5589, 1e-4);
+    EXPECT_NEAR(number(document, "nats"), 1.5589, 1e-4);
     const auto& rows = *document.find("rows")->items();
     ASSERT_EQ(rows.size(), 3 * expected.size());
     // The documents are the same, only the rotations differ: the difference is a part of either error.
@@ -388,15 +382,14 @@ TEST(PerplexityCommand, AddsWhatAPrototypeAdded) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const Row& row = expected[i / 3];
         EXPECT_EQ(*rows[i].find("method")->string(), row.method);
-        EXPECT_NEAR(number_or_nan(rows[i], "added_nats"), row.added[i % 3], errors * row.error[i % 3])
-            << row.method << i % 3;
-        EXPECT_LT(number_or_nan(rows[i], "mcse_added_nats"), 1.6 * row.error[i % 3]) << row.method << i % 3;
+        EXPECT_NEAR(number(rows[i], "added_nats"), row.added[i % 3], errors * row.error[i % 3]) << row.method << i % 3;
+        EXPECT_LT(number(rows[i], "mcse_added_nats"), 1.6 * row.error[i % 3]) << row.method << i % 3;
     }
     // What one bit adds with eOptShrink is none of what it adds without, nor what two bits do.
     for (const std::size_t i : {0UL, 1UL})
         for (const auto& [cell, error] : {std::pair{expected[2].added[i], expected[2].error[i]},
                                           std::pair{expected[0].added[i + 1], expected[0].error[i + 1]}})
-            EXPECT_GT(std::abs(number_or_nan(rows[i], "added_nats") - cell), errors * error) << i;
+            EXPECT_GT(std::abs(number(rows[i], "added_nats") - cell), errors * error) << i;
 }
 
 }  // namespace
