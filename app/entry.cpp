@@ -16,7 +16,7 @@
 #include "app/study_run.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
-#include "validation/parallel.hpp"
+#include "theory/base/parallel.hpp"
 
 namespace spiked::app {
 namespace {
@@ -84,10 +84,10 @@ int dispatch(std::vector<std::string> words) {
         print_text(help(command));
         return 0;
     }
-    if (command.stoppable) take_stop_requests();
+    if (command.stoppable) take_stop_requests(!arguments.quiet());
     if (arguments.verbose()) remark(arguments, version_line() + "BLAS: " + blas_description() + ", one thread");
     const auto start = std::chrono::steady_clock::now();
-    validation::hold_blas_buffers(1);
+    hold_blas_buffers(1);
     const int code = command.run(arguments);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     if (arguments.verbose()) remark(arguments, fmt::format("exit {} after {:.2f} s", code, took.count()));

@@ -6,9 +6,9 @@
 #include "app/progress.hpp"
 #include "reports/kv_report.hpp"
 #include "reports/text_table.hpp"
-#include "sim/byte_file.hpp"
 #include "sim/output_file.hpp"
 #include "sim/printable.hpp"
+#include "sim/text_file.hpp"
 #include "theory/base/error.hpp"
 #include "validation/experiment.hpp"
 #include "validation/golden_vectors.hpp"
@@ -140,16 +140,7 @@ int decode(const Arguments& arguments) {
     return 0;
 }
 
-std::string text_of(const std::string& path) {
-    const sim::ByteFile file(path);
-    constexpr std::uint64_t most = 256'000'000;
-    if (file.size() > most)
-        throw input_error("{}: {} are no set of test vectors (at most {} are read): name another file", path,
-                          sim::bytes_text(file.size()), sim::bytes_text(most));
-    std::string text(file.size(), '\0');
-    file.read(0, std::as_writable_bytes(std::span(text)));
-    return text;
-}
+constexpr std::uint64_t most_golden_bytes = 1 << 24;
 
 int golden(const Arguments& arguments) {
     if (arguments.has("--write") == arguments.has("--verify"))
@@ -163,7 +154,7 @@ int golden(const Arguments& arguments) {
         count = document.find("vectors")->items()->size();
         sim::write_file(path, validation::golden_text(document));
     } else {
-        const Json given = Json::parse(text_of(path), path);
+        const Json given = Json::parse(sim::read_text_file(path, most_golden_bytes, "a set of test vectors"), path);
         difference = validation::golden_difference(given, path);
         count = given.find("vectors")->items()->size();
     }

@@ -9,6 +9,7 @@
 #include <ctime>
 #include <filesystem>
 #include <new>
+#include <string_view>
 #include <thread>
 
 #include "app/build_info.hpp"
@@ -26,6 +27,7 @@ namespace {
 std::atomic<bool> stop_asked{false};
 
 std::atomic<std::int64_t> first_asked_ms{0};
+std::atomic<bool> tells{false};
 
 std::int64_t now_ms() {
     timespec now{};
@@ -36,6 +38,9 @@ std::int64_t now_ms() {
 void ask_to_stop(int signal) {
     if (!stop_asked.exchange(true)) {
         first_asked_ms = now_ms();
+        constexpr std::string_view words =
+            "\nspiked: stopping when what is under way is done (once more: at once; what is stored stays)\n";
+        if (tells && write(STDERR_FILENO, words.data(), words.size()) < 0) tells = false;
         return;
     }
     // A second request is obeyed at once; the store is valid at any moment. `timeout` and job schedulers signal a
@@ -148,7 +153,8 @@ validation::BatchExecutor executor_for(const validation::Study& study) {
     };
 }
 
-void take_stop_requests() {
+void take_stop_requests(bool tell) {
+    tells = tell;
     for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM}) std::signal(signal, ask_to_stop);
 }
 
@@ -246,7 +252,10 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
     });
     if (run.store_path != ":memory:") remark(arguments, fmt::format("data     {}", run.store_path));
     if (outcome == validation::RunOutcome::stopped) {
-        remark(arguments, "stopped before the end: run the same command again to go on");
+        remark(arguments,
+               run.store_path == ":memory:"
+                   ? "stopped before the end, and nothing is kept: with -o STORE the same command would go on"
+                   : "stopped before the end: run the same command again to go on");
         if (store.database().integer("SELECT count(*) FROM batch") == batches_before)
             remark(arguments, "no batch was finished in this time: give it longer, or a smaller run.reps.batch");
     }

@@ -43,8 +43,8 @@ void run_batches_with(StudyExecutor executor);
 [[nodiscard]] validation::BatchExecutor executor_for(const validation::Study& study);
 
 /// From now on SIGINT, SIGTERM and SIGUSR1 ask the run to stop instead of ending the process; a second one, over
-/// a second later, ends it.
-void take_stop_requests();
+/// a second later, ends it. `tell`: says so on standard error when the first comes.
+void take_stop_requests(bool tell);
 [[nodiscard]] const std::atomic<bool>& stop_requests();
 /// From now on they end it.
 void leave_stop_requests();

@@ -1,5 +1,6 @@
 #include "sim/csv.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -23,8 +24,9 @@ struct Cell {
     std::size_t column;  ///< of its first character, from 1
 };
 
-std::vector<Cell> cells_of(std::string_view line) {
-    std::vector<Cell> cells;
+/// Until `use` says false. A list of them would take many times the bytes of the line.
+template <class Use>
+void each_cell(std::string_view line, const Use& use) {
     std::size_t from = 0;
     while (true) {
         const std::size_t end = std::min(line.find(',', from), line.size());
@@ -32,8 +34,7 @@ std::vector<Cell> cells_of(std::string_view line) {
         std::size_t last = end;
         while (begin < last && (line[begin] == ' ' || line[begin] == '\t')) ++begin;
         while (last > begin && (line[last - 1] == ' ' || line[last - 1] == '\t')) --last;
-        cells.push_back({line.substr(begin, last - begin), begin + 1});
-        if (end == line.size()) return cells;
+        if (!use(Cell{line.substr(begin, last - begin), begin + 1}) || end == line.size()) return;
         from = end + 1;
     }
 }
@@ -66,13 +67,8 @@ public:
             throw input_error("{}:{}: not a text file (it holds a zero byte): give a csv of numbers", path_, line_);
         const std::size_t begin = text.find_first_not_of(" \t");
         if (begin == std::string_view::npos || text[begin] == '#') return;
-        const auto cells = cells_of(text);
-        if (!seen_text_ && is_header(cells)) {
-            seen_text_ = true;
-            return;
-        }
-        seen_text_ = true;
-        row(cells);
+        const bool first = !std::exchange(seen_text_, true);
+        if (!first || !is_header(text)) row(text);
     }
 
     [[nodiscard]] arma::mat matrix() {
@@ -82,35 +78,41 @@ public:
 
 private:
     /// Every cell a word: what begins like a number and is none is a mistake, not a header.
-    static bool is_header(const std::vector<Cell>& cells) {
-        for (const auto& cell : cells) {
-            if (cell.text.empty() || number(cell.text)) return false;
-            const char first = cell.text.front();
-            if ((first >= '0' && first <= '9') || first == '-' || first == '+' || first == '.') return false;
-        }
-        return true;
+    static bool is_header(std::string_view line) {
+        bool words = true;
+        each_cell(line, [&](const Cell& cell) {
+            const char first = cell.text.empty() ? '0' : cell.text.front();
+            words =
+                !number(cell.text) && !(first >= '0' && first <= '9') && first != '-' && first != '+' && first != '.';
+            return words;
+        });
+        return words;
     }
-    void row(const std::vector<Cell>& cells) {
+    void row(std::string_view line) {
+        const auto cells = static_cast<std::size_t>(1 + std::count(line.begin(), line.end(), ','));
         if (rows_ == 0) {
-            columns_ = cells.size();
+            columns_ = cells;
             first_line_ = line_;
         }
-        for (std::size_t i = 0; i < cells.size(); ++i) {
-            const auto value = number(cells[i].text);
+        std::size_t i = 0;
+        std::size_t odd_column = 0;  // where a cell is too many, or the last of too few begins
+        each_cell(line, [&](const Cell& cell) {
+            const auto value = number(cell.text);
             if (!value)
                 throw input_error(
-                    "{}:{}:{}: {} is not a number (cell {} of {}; commas separate cells): correct the "
-                    "cell",
-                    path_, line_, cells[i].column, in_quotes(cells[i].text), i + 1, cells.size());
+                    "{}:{}:{}: {} is not a number (cell {} of {}; commas separate cells, a point decimals): "
+                    "correct the cell",
+                    path_, line_, cell.column, in_quotes(cell.text), i + 1, cells);
             if (check_)
                 if (const auto complaint = check_(i, *value); !complaint.empty())
-                    throw input_error("{}:{}:{}: {}", path_, line_, cells[i].column, complaint);
+                    throw input_error("{}:{}:{}: {}", path_, line_, cell.column, complaint);
             values_.push_back(*value);
-        }
-        if (cells.size() != columns_)
+            if (i++ <= columns_) odd_column = cell.column;
+            return true;
+        });
+        if (cells != columns_)
             throw input_error("{}:{}:{}: {} cells (line {} has {}; every row needs the same number): correct the line",
-                              path_, line_, cells[std::min(columns_, cells.size() - 1)].column, cells.size(),
-                              first_line_, columns_);
+                              path_, line_, odd_column, cells, first_line_, columns_);
         ++rows_;
     }
 

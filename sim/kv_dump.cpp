@@ -97,8 +97,10 @@ std::optional<std::size_t> stated_tokens(const Metadata& metadata) {
 KvDump::KvDump(const std::string& path, const DumpOptions& options) : options_(options) {
     check_pattern(options_.tensor_pattern);
     if (!options_.layout.empty() && !parse_layout(options_.layout))
-        throw usage_error("layout {} is not one (head, token and dim in the order of the stored axes){}",
-                          in_quotes(options_.layout), suggestion(options_.layout, layout_words()));
+        throw usage_error(
+            "layout {} is not one (the stored axes in their order, for example head,token,dim or "
+            "batch,head,token,dim){}",
+            in_quotes(options_.layout), suggestion(options_.layout, layout_words()));
     file_ = open_tensors(path);
     const auto& stored = file_->tensors();
     tensors_ = matching(stored, options_.tensor_pattern);

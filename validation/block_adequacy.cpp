@@ -16,10 +16,10 @@
 #include "sim/stream/haar.hpp"
 #include "sim/stream/normal.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/parallel.hpp"
 #include "theory/finite_size.hpp"
 #include "validation/adequacy_null.hpp"
 #include "validation/moments.hpp"
-#include "validation/parallel.hpp"
 
 namespace spiked::validation {
 namespace {

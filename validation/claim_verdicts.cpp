@@ -9,7 +9,7 @@
 
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
-#include "validation/parallel.hpp"
+#include "theory/base/parallel.hpp"
 
 namespace spiked::validation {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
-#include "validation/parallel.hpp"
+#include "theory/base/parallel.hpp"
 #include "validation/stopping.hpp"
 
 namespace spiked::validation {

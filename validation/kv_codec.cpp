@@ -16,11 +16,11 @@
 #include "sim/dump_view.hpp"
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/parallel.hpp"
 #include "theory/base/sha256.hpp"
 #include "validation/device_trials.hpp"
 #include "validation/head_codec.hpp"
 #include "validation/open_dumps.hpp"
-#include "validation/parallel.hpp"
 
 namespace spiked::validation {
 namespace {

@@ -135,7 +135,8 @@ void check_questions(Database& database, const std::string& part) {
 
 class Merger {
 public:
-    Merger(const std::string& path, const std::atomic<bool>* stop) : database_(path, Database::Mode::create) {
+    Merger(const std::string& path, const std::string& output, const std::atomic<bool>* stop)
+        : database_(path, Database::Mode::create, output) {
         if (stop != nullptr) database_.obey(*stop);
         // Nothing of an unfinished file is ever looked at again.
         database_.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF");
@@ -308,7 +309,7 @@ void merge_stores(const std::vector<std::string>& parts, const std::string& outp
     check_paths(parts, output);
     UnfinishedFile file(output);
     {
-        Merger merger(file.path(), stop);
+        Merger merger(file.path(), output, stop);
         for (const auto& part : parts) merger.add(part);
         merger.finish();
     }

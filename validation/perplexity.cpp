@@ -5,8 +5,8 @@
 
 #include "sim/npy.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/parallel.hpp"
 #include "validation/moments.hpp"
-#include "validation/parallel.hpp"
 
 namespace spiked::validation {
 std::vector<std::vector<std::int32_t>> read_documents(const std::string& path, const sim::LlamaConfig& model,

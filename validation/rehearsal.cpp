@@ -8,8 +8,8 @@
 #include <mutex>
 #include <numeric>
 
+#include "theory/base/parallel.hpp"
 #include "validation/engine.hpp"
-#include "validation/parallel.hpp"
 #include "validation/statistics.hpp"
 
 namespace spiked::validation {

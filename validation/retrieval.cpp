@@ -9,8 +9,8 @@
 #include "sim/dump_view.hpp"
 #include "sim/llama/llama_steps.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/parallel.hpp"
 #include "theory/base/sha256.hpp"
-#include "validation/parallel.hpp"
 #include "validation/perplexity.hpp"
 
 namespace spiked::validation {

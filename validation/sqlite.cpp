@@ -9,14 +9,10 @@
 #include "theory/base/error.hpp"
 
 namespace spiked::validation {
-namespace {
 
-Error damaged(const std::string& path, const std::string& why) {
-    return input_error("{}: what the store holds cannot be ({}): it is damaged; make it again with spiked run", path,
-                       why);
+Error damaged_store(const std::string& path, const std::string& what) {
+    return input_error("{}: {}: the store is damaged; make it again with spiked run", path, what);
 }
-
-}  // namespace
 
 void Database::Closer::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
 void Statement::Finalizer::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
@@ -24,7 +20,7 @@ void Statement::Finalizer::operator()(sqlite3_stmt* statement) const { sqlite3_f
 /// A batch is committed in milliseconds, on a slow disk in seconds; a page reads a large store as long as it is drawn.
 constexpr int patience_ms = 30'000;
 
-Database::Database(const std::string& path, Mode mode) : path_(path) {
+Database::Database(const std::string& path, Mode mode, const std::string& shown) : path_(shown.empty() ? path : shown) {
     const int flags = mode == Mode::read    ? SQLITE_OPEN_READONLY
                       : mode == Mode::write ? SQLITE_OPEN_READWRITE
                                             : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
@@ -40,17 +36,17 @@ Database::Database(const std::string& path, Mode mode) : path_(path) {
         throw input_error("{}: the store cannot be opened ({}): check the path", path, sqlite3_errmsg(handle));
     }
     sqlite3_busy_timeout(handle, patience_ms);
-    if (mode == Mode::read) undo_half_done();
+    if (mode == Mode::read) undo_half_done(path);
     execute("PRAGMA foreign_keys = ON");
 }
 
 /// A connection that may only read cannot roll back the journal of a killed writer; one that may write does it at its
 /// first look.
-void Database::undo_half_done() {
+void Database::undo_half_done(const std::string& path) {
     const auto look = [](sqlite3* at) { return sqlite3_exec(at, "PRAGMA schema_version", nullptr, nullptr, nullptr); };
     if (look(handle_.get()) != SQLITE_READONLY_ROLLBACK) return;
     sqlite3* writer = nullptr;
-    int status = sqlite3_open_v2(path_.c_str(), &writer, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, nullptr);
+    int status = sqlite3_open_v2(path.c_str(), &writer, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, nullptr);
     const std::unique_ptr<sqlite3, Closer> owner(writer);
     if (status == SQLITE_OK) sqlite3_busy_timeout(writer, patience_ms);
     if (status == SQLITE_OK) status = look(writer);
@@ -88,10 +84,11 @@ void Database::fail(int status) const {
         case SQLITE_CONSTRAINT:
         case SQLITE_MISMATCH:
         case SQLITE_TOOBIG:
-            throw damaged(path_, why);
+            throw damaged_store(path_, "what it holds cannot be (" + why + ")");
         default:
             // Of numbers and texts that no run writes.
-            if (why == "integer overflow" || why.starts_with("malformed JSON")) throw damaged(path_, why);
+            if (why == "integer overflow" || why.starts_with("malformed JSON"))
+                throw damaged_store(path_, "what it holds cannot be (" + why + ")");
             throw bug("{}: SQLite says \"{}\"", path_, why);
     }
 }

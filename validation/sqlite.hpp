@@ -11,7 +11,14 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
+namespace spiked {
+class Error;
+}
+
 namespace spiked::validation {
+
+/// An input_error: `what` is in a store that no run leaves so.
+[[nodiscard]] Error damaged_store(const std::string& path, const std::string& what);
 
 /// A SQLite file. Failures become errors that name it: input_error when it cannot be read (or is no database),
 /// write_error when it cannot be written or another process holds it. What a killed writer left half done is undone
@@ -19,7 +26,8 @@ namespace spiked::validation {
 class Database {
 public:
     enum class Mode { read, write, create };
-    Database(const std::string& path, Mode mode);
+    /// Messages name `shown`, or the path.
+    Database(const std::string& path, Mode mode, const std::string& shown = {});
 
     [[nodiscard]] const std::string& path() const { return path_; }
     /// From now on a statement under way when `stop` becomes true throws Error(ExitCode::stopped) and changes nothing.
@@ -33,7 +41,7 @@ public:
     [[noreturn]] void fail(int status) const;
 
 private:
-    void undo_half_done();
+    void undo_half_done(const std::string& path);
 
     struct Closer {
         void operator()(sqlite3* handle) const;

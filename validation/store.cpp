@@ -77,9 +77,7 @@ void refuse_impossible_study(Database& database) {
         {"method", "NOT json_valid(params)"}};
     for (const auto& [table, rows] : impossible)
         if (database.integer(fmt::format("SELECT EXISTS(SELECT 1 FROM {} WHERE {})", table, rows)) != 0)
-            throw input_error(
-                "{}: table {} holds what no run writes: the store is damaged; make it again with spiked run",
-                database.path(), table);
+            throw damaged_store(database.path(), fmt::format("table {} holds what no run writes", table));
 }
 
 void check_is_store(Database& database) {
@@ -147,7 +145,7 @@ void refuse_lost_rows(Database& store) {
         {"batches of no session", "SELECT 1 FROM batch WHERE session_id NOT IN (SELECT session_id FROM session)"}};
     for (const auto& [what, query] : lost)
         if (store.integer(fmt::format("SELECT EXISTS({})", query)) != 0)
-            throw input_error("{}: holds {}: the store is damaged; make it again with spiked run", store.path(), what);
+            throw damaged_store(store.path(), fmt::format("it holds {}", what));
 }
 
 Database open_store(const std::string& path) {

@@ -526,9 +526,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
 
 Study reread_study(const std::string& text, const Json& set, const std::string& seed, const std::string& name) {
     StudyOverrides overrides{{}, seed};
-    const auto damaged = [&] {
-        return input_error("{}: what --set changed is not a list of pairs of texts: the store is damaged", name);
-    };
+    const auto damaged = [&] { return damaged_store(name, "what --set changed is not a list of pairs of texts"); };
     if (set.items() == nullptr) throw damaged();
     for (const Json& pair : *set.items()) {
         const auto* texts = pair.items();

@@ -13,11 +13,14 @@
 #include "estimators/compressor.hpp"
 #include "estimators/row_quantizer.hpp"
 #include "estimators/spectral_method.hpp"
+#include "reports/printed_values.hpp"
 #include "sim/csv.hpp"
 #include "sim/dump_view.hpp"
 #include "sim/entry_law.hpp"
 #include "sim/kv_dump.hpp"
+#include "sim/llama/llama.hpp"
 #include "sim/llama/llama_config.hpp"
+#include "sim/llama/llama_readout.hpp"
 #include "sim/npy.hpp"
 #include "sim/npz.hpp"
 #include "sim/safetensors.hpp"
@@ -30,6 +33,7 @@
 #include "validation/golden_vectors.hpp"
 #include "validation/kv_codec.hpp"
 #include "validation/kv_container.hpp"
+#include "validation/store.hpp"
 #include "validation/study.hpp"
 
 namespace spiked::app {
@@ -42,9 +46,12 @@ std::string text_of(Bytes bytes) { return {bytes.begin(), bytes.end()}; }
 /// Files of this process, in memory where the system has a place for that; gone when it ends.
 class Scratch {
 public:
-    static std::string file(const std::string& name, std::string_view bytes) {
+    static const std::string& folder() {
         static const Scratch scratch;
-        const std::string path = scratch.folder_ + "/" + name;
+        return scratch.folder_;
+    }
+    static std::string file(const std::string& name, std::string_view bytes) {
+        const std::string path = folder() + "/" + name;
         std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), std::ssize(bytes));
         return path;
     }
@@ -93,6 +100,7 @@ void read_dump(Bytes bytes) {
     for (const auto& tensor : dump.tensors())
         for (const std::size_t head : {std::size_t{0}, tensor.heads - 1})
             (void)dump.read_block(tensor, head, 0, std::min<std::size_t>(some, tensor.tokens));
+    if (dump.metadata("readout")) (void)sim::LlamaReadout(dump);
 }
 
 /// Two bytes of length, that much of a header, then what follows it: sums and magic are put in, as bytes that no chance
@@ -135,7 +143,16 @@ void read_block(Bytes bytes) {
     (void)found->second.decode(bytes.subspan(3), 1 + bytes[2] % 32);
 }
 
-void read_study(Bytes bytes) { (void)validation::parse_study(text_of(bytes), "study.toml"); }
+/// A study, or behind a zero byte what a store keeps of its --set.
+void read_study(Bytes bytes) {
+    const std::string text = text_of(bytes);
+    const std::size_t end = text.find('\0');
+    if (end == std::string::npos)
+        (void)validation::parse_study(text, "study.toml");
+    else
+        (void)validation::reread_study(text.substr(0, end), Json::parse(text.substr(end + 1), "config_set", 8), "5eed",
+                                       "store");
+}
 
 void read_json(Bytes bytes) { (void)Json::parse(text_of(bytes), "text"); }
 
@@ -145,6 +162,49 @@ void read_golden(Bytes bytes) {
 
 void read_model(Bytes bytes) {
     (void)sim::read_llama_config(std::filesystem::path(Scratch::file("config.json", bytes)).parent_path().string());
+}
+
+/// A model of one small layer whose weights lie where an index says, or are in the one file that the bytes are.
+void read_weights(Bytes bytes) {
+    static const std::string folder = [] {
+        constexpr std::size_t hidden = 4;
+        const std::string at = "model.layers.0.";
+        std::vector<sim::TensorSource> tensors;
+        for (const std::string name :
+             {"model.norm", "model.layers.0.input_layernorm", "model.layers.0.post_attention_layernorm"})
+            tensors.push_back(
+                sim::tensor_of(name + ".weight", sim::DType::f32, {hidden}, std::vector<double>(hidden, 1.0)));
+        for (const std::string name :
+             {"model.embed_tokens", "model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.k_proj",
+              "model.layers.0.self_attn.v_proj", "model.layers.0.self_attn.o_proj", "model.layers.0.mlp.gate_proj",
+              "model.layers.0.mlp.up_proj", "model.layers.0.mlp.down_proj"})
+            tensors.push_back(sim::tensor_of(name + ".weight", sim::DType::f32, {hidden, hidden},
+                                             std::vector<double>(hidden * hidden, 0.5)));
+        std::filesystem::create_directory(Scratch::folder() + "/model");
+        Scratch::file("model/config.json",
+                      std::string_view(R"({"model_type":"llama","hidden_size":4,"intermediate_size":4,"vocab_size":4,
+                "num_hidden_layers":1,"num_attention_heads":1,"max_position_embeddings":8,"rms_norm_eps":1e-5,
+                "hidden_act":"silu","tie_word_embeddings":true})"));
+        sim::write_safetensors(Scratch::folder() + "/model/a", {}, tensors);
+        return Scratch::folder() + "/model";
+    }();
+    std::filesystem::remove(folder + "/model.safetensors");
+    const bool index = !bytes.empty() && bytes[0] == '{';
+    Scratch::file(index ? "model/model.safetensors.index.json" : "model/model.safetensors", bytes);
+    const sim::Llama model(folder);
+}
+
+/// Values to compare the means of a store with.
+void read_printed(Bytes bytes) {
+    constexpr const char* study = R"(
+        spiked = 1
+        study = { name = "s", seed = "1" }
+        model = { kind = "spiked", n = 8, d = 8, signal = { strength = 2.0 } }
+        estimator = [{ name = "svd:1" }]
+        run = { reps = 2 })";
+    static validation::Store store(":memory:", validation::parse_study(study, "study.toml").experiment, "fuzz", 1,
+                                   Json::object());
+    (void)reports::against_printed(store.database(), Scratch::file("printed.csv", bytes), "json");
 }
 
 /// One of the words that options take, by the first byte. Words that name files are left out.
@@ -193,6 +253,8 @@ const std::vector<FuzzTarget>& fuzz_targets() {
         {"json", "JSON text", read_json},
         {"golden", "golden vectors", read_golden},
         {"model", "config.json of a model", read_model},
+        {"weights", "the index of a model's weights, or the weights", read_weights},
+        {"printed", "values printed elsewhere, for --against", read_printed},
         {"words", "spectra, laws, layouts, methods, seeds as typed", read_words},
     };
     return targets;

@@ -12,7 +12,7 @@
 
 #include "app/fuzz/targets.hpp"
 #include "app/tests/process.hpp"
-#include "validation/parallel.hpp"
+#include "theory/base/parallel.hpp"
 
 namespace spiked::app {
 namespace {
@@ -48,7 +48,7 @@ bool taken(const FuzzTarget& target, const Bytes& bytes, const std::string& what
 class MemoryLimit {
 public:
     explicit MemoryLimit(rlim_t more) {
-        validation::hold_blas_buffers(2);
+        hold_blas_buffers(2);
         std::size_t pages = 0;
         std::ifstream("/proc/self/statm") >> pages;
         getrlimit(RLIMIT_AS, &before_);

@@ -5,11 +5,12 @@
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <unordered_map>
 
-#include "sim/byte_file.hpp"
 #include "sim/llama/llama_steps.hpp"
 #include "sim/printable.hpp"
 #include "sim/safetensors.hpp"
+#include "sim/text_file.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/json.hpp"
 
@@ -18,20 +19,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::uint64_t most_index_bytes = 1 << 24;
+
 /// The tensors of a model, in one file or in several named by an index.
 class Weights {
 public:
     explicit Weights(const std::string& folder) : folder_(folder) {
         const std::string single = folder + "/model.safetensors";
         const std::string index = single + ".index.json";
-        std::vector<std::string> names;
+        std::set<std::string> names;
         if (fs::exists(single) || !fs::exists(index)) {
-            names.push_back(single);
+            names.insert(single);
         } else {
-            const ByteFile file(index);
-            std::string text(file.size(), '\0');
-            file.read(0, std::as_writable_bytes(std::span(text)));
-            const Json json = Json::parse(text, index);
+            const Json json = Json::parse(read_text_file(index, most_index_bytes, "an index of weights"), index);
             const Json* map = json.find("weight_map");
             if (map == nullptr || map->members() == nullptr)
                 throw input_error("{}: weight_map is missing: is this an index of safetensors files?", index);
@@ -39,38 +39,40 @@ public:
                 if (at.string() == nullptr || at.string()->find('/') != std::string::npos)
                     throw input_error("{}: weight_map of {} is {} (expected a file of the same folder)", index, tensor,
                                       at.text());
-                const std::string path = folder + "/" + *at.string();
-                if (std::find(names.begin(), names.end(), path) == names.end()) names.push_back(path);
+                names.insert(folder + "/" + *at.string());
             }
         }
-        for (const auto& name : names) files_.push_back(std::make_unique<SafetensorsFile>(name));
+        for (const auto& name : names) {
+            files_.push_back(std::make_unique<SafetensorsFile>(name));
+            for (const auto& tensor : files_.back()->tensors())
+                place_of_.try_emplace(tensor.name, files_.back().get(), &tensor);
+        }
     }
 
     /// A vector, or a matrix stored as output x input: columns x rows of what is given back.
     [[nodiscard]] arma::fmat matrix(const std::string& name, std::size_t rows, std::size_t columns = 0) const {
         const std::vector<std::size_t> shape =
             columns == 0 ? std::vector<std::size_t>{rows} : std::vector<std::size_t>{columns, rows};
-        for (const auto& file : files_)
-            for (const auto& tensor : file->tensors()) {
-                if (tensor.name != name) continue;
-                read_.insert(name);
-                if (tensor.shape != shape)
-                    throw input_error("{}: {} is {} (expected {} from config.json): do the two files belong together?",
-                                      file->path(), name, shape_text(tensor.shape), shape_text(shape));
-                arma::fmat result(rows, std::max<std::size_t>(columns, 1));
-                std::vector<double> part(std::min<std::size_t>(result.n_elem, 1 << 16));
-                for (std::size_t first = 0; first < result.n_elem; first += part.size()) {
-                    const std::size_t count = std::min<std::size_t>(part.size(), result.n_elem - first);
-                    file->read(tensor, first, std::span(part).first(count));
-                    std::transform(part.begin(), part.begin() + static_cast<std::ptrdiff_t>(count),
-                                   result.memptr() + first, [](double value) { return static_cast<float>(value); });
-                }
-                if (!result.is_finite())
-                    throw input_error("{}: {} holds NaN or infinity: the file is damaged", file->path(), name);
-                return result;
-            }
-        throw input_error("{}: tensor {} is missing: is this a Llama-shaped model in Hugging Face's names?", folder_,
-                          name);
+        const auto at = place_of_.find(name);
+        if (at == place_of_.end())
+            throw input_error("{}: tensor {} is missing: is this a Llama-shaped model in Hugging Face's names?",
+                              folder_, name);
+        const auto& [file, tensor] = at->second;
+        read_.insert(name);
+        if (tensor->shape != shape)
+            throw input_error("{}: {} is {} (expected {} from config.json): do the two files belong together?",
+                              file->path(), name, shape_text(tensor->shape), shape_text(shape));
+        arma::fmat result(rows, std::max<std::size_t>(columns, 1));
+        std::vector<double> part(std::min<std::size_t>(result.n_elem, 1 << 16));
+        for (std::size_t first = 0; first < result.n_elem; first += part.size()) {
+            const std::size_t count = std::min<std::size_t>(part.size(), result.n_elem - first);
+            file->read(*tensor, first, std::span(part).first(count));
+            std::transform(part.begin(), part.begin() + static_cast<std::ptrdiff_t>(count), result.memptr() + first,
+                           [](double value) { return static_cast<float>(value); });
+        }
+        if (!result.is_finite())
+            throw input_error("{}: {} holds NaN or infinity: the file is damaged", file->path(), name);
+        return result;
     }
 
     /// Throws input_error where a file holds more than was asked for: the model would not be the one stored.
@@ -95,6 +97,7 @@ public:
 private:
     std::string folder_;
     std::vector<std::unique_ptr<SafetensorsFile>> files_;
+    std::unordered_map<std::string, std::pair<const SafetensorsFile*, const TensorInfo*>> place_of_;
     mutable std::set<std::string> read_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "sim/dump_view.hpp"
 #include "sim/llama/llama_steps.hpp"
@@ -36,6 +37,7 @@ std::vector<Needle> read_needles(const KvDump& dump, std::size_t tokens) {
         throw input_error("{}: metadata needles is no list of needles (key_at, value_at, asked_at, answer)",
                           dump.path());
     std::vector<Needle> needles;
+    std::map<std::size_t, std::size_t> key_places, value_places, questions;  // token to needle
     for (const Json& entry : *list.items()) {
         const std::string name = fmt::format("needles[{}]", needles.size());
         const auto place = [&](const char* key) {
@@ -54,14 +56,19 @@ std::vector<Needle> read_needles(const KvDump& dump, std::size_t tokens) {
         if (needle.value_at >= needle.asked_at)
             throw input_error("{}: metadata {} lies at {} and {} and is asked for at {} (expected behind it)",
                               dump.path(), name, needle.key_at, needle.value_at, needle.asked_at);
-        for (std::size_t other = 0; other < needles.size(); ++other)
-            if (needles[other].key_at == needle.key_at || needles[other].value_at == needle.value_at ||
-                needles[other].asked_at == needle.asked_at)
-                throw input_error(
-                    "{}: metadata {} lies at {} and {} and is asked for at {}, needles[{}] at {}, {} and {} (expected "
-                    "places of their own): leave one out where the dump is made",
-                    dump.path(), name, needle.key_at, needle.value_at, needle.asked_at, other, needles[other].key_at,
-                    needles[other].value_at, needles[other].asked_at);
+        const auto apart_at = [&](std::map<std::size_t, std::size_t>& taken, std::size_t token) {
+            const auto [at, alone] = taken.try_emplace(token, needles.size());
+            if (alone) return;
+            const Needle& other = needles[at->second];
+            throw input_error(
+                "{}: metadata {} lies at {} and {} and is asked for at {}, needles[{}] at {}, {} and {} (expected "
+                "places of their own): leave one out where the dump is made",
+                dump.path(), name, needle.key_at, needle.value_at, needle.asked_at, at->second, other.key_at,
+                other.value_at, other.asked_at);
+        };
+        apart_at(key_places, needle.key_at);
+        apart_at(value_places, needle.value_at);
+        apart_at(questions, needle.asked_at);
         needle.answer = static_cast<std::int32_t>(std::min<std::int64_t>(whole(dump, entry, name, "answer"), 1 << 30));
         needles.push_back(needle);
     }

@@ -15,9 +15,9 @@
 #include "theory/base/cuda/device_count.hpp"
 #include "theory/base/cuda/device_failure.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/parallel.hpp"
 #include "validation/cuda/device_passes.hpp"
 #include "validation/device_trials.hpp"
-#include "validation/parallel.hpp"
 #include "validation/study.hpp"
 
 namespace spiked::validation {

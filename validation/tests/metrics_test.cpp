@@ -2,15 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <cmath>
-#include <stdexcept>
 
 #include "sim/stream/normal.hpp"
 #include "theory/lloyd_max.hpp"
 #include "validation/block_metrics.hpp"
 #include "validation/codec_measurement.hpp"
-#include "validation/parallel.hpp"
 #include "validation/tests/clustered_mean.hpp"
 
 namespace spiked::validation {
@@ -231,23 +228,6 @@ TEST(ClusteredMeanLaw, ErrorBarsCoverAtTheirNominalRate) {
     EXPECT_LT(clustered_misses, 25 + 5 * 5.0);
     EXPECT_GT(clustered_misses, 4);
     EXPECT_GT(naive_misses, 500) << "control: errors that ignore clusters must fail";
-}
-
-TEST(Parallel, EveryIndexRunsOnceAndTheFirstFailureIsReported) {
-    for (const std::size_t threads : {1, 2, 5}) {
-        std::vector<std::atomic<int>> seen(100);
-        for_each_parallel(100, threads, [&](std::size_t i) { ++seen[i]; });
-        for (const auto& count : seen) EXPECT_EQ(count, 1);
-        try {
-            for_each_parallel(100, threads, [](std::size_t i) {
-                if (i == 3) throw std::runtime_error("three");
-            });
-            ADD_FAILURE() << "nothing was thrown";
-        } catch (const std::runtime_error& error) {
-            EXPECT_STREQ(error.what(), "three");
-        }
-    }
-    EXPECT_NO_THROW(for_each_parallel(0, 3, [](std::size_t) { throw std::runtime_error("no work"); }));
 }
 
 }  // namespace

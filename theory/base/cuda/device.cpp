@@ -26,7 +26,7 @@ std::optional<int> number_of(std::string_view word) {
 }  // namespace
 
 #ifndef SPIKED_HAS_CUDA
-DeviceCount device_count() { return {0, "this build has no CUDA code, nvcc was not found"}; }
+DeviceCount device_count() { return {0, "this build has no CUDA code (it has where nvcc is found)"}; }
 std::string device_problem(int) { return device_count().problem; }
 std::size_t free_memory(int) { return 0; }
 #endif

@@ -1,16 +1,21 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <functional>
 #include <limits>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "theory/base/error.hpp"
 #include "theory/base/float16.hpp"
 #include "theory/base/json.hpp"
 #include "theory/base/names.hpp"
+#include "theory/base/parallel.hpp"
 #include "theory/base/quantities.hpp"
 #include "theory/base/remembered.hpp"
 #include "theory/base/sha256.hpp"
@@ -174,6 +179,31 @@ TEST(Remembered, MakesAResultOnceAndForgetsWhatDoesNotFit) {
     EXPECT_EQ(made, 4) << "a third argument is computed, and takes no other's place";
     EXPECT_EQ(word(1), "1");
     EXPECT_EQ(made, 4);
+}
+
+TEST(Remembered, AnswersThreadsThatAskAtOnce) {
+    Remembered<std::size_t, std::string, 8> known;
+    std::vector<std::string> said(400);
+    for_each_parallel(said.size(), 4,
+                      [&](std::size_t i) { said[i] = known.of(i % 16, [&] { return std::to_string(i % 16); }); });
+    for (std::size_t i = 0; i < said.size(); ++i) EXPECT_EQ(said[i], std::to_string(i % 16));
+}
+
+TEST(Parallel, EveryIndexRunsOnceAndTheFirstFailureIsReported) {
+    for (const std::size_t threads : {1, 2, 5}) {
+        std::vector<std::atomic<int>> seen(100);
+        for_each_parallel(100, threads, [&](std::size_t i) { ++seen[i]; });
+        for (const auto& count : seen) EXPECT_EQ(count, 1);
+        try {
+            for_each_parallel(100, threads, [](std::size_t i) {
+                if (i == 3) throw std::runtime_error("three");
+            });
+            ADD_FAILURE() << "nothing was thrown";
+        } catch (const std::runtime_error& error) {
+            EXPECT_STREQ(error.what(), "three");
+        }
+    }
+    EXPECT_NO_THROW(for_each_parallel(0, 3, [](std::size_t) { throw std::runtime_error("no work"); }));
 }
 
 }  // namespace

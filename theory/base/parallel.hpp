@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <functional>
 
-namespace spiked::validation {
+namespace spiked {
 
 /// Has OpenBLAS take the buffers (128 MiB of address space each, untouched) that calls on so many threads at once need.
 /// Without room for one it would wait in its first product for ever; std::bad_alloc here instead.
@@ -12,4 +12,4 @@ void hold_blas_buffers(std::size_t threads);
 /// rest; the one of the lowest index that failed is thrown again here. Fewer threads where the machine gives no more.
 void for_each_parallel(std::size_t count, std::size_t threads, const std::function<void(std::size_t)>& work);
 
-}  // namespace spiked::validation
+}  // namespace spiked

@@ -1,4 +1,4 @@
-#include "validation/parallel.hpp"
+#include "theory/base/parallel.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -17,7 +17,7 @@ extern "C" {
 [[gnu::weak]] void blas_memory_free(void* buffer);
 }
 
-namespace spiked::validation {
+namespace spiked {
 
 void hold_blas_buffers(std::size_t threads) {
     constexpr std::size_t buffer_bytes = (std::size_t{128} << 20) + 4096;
@@ -74,4 +74,4 @@ void for_each_parallel(std::size_t count, std::size_t threads, const std::functi
     if (failure) std::rethrow_exception(failure);
 }
 
-}  // namespace spiked::validation
+}  // namespace spiked
