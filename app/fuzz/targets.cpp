@@ -201,7 +201,7 @@ void read_printed(Bytes bytes) {
         study = { name = "s", seed = "1" }
         model = { kind = "spiked", n = 8, d = 8, signal = { strength = 2.0 } }
         estimator = [{ name = "svd:1" }]
-        run = { reps = 2 })";
+        run = { reps = { min = 2 } })";
     static validation::Store store(":memory:", validation::parse_study(study, "study.toml").experiment, "fuzz", 1,
                                    Json::object());
     (void)reports::against_printed(store.database(), Scratch::file("printed.csv", bytes), "json");
