@@ -9,18 +9,18 @@
 namespace spiked::validation {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double unbounded = std::numeric_limits<double>::infinity();
 constexpr double spare = 1.1;
 
 /// How many times as many replicates the rule asks for: at most 1 when it is met.
 double factor_wanted(const StopRule& rule, const Moments& moments) {
     const double error = moments.standard_error();
-    double target = infinity;
+    double target = unbounded;
     if (rule.relative > 0.0) target = rule.relative * std::abs(moments.mean);
     if (rule.absolute > 0.0) target = std::min(target, rule.absolute);
     if (error <= target) return 1.0;
     const double factor = (error / target) * (error / target);
-    return std::isnan(factor) ? infinity : factor;
+    return std::isnan(factor) ? unbounded : factor;
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ void CellProgress::take(const Part& part) {
 void CellProgress::ask() {
     const std::uint64_t replicates = replicates_up_to(merged_);
     // Where every replicate failed nothing is known, not even what is measured there.
-    double factor = prefix_.failed < replicates ? 1.0 : infinity;
+    double factor = prefix_.failed < replicates ? 1.0 : unbounded;
     bool any = false;
     for (const auto& rule : *rules_)
         for (const auto& [quantity, values] : prefix_.moments)

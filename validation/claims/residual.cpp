@@ -95,7 +95,7 @@ double sum_of_spikes(const Bed& bed, Term term) {
 }
 
 const Fault truncated{"truncated", "observed values kept as they are"};
-const Fault kept{"kept", "nothing removed: R = S~"};
+const Fault signal_kept{"kept", "nothing removed: R = S~"};
 const std::vector<SizePlan> quick_sizes{{128, 600}};
 const std::vector<SizePlan> full_sizes{{128, 2000}, {256, 1000}};
 
@@ -183,7 +183,7 @@ Claim esd() {
                           .region = [](std::size_t size) { return at_most(0.0, margin_at(size, 0.088, 0.5)); },
                           .quick = {{128, 200}},
                           .full = {{128, 1000}, {512, 100}},
-                          .faults = {kept}}}};
+                          .faults = {signal_kept}}}};
 }
 
 // Part 2.
@@ -209,7 +209,7 @@ Claim norm() {
             .region = [=](std::size_t size) { return around(predicted(shape, size), margin_at(size, margin, 0.5)); },
             .quick = quick_sizes,
             .full = full_sizes,
-            .faults = {truncated, kept}};
+            .faults = {truncated, signal_kept}};
     };
     return {.id = "prop.norm",
             .place = "paper, Proposition on the residual, part 2",
@@ -228,7 +228,7 @@ Claim norm() {
                           .region = [](std::size_t) { return at_most(1.0); },
                           .quick = {{128, 200}},
                           .full = {{128, 1000}, {512, 100}},
-                          .faults = {kept, {"all", "everything removed: R = 0"}}},
+                          .faults = {signal_kept, {"all", "everything removed: R = 0"}}},
                          corrected(Noise::white, 0.35),
                          corrected(Noise::coloured, 0.06)}};
 }
@@ -311,7 +311,7 @@ Claim cross_term() {
                      },
                  .quick = quick_sizes,
                  .full = full_sizes,
-                 .faults = {truncated, kept}}}};
+                 .faults = {truncated, signal_kept}}}};
 }
 
 Claim residual_value() {
@@ -509,7 +509,7 @@ std::vector<Claim> residual_claims() {
                       value_below(Form::corrected, "below-weak", 1.5, {{"strong", "a spike at 8 thresholds"}}),
                       outlier_left(Form::corrected, "counted",
                                    {two_spikes, theory::Loss::frobenius, 0.9999, at_most(0.0, 0.04)},
-                                   {kept, {"rank-1", "rank told one too small"}}),
+                                   {signal_kept, {"rank-1", "rank told one too small"}}),
                       outlier_left(Form::corrected, "nuclear", {{1.42}, theory::Loss::nuclear, 0.99, at_least(0.15)},
                                    {{"frobenius", "Frobenius loss"}})}},
         bias_ratio(),
