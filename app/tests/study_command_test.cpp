@@ -56,7 +56,7 @@ TEST(RunCommand, KillsAndThreadsChangeNoNumber) {
     int kills = 0;
     for (int attempt = 0; attempt < 200; ++attempt) {
         // Killed later each time, so that every run gets somewhere in the end.
-        const std::string limit = "timeout -s KILL 0." + std::to_string(10 + 3 * attempt % 90);
+        const std::string limit = "timeout -s KILL " + std::to_string(0.1 + 0.03 * attempt);
         const int code = spiked("run study.toml --threads 2 --no-report", in(killed) + limit).code;
         if (code == 0) break;
         ASSERT_EQ(code, 137);
