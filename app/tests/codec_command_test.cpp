@@ -717,10 +717,9 @@ TEST(GoldenCommand, DescribesEnoughToDecodeWithoutThisProgram) {
     EXPECT_GT(checked, 100);
 }
 
-// Killed at any moment, an encoding has left nothing, or the old file, or the new one whole. SPIKED_KILLS: how often.
+// Killed at any moment, an encoding has left nothing, or the old file, or the new one whole.
 TEST(EncodeCommand, KillsLeaveOneWholeFileOrNone) {
-    const char* wanted = std::getenv("SPIKED_KILLS");
-    const int attempts = wanted == nullptr ? 20 : std::atoi(wanted);
+    const int attempts = kills_wanted();
     const fs::path folder = scratch("kills");
     fs::create_directories(folder);
     const std::string file = (folder / "a.spkv").string();

@@ -85,4 +85,10 @@ inline double number(const Json& json, const char* key) { return number(*json.fi
 
 inline const std::string sample_dump = SPIKED_SOURCE_DIR "/sim/tests/data/rope-lm-cut.safetensors";
 
+/// How often a test that kills does so: SPIKED_KILLS, or 20 times.
+inline int kills_wanted() {
+    const char* wanted = std::getenv("SPIKED_KILLS");
+    return wanted == nullptr ? 20 : std::atoi(wanted);
+}
+
 }  // namespace spiked::app

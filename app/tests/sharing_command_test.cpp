@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <random>
 
@@ -73,24 +74,27 @@ TEST(Sharing, StopRulesGiveEachCellWhatItNeeds) {
     EXPECT_LT(most, 4000.0);
 }
 
-TEST(Sharing, ThreadsAndTwentyKillsChangeNoNumber) {
+TEST(Sharing, ThreadsAndKillsChangeNoNumber) {
     for (const char* threads : {"2", "4"}) {
         const std::string folder = adaptive_folder(std::string("threads-") + threads);
         ASSERT_EQ(spiked(std::string("run study.toml --no-report --threads ") + threads, in(folder)).code, 0);
         EXPECT_EQ(summary_and_checks(folder), expected()) << threads;
     }
-    // Long enough for twenty kills at random moments before it ends.
-    const std::string more = " --set run.until=[{metric=\\\"outlier\\\",mcse_rel=0.005}] --set run.reps.max=12000";
+    // Long enough for the kills at random moments before it ends.
+    const int attempts = kills_wanted();
+    const std::string more =
+        " --set run.until=[{metric=\\\"outlier\\\",mcse_rel=" + std::to_string(0.005 * std::sqrt(20.0 / attempts)) +
+        "}] --set run.reps.max=" + std::to_string(600 * attempts);
     const std::string whole = adaptive_folder("long");
     ASSERT_EQ(spiked("run study.toml --no-report --threads 2" + more, in(whole)).code, 0);
-    const std::string folder = adaptive_folder("killed-twenty");
+    const std::string folder = adaptive_folder("killed-often");
     std::mt19937 random(20);
     int kills = 0;
-    for (int attempt = 0; attempt < 20; ++attempt) {
+    for (int attempt = 0; attempt < attempts; ++attempt) {
         const std::string limit = "timeout -s KILL 0." + std::to_string(100 + random() % 200);
         kills += spiked("run study.toml --no-report --threads 2" + more, in(folder) + limit).code == 137 ? 1 : 0;
     }
-    EXPECT_GE(kills, 15);
+    EXPECT_GE(kills, 3 * attempts / 4);
     ASSERT_EQ(spiked("run study.toml --no-report --threads 2" + more, in(folder)).code, 0);
     EXPECT_EQ(summary_and_checks(folder), summary_and_checks(whole));
 }
