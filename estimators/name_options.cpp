@@ -72,6 +72,15 @@ std::size_t required_whole(const ParsedName& parsed, const std::string& what, co
     return static_cast<std::size_t>(*value);
 }
 
+std::vector<std::string> keys_of(const std::vector<std::string>& options) {
+    std::vector<std::string> keys;
+    for (const auto& option : options)
+        if (const std::size_t end = option.find_first_not_of("abcdefghijklmnopqrstuvwxyz");
+            end < option.size() && option[end] == '=')
+            keys.push_back(option.substr(0, end));
+    return keys;
+}
+
 std::size_t position_of(std::string_view word, std::string_view what, const std::vector<std::string>& words) {
     for (std::size_t i = 0; i < words.size(); ++i)
         if (word == words[i]) return i;

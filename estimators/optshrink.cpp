@@ -46,11 +46,7 @@ Shrinkage optshrink(std::span<const double> singular_values, Shape shape, std::s
 SpectralFamily optshrink_family() {
     return {{"optshrink",
              "optimal shrinkage at the given rank, the noise law from the values left over; states its squared error",
-             {":R (rank) or a rule of `spiked list ranks`, required",
-              "bits=N (with rd: of a stored entry, 1-8 or 16, default 4)", "cap=R (with ed: largest rank, default 2k)"},
-             "Nadakuditi 2014",
-             false,
-             "2"},
+             rank_options(), "Nadakuditi 2014", false, "2"},
             [](const ParsedName& parsed, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
                 const ToldRank rank = required_rank(parsed, "optshrink:2");
                 return {parsed.text,

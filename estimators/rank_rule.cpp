@@ -14,7 +14,6 @@ namespace {
 
 struct Row {
     RankRuleEntry entry;
-    std::vector<std::string> keys;
     RankRule (*make)(const NameOptions&);
 };
 
@@ -24,7 +23,6 @@ const std::vector<Row>& rows() {
           "components that pay for their stored bits",
           {"bits=N (of a stored entry, 1-8 or 16, default 4)"},
           "ours, after Gish & Pierce 1968"},
-         {"bits"},
          [](const NameOptions& named) -> RankRule {
              return [bits = stored_entry_bits(named)](const RelativeSpectrum& spectrum) {
                  return rate_distortion_rank(spectrum, bits);
@@ -34,7 +32,6 @@ const std::vector<Row>& rows() {
           "the last gap between eigenvalues that noise of any separable covariance would not leave",
           {"cap=R (largest rank it looks for, default 2k)"},
           "Onatski 2010"},
-         {"cap"},
          [](const NameOptions& named) -> RankRule {
              return [cap = named.whole("cap")](const RelativeSpectrum& spectrum) {
                  return eigenvalue_gap_rank(spectrum.eigenvalues, cap);
@@ -55,13 +52,12 @@ const std::vector<RankRuleEntry>& rank_rules() {
     return entries;
 }
 
-const std::vector<std::string>& rank_rule_keys() {
-    static const std::vector<std::string> keys = [] {
-        std::vector<std::string> all;
-        for (const auto& row : rows()) all.insert(all.end(), row.keys.begin(), row.keys.end());
-        return all;
-    }();
-    return keys;
+std::vector<std::string> rank_options() {
+    std::vector<std::string> all = {":R (rank) or a rule of `spiked list ranks`, required"};
+    for (const auto& row : rows())
+        for (std::string option : row.entry.options)
+            all.push_back(option.insert(option.find('(') + 1, "with " + row.entry.name + ": "));
+    return all;
 }
 
 ToldRank told_rank(const NameOptions& named, const std::string& word, const std::vector<std::string>& own) {
@@ -73,7 +69,7 @@ ToldRank told_rank(const NameOptions& named, const std::string& word, const std:
             told.rule = row.make(named);
             continue;
         }
-        for (const auto& key : row.keys)
+        for (const auto& key : keys_of(row.entry.options))
             if (named.has_option(key) && std::find(own.begin(), own.end(), key) == own.end())
                 throw usage_error(
                     "\"{}\": {}= belongs to the rank rule {}: leave it out or write {} in the place of {}",
@@ -91,7 +87,7 @@ ToldRank told_rank(const NameOptions& named, const std::string& word, const std:
 ToldRank required_rank(const ParsedName& parsed, const std::string& example) {
     if (parsed.values.size() != 1)
         throw usage_error("\"{}\": {} needs its rank: write for example {}", parsed.text, parsed.name, example);
-    return told_rank(NameOptions(parsed, rank_rule_keys(), parsed.values), parsed.values.front());
+    return told_rank(NameOptions(parsed, keys_of(rank_options()), parsed.values), parsed.values.front());
 }
 
 }  // namespace spiked::estimators

@@ -28,8 +28,8 @@ struct RankRuleEntry {
     std::string source;
 };
 [[nodiscard]] const std::vector<RankRuleEntry>& rank_rules();
-/// The options of all of them, which a method that takes a rank takes too.
-[[nodiscard]] const std::vector<std::string>& rank_rule_keys();
+/// What `spiked list` says of a method whose value is a rank: the rank, and the options of every rule.
+[[nodiscard]] std::vector<std::string> rank_options();
 
 /// `word` as the rank of a method, with the options of its rule in the same name. Throws usage_error for a word that is
 /// neither, and for an option that belongs to another rule, unless it is one of the method's `own`.

@@ -289,9 +289,7 @@ NameOptions options_of(const ParsedName& parsed, const QuantizerEntry& entry) {
     if (!parsed.values.empty())
         throw usage_error("\"{}\": {} takes no value after its name; bits are given by --bits", parsed.text,
                           parsed.name);
-    std::vector<std::string> keys;
-    for (const auto& option : entry.options)
-        if (!option.starts_with("--")) keys.push_back(option.substr(0, option.find('=')));
+    const std::vector<std::string> keys = keys_of(entry.options);
     if (keys.empty() && !parsed.options.empty())
         throw usage_error("\"{}\": {} has no option \"{}\"; it takes none, see --rotation, --codebook, --norm",
                           parsed.text, parsed.name, parsed.options.front().first);

@@ -6,13 +6,8 @@
 namespace spiked::estimators {
 
 SpectralFamily truncated_svd_family() {
-    return {{"svd",
-             "truncated SVD at the given rank, values kept as they are",
-             {":R (rank) or a rule of `spiked list ranks`, required",
-              "bits=N (with rd: of a stored entry, 1-8 or 16, default 4)", "cap=R (with ed: largest rank, default 2k)"},
-             "Eckart & Young 1936",
-             false,
-             "1"},
+    return {{"svd", "truncated SVD at the given rank, values kept as they are", rank_options(), "Eckart & Young 1936",
+             false, "1"},
             [](const ParsedName& parsed, theory::Loss, const KnownLaw&) -> SpectralEstimator {
                 const ToldRank rank = required_rank(parsed, "svd:1");
                 return {parsed.text,
