@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "app/command.hpp"
-#include "app/study_run.hpp"
 #include "estimators/bench/decompose_bench.hpp"
 #include "estimators/bench/quantize_bench.hpp"
 #include "reports/gnuplot.hpp"
@@ -11,6 +10,7 @@
 #include "reports/timing_figure.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
+#include "theory/base/parallel.hpp"
 #include "theory/base/stopwatch.hpp"
 #include "theory/bench/theory_bench.hpp"
 #include "validation/bench/device_bench.hpp"

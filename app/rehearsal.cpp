@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "app/study_run.hpp"
+#include "theory/base/parallel.hpp"
 #include "validation/rehearsal.hpp"
 
 namespace spiked::app {

@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <new>
 #include <string_view>
-#include <thread>
 
 #include "app/build_info.hpp"
 #include "app/progress.hpp"
@@ -19,6 +18,7 @@
 #include "reports/store_text.hpp"
 #include "sim/output_file.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/parallel.hpp"
 #include "validation/parity.hpp"
 
 namespace spiked::app {
@@ -202,10 +202,6 @@ void move_to_device(const Arguments& arguments, validation::Experiment& experime
         if (device.backend == spiked::cuda::Backend::cuda) experiment.together = 1024;
     }
     for (const auto& text : remarks) remark(arguments, text);
-}
-
-std::size_t thread_count(std::size_t asked) {
-    return asked == 0 ? std::max(1U, std::thread::hardware_concurrency()) : asked;
 }
 
 int run_study(const Arguments& arguments, const validation::Experiment& experiment, const StudyRun& run,

@@ -25,9 +25,6 @@ struct StudyRun {
 void move_to_device(const Arguments& arguments, validation::Experiment& experiment, const StudyRun& run,
                     const std::string& typed);
 
-/// 0: all of the machine.
-[[nodiscard]] std::size_t thread_count(std::size_t asked);
-
 /// Makes or resumes the store, runs, judges, writes the report. SIGINT, SIGTERM and SIGUSR1 give up the batches
 /// under way and leave a store that the same command takes up again. Whatever else ends the run is noted in the store
 /// too, as far as it can still be written. `finished` is called with the open store before it is

@@ -19,6 +19,10 @@ extern "C" {
 
 namespace spiked {
 
+std::size_t thread_count(std::size_t asked) {
+    return asked == 0 ? std::max(1U, std::thread::hardware_concurrency()) : asked;
+}
+
 void hold_blas_buffers(std::size_t threads) {
     constexpr std::size_t buffer_bytes = (std::size_t{128} << 20) + 4096;
     constexpr std::size_t most_buffers = 64;  // OpenBLAS has places for a fixed number
@@ -42,7 +46,7 @@ void hold_blas_buffers(std::size_t threads) {
 }
 
 void for_each_parallel(std::size_t count, std::size_t threads, const std::function<void(std::size_t)>& work) {
-    if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
+    threads = thread_count(threads);
     std::atomic<std::size_t> next{0};
     std::mutex guard;
     std::size_t failed_at = count;
