@@ -12,7 +12,8 @@
 
 namespace spiked::validation {
 
-/// A quantity that replicates yield. One table for the whole program: `spiked list metrics` prints it.
+/// A quantity that replicates yield. One table for the whole program: `spiked list metrics` prints it. Stores number
+/// metrics by their place in it, so new ones stand at its end.
 struct Metric {
     std::string name;
     std::string unit;

@@ -150,6 +150,7 @@ public:
         {
             Database store = open_store(path);
             refuse_lost_rows(store);
+            refuse_other_metrics(store);
             StudyIdentity identity = identity_of(store);
             if (first_.empty()) {
                 first_ = path;
@@ -201,7 +202,7 @@ public:
 private:
     void copy_design() {
         for (const char* table :
-             {"study", "input", "cell", "factor", "method", "metric", "stop_rule", "claim", "theory", "question"})
+             {"study", "input", "cell", "factor", "method", "stop_rule", "claim", "theory", "question"})
             database_.execute(fmt::format("INSERT INTO main.{0} SELECT * FROM part.{0}", table));
         database_.execute("UPDATE main.cell SET state = 'todo', why = NULL; DELETE FROM main.figure");
         take_figures();

@@ -114,6 +114,15 @@ std::string digest(const Batch& batch) {
 
 std::int64_t id(std::size_t index) { return static_cast<std::int64_t>(index) + 1; }
 
+/// Those behind the last one that the store has.
+void add_new_metrics(Database& database) {
+    Statement metric(database, "INSERT INTO metric VALUES(?,?,?,?,?)");
+    for (auto m = static_cast<std::size_t>(database.integer("SELECT count(*) FROM metric")); m < metrics().size(); ++m) {
+        const auto& of = metrics()[m];
+        metric.bind(1, id(m)).bind(2, of.name).bind(3, of.unit).bind(4, of.better).bind(5, of.definition).run();
+    }
+}
+
 }  // namespace
 
 std::string utc_now() {
@@ -129,6 +138,21 @@ void create_schema(Database& database) {
     database.execute(
         fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", application_id, schema_version));
     database.execute(store_schema);
+    add_new_metrics(database);
+}
+
+void refuse_other_metrics(Database& store) {
+    Statement row(store, "SELECT metric_id, name FROM metric ORDER BY metric_id");
+    for (std::size_t known = 0; row.step(); ++known) {
+        if (known == metrics().size())
+            throw input_error("{}: written by a newer version (it measures {}, which this program does not know): "
+                              "update the program",
+                              store.path(), row.text(1));
+        if (row.integer(0) != id(known) || row.text(1) != metrics()[known].name)
+            throw input_error("{}: its metric {} is {}, not {} (another version of the program wrote it): make it again "
+                              "with spiked run",
+                              store.path(), row.integer(0), row.text(1), metrics()[known].name);
+    }
 }
 
 void refuse_lost_rows(Database& store) {
@@ -208,6 +232,7 @@ Store::Store(const std::string& path, const Experiment& experiment, const std::s
     if (resumed_) {
         check_is_store(database_);
         refuse_lost_rows(database_);
+        refuse_other_metrics(database_);
         match(experiment);
     } else {
         create(experiment);
@@ -240,6 +265,7 @@ void Store::begin_session(const std::string& command_line, std::size_t threads, 
 /// What is expected and shown, but not measured: the program's word of today, also when a store is taken up again.
 void Store::expect(const Experiment& experiment) {
     database_.execute("DELETE FROM question; DELETE FROM theory; DELETE FROM figure");
+    add_new_metrics(database_);
     Statement(database_, "UPDATE study SET failure_budget = ?").bind_real(1, experiment.failure_budget).run();
     Statement claim(database_,
                     "INSERT INTO claim VALUES(?,?,?,?) ON CONFLICT(id) DO UPDATE SET place = excluded.place, "
@@ -335,11 +361,6 @@ void Store::create(const Experiment& experiment) {
         else
             method.bind_null(5);
         method.bind(6, of.params.text()).run();
-    }
-    Statement metric(database_, "INSERT INTO metric VALUES(?,?,?,?,?)");
-    for (std::size_t m = 0; m < metrics().size(); ++m) {
-        const auto& of = metrics()[m];
-        metric.bind(1, id(m)).bind(2, of.name).bind(3, of.unit).bind(4, of.better).bind(5, of.definition).run();
     }
     Statement rule(database_, "INSERT INTO stop_rule(metric_id, relative, absolute) VALUES(?,?,?)");
     for (const auto& of : experiment.until)

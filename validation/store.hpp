@@ -75,11 +75,15 @@ private:
     std::int64_t session_ = 0;
 };
 
-/// The tables and views of an empty store, and the marks by which a file is known to be one.
+/// The tables and views of an empty store, the metrics, and the marks by which a file is known to be one.
 void create_schema(Database& database);
 
 /// Throws input_error where means, batches and what they belong to do not fit together. Reads every row of means.
 void refuse_lost_rows(Database& store);
+
+/// Throws input_error where a number of a metric is not its place in metrics(). A store of an earlier version may have
+/// fewer of them.
+void refuse_other_metrics(Database& store);
 
 /// Opens a store for reading. Throws input_error when it is none, or of another schema than this program's.
 [[nodiscard]] Database open_store(const std::string& path);

@@ -45,8 +45,8 @@ std::string cell_line(std::size_t index, std::string_view hash, std::size_t leas
 std::string rule_line(std::string_view metric, double relative, double absolute) {
     return fmt::format("until {}: {} of the mean, {}", metric, relative, absolute);
 }
-std::string name_line(std::string_view what, std::size_t index, std::string_view name) {
-    return fmt::format("{} {}: {}", what, index + 1, name);
+std::string method_line(std::size_t index, std::string_view name) {
+    return fmt::format("method {}: {}", index + 1, name);
 }
 
 }  // namespace
@@ -63,8 +63,7 @@ StudyIdentity identity_of(const Experiment& experiment) {
     for (const auto& rule : experiment.until)
         plan.push_back(rule_line(metrics()[rule.metric].name, rule.relative, rule.absolute));
     for (std::size_t m = 0; m < experiment.methods.size(); ++m)
-        plan.push_back(name_line("method", m, experiment.methods[m].name));
-    for (std::size_t m = 0; m < metrics().size(); ++m) plan.push_back(name_line("metric", m, metrics()[m].name));
+        plan.push_back(method_line(m, experiment.methods[m].name));
     return identity;
 }
 
@@ -87,10 +86,8 @@ StudyIdentity identity_of(Database& store) {
     Statement rule(store,
                    "SELECT name, relative, absolute FROM stop_rule JOIN metric USING(metric_id) ORDER BY rule_id");
     while (rule.step()) plan.push_back(rule_line(rule.text(0), rule.real(1), rule.real(2)));
-    for (const char* what : {"method", "metric"}) {
-        Statement row(store, fmt::format("SELECT {0}_id, name FROM {0} ORDER BY 1", what));
-        while (row.step()) plan.push_back(name_line(what, index(row), row.text(1)));
-    }
+    Statement method(store, "SELECT method_id, name FROM method ORDER BY 1");
+    while (method.step()) plan.push_back(method_line(index(method), method.text(1)));
     return identity;
 }
 

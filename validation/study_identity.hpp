@@ -14,8 +14,8 @@ struct StudyIdentity {
     std::string science_hash;
     std::string seed;
     std::string backend;
-    /// Cells, stop rules, methods and metrics with their numbers, a line each: programs of different versions may agree
-    /// in the science and differ in these.
+    /// Cells, stop rules and methods with their numbers, a line each: programs of different versions may agree in the
+    /// science and differ in these.
     std::vector<std::string> plan;
 };
 

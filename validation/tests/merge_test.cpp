@@ -197,19 +197,31 @@ TEST(MergeRefuses, StoresThatAreNotPartsOfOneStudy) {
     seeded.seed = "0x1";
     EXPECT_NE(refused(seeded, "").find("seed: 0x"), std::string::npos);
     EXPECT_NE(refused(study, "UPDATE study SET backend = 'cuda'").find("backend: cpu and cuda"), std::string::npos);
-    EXPECT_NE(
-        refused(study, "UPDATE metric SET name = 'x' WHERE metric_id = 2").find("metric 2: overlap.left and metric"),
-        std::string::npos);
     EXPECT_NE(refused(study, "UPDATE question SET expected = expected * 1.001").find("in check mean"),
               std::string::npos);
     EXPECT_NE(refused(study, "DELETE FROM question WHERE question_id = 5").find("checks expect differs"),
               std::string::npos);
     const std::string older = scratch_path("older");
     run_into(study.experiment(), older, {.threads = 1, .shard = {2, 2}});
+    edit(older, "UPDATE metric SET name = 'x' WHERE metric_id = 2");
+    EXPECT_NE(message_of([&] { merge_stores({one, older}, output); }, ExitCode::unusable_input)
+                  .find("its metric 2 is x, not overlap.left"),
+              std::string::npos);
     edit(older, "PRAGMA user_version = 1");
     message_of([&] { merge_stores({one, older}, output); }, ExitCode::unusable_input);
     message_of([&] { merge_stores({one, "/nowhere/x.spiked"}, output); }, ExitCode::unusable_input);
     expect_no_rest_of(output);
+}
+
+TEST(Merge, TakesPartsOfProgramsWithFewerMetrics) {
+    const FakeStudy study;
+    const std::string parts[] = {scratch_path("fewer"), scratch_path("all")};
+    for (std::size_t i = 0; i < 2; ++i) run_into(study.experiment(), parts[i], {.threads = 1, .shard = {i + 1, 2}});
+    edit(parts[0], "DELETE FROM metric WHERE metric_id > 30");
+    const std::string output = scratch_path("output");
+    merge_stores({parts[0], parts[1]}, output);
+    Database merged = open_store(output);
+    EXPECT_EQ(merged.integer("SELECT count(*) FROM metric"), metrics().size());
 }
 
 TEST(MergeRefuses, ToOverwriteAnything) {

@@ -37,9 +37,17 @@ TEST(StoreFile, OfAProgramWithOtherMetricsOrReplicatesIsNotGoneOnWith) {
     const std::string path = scratch_path("versions");
     FakeStudy study;
     run_into(study.experiment(), path);
-    edit(path, "UPDATE metric SET name = 'older' WHERE metric_id = 3");
-    const auto open = [&] { Store(path, study.experiment(), "test", 1, Json::object()); };
-    EXPECT_NE(message_of(open, ExitCode::usage).find("metric 3: older, now metric 3: overlap.right"),
+    const auto refused = [&](const std::string& change) {
+        edit(path, change);
+        return message_of([&] { Store(path, study.experiment(), "test", 1, Json::object()); },
+                          ExitCode::unusable_input);
+    };
+    EXPECT_NE(refused("INSERT INTO metric VALUES(NULL, 'younger', 'share', 'none', '')").find("it measures younger"),
+              std::string::npos);
+    EXPECT_NE(refused("UPDATE metric SET name = 'older' WHERE metric_id = 3")
+                  .find("its metric 3 is older, not overlap.right"),
+              std::string::npos);
+    EXPECT_NE(refused("DELETE FROM metric WHERE metric_id = 3").find("its metric 4 is rank, not overlap.right"),
               std::string::npos);
     // A study whose science forgets to name its replicates is caught all the same.
     const std::string other = scratch_path("replicates");
@@ -49,6 +57,17 @@ TEST(StoreFile, OfAProgramWithOtherMetricsOrReplicatesIsNotGoneOnWith) {
     EXPECT_NE(message_of([&] { Store(other, experiment, "test", 1, Json::object()); }, ExitCode::usage)
                   .find("47 to 47 replicates, now cell 2"),
               std::string::npos);
+}
+
+TEST(StoreFile, OfAProgramWithFewerMetricsIsGoneOnWith) {
+    const std::string path = scratch_path("fewer");
+    const Experiment experiment = FakeStudy{}.experiment();
+    run_into(experiment, path);
+    edit(path, "DELETE FROM metric WHERE metric_id > 30");
+    Store store(path, experiment, "test", 1, Json::object());
+    EXPECT_TRUE(store.resumed());
+    EXPECT_EQ(store.database().integer("SELECT count(*) FROM metric"), metrics().size());
+    EXPECT_EQ(store.database().integer("SELECT metric_id FROM metric WHERE name = 'shared_bits'"), metrics().size());
 }
 
 TEST(StoreFile, KilledBeforeAnythingWasWrittenHasNoSeed) {
