@@ -16,7 +16,6 @@ namespace spiked::reports {
 namespace {
 
 using validation::paired_ratio;
-using validation::PairedEstimate;
 
 std::string short_query(std::string_view suffix) {
     return suffix.empty()         ? "others"
@@ -32,10 +31,10 @@ std::optional<std::size_t> column_of(const MethodTable& table, const std::string
     return std::nullopt;
 }
 
-/// A ratio to the first method, where that one's mean is off zero.
+/// A bias, or its ratio to that of the first method where that one is off zero.
 struct Ratio {
     std::string query;
-    PairedEstimate value;
+    validation::MeanAndError value;
 };
 
 std::vector<Ratio> ratios(const MethodTable& table, const MethodRow& row, const MethodRow& first) {
@@ -44,8 +43,9 @@ std::vector<Ratio> ratios(const MethodTable& table, const MethodRow& row, const 
         const auto column = column_of(table, "ip_bias_plain" + std::string(model.suffix));
         if (!column || row.means[*column].parts.sums.empty()) continue;
         const auto& below = first.means[*column].parts;
-        if (!PairedEstimate{below.mean(), below.error(), below.sums.size()}.beyond_noise()) continue;
-        found.push_back({short_query(model.suffix), paired_ratio(row.means[*column].parts, below)});
+        if (!below.mean().beyond_noise()) continue;
+        const auto ratio = paired_ratio(row.means[*column].parts, below);
+        found.push_back({short_query(model.suffix), {ratio.value, ratio.error()}});
     }
     return found;
 }
@@ -56,7 +56,7 @@ std::vector<Ratio> biases(const MethodTable& table, const MethodRow& row) {
     for (const auto& model : validation::query_models()) {
         const auto column = column_of(table, "ip_bias_plain" + std::string(model.suffix));
         if (!column || row.means[*column].n == 0) continue;
-        found.push_back({short_query(model.suffix), {row.means[*column].mean, row.means[*column].error, 0}});
+        found.push_back({short_query(model.suffix), {row.means[*column].mean, row.means[*column].error}});
     }
     return found;
 }
@@ -109,10 +109,8 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec)
         auto found = ratio_wanted ? ratios(table, row, *first) : biases(table, row);
         if (found.empty()) continue;
         if (ratio_wanted && error_column && !row.means[*error_column].parts.sums.empty()) {
-            auto squared = paired_ratio(row.means[*error_column].parts, first->means[*error_column].parts);
-            squared.error *= 2.0 * squared.value;
-            squared.value *= squared.value;
-            found.push_back({queries.back(), squared});
+            const auto ratio = paired_ratio(row.means[*error_column].parts, first->means[*error_column].parts);
+            found.push_back({queries.back(), {ratio.value * ratio.value, 2.0 * ratio.value * ratio.error()}});
         }
         const auto name = names.find(row.cell_id);
         const std::string panel =
@@ -132,19 +130,19 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec)
             const auto place = std::find(queries.begin(), queries.end(), ratio.query) - queries.begin();
             // Methods side by side, so that their bars do not hide each other.
             const double beside = 0.12 * (static_cast<double>(neighbour % 5) - 2.0);
-            series.points.push_back({static_cast<double>(place) + beside, ratio.value.value, ratio.value.error});
-            y_range.take(ratio.value.value - ratio.value.error);
-            y_range.take(ratio.value.value + ratio.value.error);
-            const std::string text = with_error(ratio.value.value, ratio.value.error);
+            series.points.push_back({static_cast<double>(place) + beside, ratio.value.mean, ratio.value.mcse});
+            y_range.take(ratio.value.mean - ratio.value.mcse);
+            y_range.take(ratio.value.mean + ratio.value.mcse);
+            const std::string text = with_error(ratio.value.mean, ratio.value.mcse);
             const std::string over = ratio_wanted ? first->method : "";
             figure.rows.push_back({panel, row.group, ratio.query, row.method, over, text});
             figure.csv += csv_line(
-                {panel, row.group, ratio.query, row.method, over, exact(ratio.value.value), exact(ratio.value.error)});
+                {panel, row.group, ratio.query, row.method, over, exact(ratio.value.mean), exact(ratio.value.mcse)});
             drawn_queries.insert(ratio.query);
             if (ratio_wanted && ratio.query == queries.back()) continue;
             ++of_biases;
-            if (std::abs(ratio.value.value) > largest) {
-                largest = std::abs(ratio.value.value);
+            if (std::abs(ratio.value.mean) > largest) {
+                largest = std::abs(ratio.value.mean);
                 largest_text = fmt::format("{} ({}, {}, queries: {})", text, row.method, panel, ratio.query);
             }
         }

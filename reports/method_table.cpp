@@ -103,8 +103,9 @@ public:
         for (auto& [method, row] : rows_)
             for (auto& mean : row.means)
                 if (std::isnan(mean.mean) && !mean.parts.sums.empty()) {
-                    mean.mean = mean.parts.mean();
-                    mean.error = mean.parts.error();
+                    const auto estimate = mean.parts.mean();
+                    mean.mean = estimate.value;
+                    mean.error = estimate.error();
                 }
         for (std::size_t c = 0; c < columns.size(); ++c)
             if (columns[c].better == "lower" || columns[c].better == "higher") mark(c, columns[c].better == "higher");

@@ -69,7 +69,8 @@ AdequacyRow row_of(const std::vector<HeadTally>& heads, const std::function<bool
             part.sum += sum(*head);
         }
         row.clusters = clusters.sums.size();
-        return ClusteredValue{clusters.mean(), clusters.error()};
+        const PartEstimate estimate = clusters.mean();
+        return ClusteredValue{estimate.value, estimate.error()};
     };
     constexpr std::pair<ClusteredValue AdequacyRow::*, double HeadTally::*> sums[] = {
         {&AdequacyRow::rank, &HeadTally::rank},

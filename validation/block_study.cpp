@@ -144,8 +144,16 @@ double oracle_gain(const sim::SpikedSample& sample, const estimators::SingularVe
     return sum;
 }
 
+/// What stands behind a label.
+Json typed(const std::string& label, const std::string& name) {
+    Json params = Json::object();
+    if (label != name) params.set("method", name);
+    return params;
+}
+
 Json params_of(const NamedEstimator& named) {
-    Json params = Json::object({{"loss", theory::name_of(named.loss)}});
+    Json params = typed(named.label, named.method.name);
+    params.set("loss", theory::name_of(named.loss));
     if (named.told_law) params.set("law", "known");
     return params;
 }
@@ -395,14 +403,16 @@ void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const std
     }
 }
 
-void add_predictions(ExperimentCell& cell, const Experiment& experiment, const theory::SeparableLaw& law,
-                     const std::vector<SignalStrength>& strengths) {
+void add_predictions(ExperimentCell& cell, const Experiment& experiment, const StudySetup& study,
+                     const theory::SeparableLaw& law, const std::vector<SignalStrength>& strengths) {
+    const std::size_t before_codecs = 1 + study.named.size();
     for (const auto& claim : claims()) {
         if (!claim.in_study) continue;
         const StudyForm& form = *claim.in_study;
         for (std::size_t m = 0; m < experiment.methods.size(); ++m) {
             const auto& method = experiment.methods[m];
-            if (method.kind != form.kind || (!form.codec.empty() && method.base != form.codec)) continue;
+            if (method.kind != form.kind) continue;
+            if (!form.codec.empty() && study.codecs[m - before_codecs].first.text != form.codec) continue;
             const std::size_t count = form.per_spike ? strengths.size() : 1;
             for (std::size_t i = 0; i < count; ++i) {
                 const ClaimPoint at{&law, cell.rows, cell.columns, form.per_spike ? strengths[i] : SignalStrength{},
@@ -428,12 +438,12 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
     study->precision = precision;
     study->named = estimators;
     for (const auto& named : estimators)
-        experiment.methods.push_back({named.label, "estimator", named.method.name, std::nullopt, params_of(named)});
+        experiment.methods.push_back({named.label, "estimator", named.label, std::nullopt, params_of(named)});
     for (const auto& codec : codecs)
         for (const double bits : codec.bits) {
             estimators::refuse_unrope(codec.method);
-            experiment.methods.push_back(
-                {fmt::format("{} B={}", codec.label, bits), "codec", codec.method.text, bits, Json::object()});
+            experiment.methods.push_back({fmt::format("{} B={}", codec.label, bits), "codec", codec.label, bits,
+                                          typed(codec.label, codec.method.text)});
             study->codecs.emplace_back(codec.method, bits);
         }
 
@@ -458,7 +468,7 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
         cell.factors = std::move(factors);
         if (source.law) {
             add_limits(cell, *source.law, source.strengths);
-            add_predictions(cell, experiment, *source.law, source.strengths);
+            add_predictions(cell, experiment, *study, *source.law, source.strengths);
         }
         cells.push(cell.params);
         study->cells.push_back({source.prepare,

@@ -24,7 +24,7 @@ struct NamedEstimator {
 };
 
 struct NamedCodec {
-    std::string label;  ///< base name; bits are appended
+    std::string label;  ///< bits are appended
     estimators::Method method;
     std::vector<double> bits;
 };

@@ -162,8 +162,8 @@ private:
             parts_b.sums[row.integer(0)] = {row.real(2), row.real(3)};
         });
         if (parts_a.sums.empty()) return {};
-        const PairedEstimate estimate = paired_difference(parts_b, parts_a);
-        return {0, estimate.parts, estimate.value, estimate.error};
+        const PartEstimate estimate = paired_difference(parts_b, parts_a);
+        return {0, estimate.influence.size(), estimate.value, estimate.error()};
     }
 
     Readers a_;
@@ -192,7 +192,7 @@ void set_difference(ComparedMean& row, const PairedDifference& paired) {
     else if (std::abs(row.difference) <= rounding * scale)
         row.p = 1.0;
     else
-        row.p = row.standard_error > 0.0 ? student_chance(row.difference / row.standard_error, degrees) : 0.0;
+        row.p = row.standard_error > 0.0 ? student_p_value(row.difference / row.standard_error, degrees) : 0.0;
 }
 
 std::pair<std::string, double> seed_and_false_alarm(Database& store) {

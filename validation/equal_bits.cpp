@@ -10,49 +10,15 @@
 namespace spiked::validation {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-/// By how much a number moves with the weight of each cluster.
-using Influence = std::map<std::string, double>;
-
-struct Estimate {
-    double value = 0.0;
-    Influence influence;
-};
-
-Estimate combined(const Estimate& a, double weight_a, const Estimate& b, double weight_b) {
-    Estimate sum{weight_a * a.value + weight_b * b.value, {}};
-    for (const auto& [cluster, change] : a.influence) sum.influence[cluster] += weight_a * change;
-    for (const auto& [cluster, change] : b.influence) sum.influence[cluster] += weight_b * change;
-    return sum;
-}
-
 /// exp of an estimate, its error with it.
-ClusteredValue exponential(const Estimate& logarithm) {
-    double squares = 0.0;
-    for (const auto& [cluster, change] : logarithm.influence) squares += change * change;
-    const double clusters = static_cast<double>(logarithm.influence.size());
+ClusteredValue exponential(const PartEstimate& logarithm) {
     const double value = std::exp(logarithm.value);
-    return {value, clusters > 1.0 ? value * std::sqrt(clusters / (clusters - 1.0) * squares) : nan};
+    return {value, value * logarithm.error()};
 }
-
-struct ClusterTotals {
-    std::map<std::string, std::pair<double, double>> sums;  ///< blocks and their sum, by cluster
-
-    [[nodiscard]] Estimate mean() const {
-        double count = 0.0;
-        double sum = 0.0;
-        for (const auto& [cluster, total] : sums) count += total.first, sum += total.second;
-        Estimate mean{sum / count, {}};
-        for (const auto& [cluster, total] : sums)
-            mean.influence[cluster] = (total.second - total.first * mean.value) / count;
-        return mean;
-    }
-};
 
 struct Point {
-    Estimate bits;
-    Estimate log_error;
+    PartEstimate bits;
+    PartEstimate log_error;
 };
 
 struct Frontier {
@@ -62,7 +28,7 @@ struct Frontier {
     [[nodiscard]] double least() const { return points.front().bits.value; }
     [[nodiscard]] double most() const { return points.back().bits.value; }
     /// Between the two points around; a point that moves along its bits moves the line with it.
-    [[nodiscard]] Estimate at(double bits) const {
+    [[nodiscard]] PartEstimate at(double bits) const {
         std::size_t right = 1;
         while (right + 1 < points.size() && points[right].bits.value < bits) ++right;
         const Point& a = points[right - 1];
@@ -70,14 +36,14 @@ struct Frontier {
         const double width = b.bits.value - a.bits.value;
         const double slope = (b.log_error.value - a.log_error.value) / width;
         const double share = (bits - a.bits.value) / width;
-        Estimate at = combined(a.log_error, 1.0 - share, b.log_error, share);
-        const Estimate moved = combined(a.bits, -slope * (1.0 - share), b.bits, -slope * share);
+        PartEstimate at = combined(a.log_error, 1.0 - share, b.log_error, share);
+        const PartEstimate moved = combined(a.bits, -slope * (1.0 - share), b.bits, -slope * share);
         for (const auto& [cluster, change] : moved.influence) at.influence[cluster] += change;
         return at;
     }
 };
 
-using PointTotals = std::map<std::int64_t, std::pair<ClusterTotals, ClusterTotals>>;  // bits and errors, by method_id
+using PointTotals = std::map<std::int64_t, std::pair<Parts, Parts>>;  // bits and errors, by method_id
 
 /// Methods of a side or a cell, in the order they were asked for.
 struct Group {
@@ -91,6 +57,7 @@ std::vector<Group> frontiers(Database& store, std::string_view metric) {
         std::vector<std::pair<std::string, PointTotals>> methods;
     };
     std::vector<Totals> groups;
+    std::map<std::string, std::int64_t> clusters;
     const bool dump = store.integer("SELECT EXISTS(SELECT 1 FROM factor WHERE name = 'cluster')") != 0;
     // group, method, method_id, metric, cluster, blocks, sum
     Statement rows(store,
@@ -113,7 +80,8 @@ std::vector<Group> frontiers(Database& store, std::string_view metric) {
             std::find_if(methods.begin(), methods.end(), [&](const auto& m) { return m.first == rows.text(1); });
         if (method == methods.end()) method = methods.insert(methods.end(), {rows.text(1), {}});
         auto& [bits, errors] = method->second[rows.integer(2)];
-        (rows.text(3) == metric ? errors : bits).sums[rows.text(4)] = {rows.real(5), rows.real(6)};
+        const auto cluster = clusters.emplace(rows.text(4), static_cast<std::int64_t>(clusters.size())).first->second;
+        (rows.text(3) == metric ? errors : bits).sums[cluster] = {rows.real(5), rows.real(6)};
     }
     std::vector<Group> found;
     for (const auto& [group, methods] : groups) {
@@ -122,10 +90,10 @@ std::vector<Group> frontiers(Database& store, std::string_view metric) {
             Frontier frontier{name, {}};
             for (const auto& [id, totals] : points) {
                 if (totals.first.sums.empty() || totals.second.sums.empty()) continue;
-                const Estimate error = totals.second.mean();
+                const PartEstimate error = totals.second.mean();
                 // What is lossless has no logarithm.
                 if (!(error.value > 0.0)) continue;
-                Estimate logarithm = combined(error, 1.0 / error.value, {}, 0.0);
+                PartEstimate logarithm = combined(error, 1.0 / error.value, {}, 0.0);
                 logarithm.value = std::log(error.value);
                 frontier.points.push_back({totals.first.mean(), std::move(logarithm)});
             }
@@ -208,9 +176,9 @@ EqualBitsTable equal_bits(Database& store) {
             most = std::min(most, method->most());
         }
         for (const double bits : levels(least, most)) {
-            const Estimate first = methods.front()->at(bits);
+            const PartEstimate first = methods.front()->at(bits);
             for (const auto* method : methods) {
-                const Estimate own = method->at(bits);
+                const PartEstimate own = method->at(bits);
                 found.rows.push_back(
                     {group, method->method, bits, exponential(own), exponential(combined(own, 1.0, first, -1.0))});
             }
@@ -225,7 +193,7 @@ std::vector<EqualBits> methods_at(Database& store, double bits, std::string_view
         const auto stands = [&methods = methods](std::string_view name) {
             return std::any_of(methods.begin(), methods.end(), [&](const auto& m) { return m.method == name; });
         };
-        std::vector<std::pair<std::string, Estimate>> around;
+        std::vector<std::pair<std::string, PartEstimate>> around;
         for (const auto& method : methods)
             if (has_range(method) && method.least() <= bits && bits <= method.most() &&
                 !(side == "value" && stands(without_unrope(method.method))))

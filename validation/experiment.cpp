@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "estimators/ledger.hpp"
 #include "theory/base/error.hpp"
@@ -97,27 +98,26 @@ std::size_t metric_index(std::string_view name) {
 
 Json bits_json(double bits) { return bits == std::floor(bits) ? Json(static_cast<std::int64_t>(bits)) : Json(bits); }
 
-const Factor* ExperimentCell::factor(std::string_view name) const {
-    const auto found = std::find_if(factors.begin(), factors.end(), [&](const Factor& f) { return f.name == name; });
-    return found == factors.end() ? nullptr : &*found;
+std::string format_of(const std::string& path) {
+    const std::string suffix = std::filesystem::path(path).extension().string();
+    return suffix.empty() ? "unknown" : suffix.substr(1);
 }
 
 std::string ExperimentCell::hash() const { return hex(sha256(params.text())); }
 
-bool holds(double value, std::string_view comparison, double number) {
-    if (comparison == "ge") return value >= number;
-    if (comparison == "gt") return value > number;
-    if (comparison == "le") return value <= number;
-    if (comparison == "lt") return value < number;
-    return value == number;
-}
-
-bool Check::applies_to(const ExperimentCell& cell) const {
-    return std::all_of(where.begin(), where.end(), [&](const Condition& condition) {
-        const Factor* factor = cell.factor(condition.factor);
-        if (factor != nullptr && condition.comparison == "is") return factor->text == condition.text;
-        if (factor == nullptr || !factor->number) return false;
-        return holds(*factor->number, condition.comparison, condition.number);
+bool hold(const std::vector<FactorCondition>& conditions, const std::vector<Factor>& factors) {
+    return std::all_of(conditions.begin(), conditions.end(), [&](const FactorCondition& condition) {
+        const auto of = std::find_if(factors.begin(), factors.end(),
+                                     [&](const Factor& factor) { return factor.name == condition.factor; });
+        if (of == factors.end()) return false;
+        const auto& [name, comparison, number, text] = condition;
+        if (comparison == "is") return of->text == text;
+        if (!of->number) return false;
+        if (comparison == "ge") return *of->number >= number;
+        if (comparison == "gt") return *of->number > number;
+        if (comparison == "le") return *of->number <= number;
+        if (comparison == "lt") return *of->number < number;
+        return *of->number == number;
     });
 }
 

@@ -29,7 +29,7 @@ struct Metric {
 struct ExperimentMethod {
     std::string name;  ///< unique: with bits for a codec
     std::string kind;  ///< sample | estimator | codec
-    std::string base;  ///< as typed
+    std::string base;  ///< the name without bits: what was typed, or its label
     std::optional<double> bits;
     Json params = Json::object();
 };
@@ -68,7 +68,6 @@ struct ExperimentCell {
     std::vector<LimitValue> limits;
     std::vector<Prediction> predictions;
 
-    [[nodiscard]] const Factor* factor(std::string_view name) const;
     /// Replicates before the stop rules are first asked.
     [[nodiscard]] std::size_t least() const { return least_replicates == 0 ? replicates : least_replicates; }
     [[nodiscard]] std::string hash() const;
@@ -86,6 +85,8 @@ struct ExperimentInput {
     std::string model;
     Json meta = Json::object();
 };
+/// The suffix of a file, "unknown" where it has none.
+[[nodiscard]] std::string format_of(const std::string& path);
 
 struct ReplicateRange {
     std::uint64_t first = 0;
@@ -100,26 +101,26 @@ struct Observation {
     double value = 0.0;
 };
 
-/// Whether a number compares with another as the word (ge, gt, le, lt, eq) says.
-[[nodiscard]] bool holds(double value, std::string_view comparison, double number);
+/// Of a factor: a comparison (ge, le, gt, lt, eq) with a number, or `is` with a text.
+struct FactorCondition {
+    std::string factor;
+    std::string comparison;
+    double number = 0.0;
+    std::string text = {};
+};
+/// Whether all hold; a factor that is not there meets none.
+[[nodiscard]] bool hold(const std::vector<FactorCondition>& conditions, const std::vector<Factor>& factors);
 
 /// A check of a study: a claim, where it is asked, and within what margin.
 struct Check {
     std::string name;
     std::string claim;
-    /// Factor, comparison (ge, le, gt, lt, eq) and number, or `is` and a text; all must hold.
-    struct Condition {
-        std::string factor;
-        std::string comparison;
-        double number = 0.0;
-        std::string text = {};
-    };
-    std::vector<Condition> where;
+    std::vector<FactorCondition> where;
     double margin_absolute = 0.0;
     double margin_relative = 0.0;  ///< of the expected value
     double rate_exponent = 0.0;    ///< the margin holds at min(n, d) = 128 and scales with this power
 
-    [[nodiscard]] bool applies_to(const ExperimentCell& cell) const;
+    [[nodiscard]] bool applies_to(const ExperimentCell& cell) const { return hold(where, cell.factors); }
     [[nodiscard]] double margin(const ExperimentCell& cell, double expected) const;
 };
 

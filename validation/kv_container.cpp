@@ -335,6 +335,11 @@ KvContainerReader::KvContainerReader(const std::string& path) : file_(path) {
     check_length();
 }
 
+void KvContainerReader::refuse_sum(const std::string& of_what) const {
+    throw input_error("{}: {} does not match its checksum: the file was altered or damaged, fetch it again", path(),
+                      of_what);
+}
+
 void KvContainerReader::read_header() {
     std::array<std::byte, preamble_bytes> preamble;
     const auto known = std::span(preamble).first(std::min<std::uint64_t>(preamble.size(), file_.size()));
@@ -358,8 +363,7 @@ void KvContainerReader::read_header() {
     std::string text(length, '\0');
     file_.read(preamble.size(), std::as_writable_bytes(std::span(text)));
     if (crc(0, std::as_bytes(std::span(text))) != number_at(std::span(preamble).subspan(12, 4)))
-        throw input_error("{}: the header does not match its checksum: the file was altered or damaged, fetch it again",
-                          path());
+        refuse_sum("the header");
     at_ = preamble.size() + length;
     header_ = KvContainerHeader::parse(Json::parse(text, path() + ": the header", 8), path());
 }
@@ -432,9 +436,7 @@ std::vector<std::uint8_t> KvContainerReader::block(const BlockPlace& place) {
     std::vector<std::uint8_t> payload(length);
     const auto bytes = std::as_writable_bytes(std::span(payload));
     take(bytes, where);
-    if (block_sum(place, bytes) != number_at(std::span(frame).subspan(4)))
-        throw input_error("{}: {} does not match its checksum: the file was altered or damaged, fetch it again", path(),
-                          where);
+    if (block_sum(place, bytes) != number_at(std::span(frame).subspan(4))) refuse_sum(where);
     tensor_sum_ = crc(crc(tensor_sum_, frame), bytes);
     return payload;
 }
@@ -448,9 +450,7 @@ void KvContainerReader::end_tensor(std::size_t tensor) {
     const std::string where = fmt::format("tensor {}", sim::in_quotes(header_.tensors[tensor].name));
     std::array<std::byte, sum_bytes> sum;
     take(sum, "the checksum of " + where);
-    if (number_at(sum) != std::exchange(tensor_sum_, 0))
-        throw input_error("{}: {} does not match its checksum: the file was altered or damaged, fetch it again", path(),
-                          where);
+    if (number_at(sum) != std::exchange(tensor_sum_, 0)) refuse_sum(where);
 }
 
 void KvContainerReader::finish() const {

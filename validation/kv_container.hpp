@@ -137,6 +137,7 @@ private:
     void take(std::span<std::byte> out, const std::string& of_what);
     void read_header();
     void check_length() const;
+    [[noreturn]] void refuse_sum(const std::string& of_what) const;
     [[noreturn]] void refuse_short(const ContainedTensor& too_long) const;
 
     sim::ByteFile file_;

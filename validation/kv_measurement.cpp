@@ -264,11 +264,6 @@ std::vector<NamedArray> picture(const DumpStudy& study, const Head& at) {
     return arrays;
 }
 
-std::string format_of(const std::string& path) {
-    const std::string suffix = std::filesystem::path(path).extension().string();
-    return suffix.empty() ? "unknown" : suffix.substr(1);
-}
-
 Json metadata_json(const sim::KvDump& dump) {
     Json json = Json::object();
     for (const auto& [key, value] : dump.metadata())

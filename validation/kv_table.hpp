@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -8,15 +7,13 @@
 #include <vector>
 
 #include "estimators/ledger.hpp"
+#include "validation/paired.hpp"
 #include "validation/sqlite.hpp"
 
 namespace spiked::validation {
 
-/// A mean over blocks with its clustered error, as the store gives them; NaN where there is none.
-struct ClusteredValue {
-    double mean = std::numeric_limits<double>::quiet_NaN();
-    double mcse = std::numeric_limits<double>::quiet_NaN();
-};
+/// A mean over blocks with its clustered error, as the store gives them.
+using ClusteredValue = MeanAndError;
 
 /// One line of the paper's table: a side, a method and a bit width over every layer, head and full block of all dumps.
 struct KvRow {

@@ -172,7 +172,7 @@ public:
             database_.execute("COMMIT");
         } catch (const Error& error) {
             if (error.code() != ExitCode::unusable_input) throw;
-            throw input_error("{}: the store is damaged: leave it out, or make it again ({})", path, error.what());
+            throw damaged_store(path, "its rows cannot be copied");
         }
     }
 
@@ -195,8 +195,8 @@ public:
         }
         judge(database_);
         if (Statement broken(database_, "PRAGMA foreign_key_check"); broken.step())
-            throw input_error("{}: refers to what it does not hold (the store was changed by hand): leave it out",
-                              first_);
+            throw input_error("{}: refers to what no part holds (a part was changed by hand): make the parts again",
+                              database_.path());
     }
 
 private:

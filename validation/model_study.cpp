@@ -43,7 +43,7 @@ struct Source {
 
 void add_input(Experiment& experiment, const std::string& path, const std::string& model) {
     ExperimentInput input{path, fs::file_size(path), hex(sha256_of_file(path))};
-    input.format = fs::path(path).extension().string().substr(1);
+    input.format = format_of(path);
     input.model = model;
     experiment.inputs.push_back(std::move(input));
 }

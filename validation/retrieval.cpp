@@ -63,13 +63,13 @@ void add_attention(PromptScore& score, std::size_t layer, std::size_t head, cons
     }
 }
 
-/// A prompt weighs as many questions as it asks.
+/// Prompts need not ask equally many questions: each weighs as many as it asks.
 MeanAndError over_questions(const arma::vec& means, const arma::vec& questions) {
-    const arma::vec weights = questions / arma::accu(questions);
-    const auto prompts = static_cast<double>(means.n_elem);
-    const double mean = arma::dot(weights, means);
-    if (means.n_elem < 2) return {mean, std::numeric_limits<double>::quiet_NaN()};
-    return {mean, std::sqrt(arma::accu(arma::square(weights % (means - mean))) * prompts / (prompts - 1.0))};
+    Parts prompts;
+    for (arma::uword p = 0; p < means.n_elem; ++p)
+        prompts.sums[static_cast<std::int64_t>(p)] = {questions(p), questions(p) * means(p)};
+    const PartEstimate estimate = prompts.mean();
+    return {estimate.value, estimate.error()};
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "sim/llama/llama_readout.hpp"
 #include "validation/compressed_cache.hpp"
+#include "validation/paired.hpp"
 
 namespace spiked::validation {
 
@@ -64,12 +65,6 @@ struct PromptScore {
     /// By layer and query head: questions x (their needles, elsewhere), the weight of each question on the value of
     /// each of the needles that are asked for.
     std::vector<arma::mat> where;
-};
-
-/// Over the questions of all prompts, which need not ask equally many.
-struct MeanAndError {
-    double mean = std::numeric_limits<double>::quiet_NaN();
-    double mcse = std::numeric_limits<double>::quiet_NaN();  ///< over prompts: of a ratio of sums, to first order
 };
 
 struct HeadAttention {

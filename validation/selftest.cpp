@@ -72,8 +72,8 @@ const std::vector<Calibration>& calibrations() {
          [](const Draws& draws, bool mistaken) {
              Moments moments;
              for (const double value : draws.normals(sample)) moments.add(value);
-             return student_chance(moments.mean / moments.standard_error(),
-                                   mistaken ? 1e9 : static_cast<double>(moments.count - 1));
+             return student_p_value(moments.mean / moments.standard_error(),
+                                    mistaken ? 1e9 : static_cast<double>(moments.count - 1));
          }},
         {"clusters", "p-values of the difference of two means over 12 clusters of two equal blocks",
          "blocks taken for clusters", 20000, 0.0,
@@ -89,8 +89,9 @@ const std::vector<Calibration>& calibrations() {
                      sum.sum += values[i / 2 + (parts == &a ? 0 : sample)];
                  }
              }
-             const PairedEstimate difference = paired_difference(a, b);
-             return student_chance(difference.value / difference.error, static_cast<double>(difference.parts) - 1.0);
+             const PartEstimate difference = paired_difference(a, b);
+             return student_p_value(difference.value / difference.error(),
+                                    static_cast<double>(difference.influence.size()) - 1.0);
          }},
         {"binomial", "randomised two-sided p-values of 40 trials of probability .3", "probability .36 assumed", 20000,
          0.0,

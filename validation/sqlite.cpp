@@ -11,7 +11,7 @@
 namespace spiked::validation {
 
 Error damaged_store(const std::string& path, const std::string& what) {
-    return input_error("{}: {}: the store is damaged; make it again with spiked run", path, what);
+    return input_error("{}: {}: the store is damaged; make it again with the command that made it", path, what);
 }
 
 void Database::Closer::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }

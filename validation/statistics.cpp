@@ -133,7 +133,7 @@ double mean_half_width(double deviation, double count, double alpha) {
     return upper_student(count - 1.0, alpha / 2.0) * deviation / std::sqrt(count);
 }
 
-double student_chance(double t, double degrees) {
+double student_p_value(double t, double degrees) {
     return 2.0 * law::cdf(law::complement(law::students_t(degrees), std::abs(t)));
 }
 

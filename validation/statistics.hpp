@@ -54,7 +54,7 @@ struct Region {
 [[nodiscard]] std::uint64_t count_for_half_width(double room, double deviation, double alpha);
 
 /// The probability that Student's t with so many degrees of freedom lies as far from 0 as this one.
-[[nodiscard]] double student_chance(double t, double degrees);
+[[nodiscard]] double student_p_value(double t, double degrees);
 
 /// Of a probability, from `successes` in `trials` (Clopper and Pearson 1934): exact, conservative.
 [[nodiscard]] Interval share_interval(std::uint64_t successes, std::uint64_t trials, double alpha);

@@ -56,12 +56,9 @@ void refuse_other_tables(Database& database) {
     const auto found = definitions(database);
     for (const auto& [name, statement] : expected)
         if (const auto at = found.find(name); at == found.end() || at->second != statement)
-            throw input_error(
-                "{}: its table or view \"{}\" is not that of a store: make the store again with spiked run",
-                database.path(), name);
+            throw damaged_store(database.path(), fmt::format("its table or view \"{}\" is not that of a store", name));
     if (database.integer("SELECT count(*) FROM sqlite_master WHERE type = 'trigger'") > 0)
-        throw input_error("{}: it has a trigger, which no store has: make the store again with spiked run",
-                          database.path());
+        throw damaged_store(database.path(), "it has a trigger, which no store has");
 }
 
 /// Damage that a look at few rows shows.
@@ -90,7 +87,8 @@ void check_is_store(Database& database) {
                           database.path(), version, schema_version);
     if (version < schema_version)
         throw input_error(
-            "{}: written by an older version (schema {}, this program reads {} only): make it again with spiked run",
+            "{}: written by an older version (schema {}, this program reads {} only): make it again with the command "
+            "that made it",
             database.path(), version, schema_version);
     refuse_other_tables(database);
     refuse_impossible_study(database);
@@ -117,7 +115,8 @@ std::int64_t id(std::size_t index) { return static_cast<std::int64_t>(index) + 1
 /// Those behind the last one that the store has.
 void add_new_metrics(Database& database) {
     Statement metric(database, "INSERT INTO metric VALUES(?,?,?,?,?)");
-    for (auto m = static_cast<std::size_t>(database.integer("SELECT count(*) FROM metric")); m < metrics().size(); ++m) {
+    for (auto m = static_cast<std::size_t>(database.integer("SELECT count(*) FROM metric")); m < metrics().size();
+         ++m) {
         const auto& of = metrics()[m];
         metric.bind(1, id(m)).bind(2, of.name).bind(3, of.unit).bind(4, of.better).bind(5, of.definition).run();
     }
@@ -145,13 +144,15 @@ void refuse_other_metrics(Database& store) {
     Statement row(store, "SELECT metric_id, name FROM metric ORDER BY metric_id");
     for (std::size_t known = 0; row.step(); ++known) {
         if (known == metrics().size())
-            throw input_error("{}: written by a newer version (it measures {}, which this program does not know): "
-                              "update the program",
-                              store.path(), row.text(1));
+            throw input_error(
+                "{}: written by a newer version (it measures {}, which this program does not know): "
+                "update the program",
+                store.path(), row.text(1));
         if (row.integer(0) != id(known) || row.text(1) != metrics()[known].name)
-            throw input_error("{}: its metric {} is {}, not {} (another version of the program wrote it): make it again "
-                              "with spiked run",
-                              store.path(), row.integer(0), row.text(1), metrics()[known].name);
+            throw input_error(
+                "{}: its metric {} is {}, not {} (another version of the program wrote it): make it again "
+                "with the command that made it",
+                store.path(), row.integer(0), row.text(1), metrics()[known].name);
     }
 }
 
@@ -174,7 +175,7 @@ void refuse_lost_rows(Database& store) {
 
 Database open_store(const std::string& path) {
     if (!exists_with_content(path))
-        throw input_error("{}: no such store: check the path, or make it with spiked run", path);
+        throw input_error("{}: no such store: check the path, or make it with spiked run or spiked kv run", path);
     Database database(path, Database::Mode::read);
     check_is_store(database);
     return database;

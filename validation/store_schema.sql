@@ -37,8 +37,8 @@ CREATE TABLE factor(           -- what a cell is, by name: sweep keys; or file, 
 CREATE TABLE method(           -- an estimator, or a codec at one bit width; 'sample' holds what no method computes
   method_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,
   kind TEXT NOT NULL CHECK(kind IN ('sample','estimator','codec')),
-  base TEXT NOT NULL,                 -- the name without bits, as typed
-  bits INTEGER, params TEXT NOT NULL);
+  base TEXT NOT NULL,                 -- the name without bits: what was typed, or its label
+  bits INTEGER, params TEXT NOT NULL); -- JSON: loss, budget; method: what stands behind a label
 CREATE TABLE metric(metric_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, unit TEXT NOT NULL,
   better TEXT NOT NULL CHECK(better IN ('lower','higher','target','none')), definition TEXT NOT NULL);
 CREATE TABLE batch(            -- the unit of commit and of resume

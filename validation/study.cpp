@@ -22,7 +22,7 @@ constexpr std::size_t deepest_key = 64;
 
 std::vector<NamedEstimator> read_estimators(Section& root, Mistakes& mistakes) {
     std::vector<NamedEstimator> estimators;
-    each_table(root, "estimator", mistakes, [&](const toml::table& table) {
+    each_table(root, "estimator", mistakes, "[[estimator]]", [&](const toml::table& table) {
         Section section(table, "[[estimator]]", mistakes);
         section.require("name", "name = \"eoptshrink\"");
         const std::string name = section.text("name", "eoptshrink");
@@ -48,7 +48,7 @@ std::vector<NamedEstimator> read_estimators(Section& root, Mistakes& mistakes) {
 
 std::vector<NamedCodec> read_codecs(Section& root, Mistakes& mistakes) {
     std::vector<NamedCodec> codecs;
-    each_table(root, "codec", mistakes, [&](const toml::table& table) {
+    each_table(root, "codec", mistakes, "[[codec]]", [&](const toml::table& table) {
         Section section(table, "[[codec]]", mistakes);
         section.require("name", "name = \"tq-mse\"");
         section.require("bits", "bits = [2, 3]");
@@ -81,7 +81,7 @@ std::vector<NamedCodec> read_codecs(Section& root, Mistakes& mistakes) {
 
 std::vector<std::pair<Check, const toml::table*>> read_checks(Section& root, Mistakes& mistakes) {
     std::vector<std::pair<Check, const toml::table*>> checks;
-    each_table(root, "check", mistakes, [&](const toml::table& table) {
+    each_table(root, "check", mistakes, "[[check]]", [&](const toml::table& table) {
         Section section(table, "[[check]]", mistakes);
         section.require("claim", "claim = \"overlap.left\"");
         section.require("margin", "margin = { abs = 0.02, rate = \"n^-1/2\" }");
@@ -353,12 +353,12 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
         experiment.batch = inside.count("batch", 50, 1, 1000000);
         inside.no_other_keys();
     }
-    each_table(run, "until", mistakes,
+    const std::string until = "until = [{ metric = \"outlier\", mcse_rel = 0.01 }]";
+    each_table(run, "until", mistakes, until,
                [&](const toml::table& table) { experiment.until.push_back(read_stop_rule(table, mistakes)); });
     if (replicates.most != replicates.least && experiment.until.empty())
-        mistakes.add(file,
-                     "run.reps: min and max differ but nothing says when to stop: add for example "
-                     "until = [{ metric = \"outlier\", mcse_rel = 0.01 }] to [run]");
+        mistakes.add(
+            file, "run.reps: min and max differ but nothing says when to stop: add for example " + until + " to [run]");
     run.refuse("max_time", "give --max-time to spiked run, or stop with Ctrl-C; the same command goes on");
     const std::string precision_name = run.choice("precision", "double", {"double", "float"});
     const auto precision = precision_name == "float" ? estimators::Precision::float32 : estimators::Precision::float64;
@@ -373,7 +373,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     experiment.false_alarm = budget.number("false_alarm", 1e-6, 1e-300, 0.5);
     budget.no_other_keys();
     std::vector<const toml::table*> figure_tables;
-    each_table(root, "figure", mistakes, [&](const toml::table& table) {
+    each_table(root, "figure", mistakes, "[[figure]]", [&](const toml::table& table) {
         figure_tables.push_back(&table);
         Section section(table, "[[figure]]", mistakes);
         section.require("kind", "kind = \"estimate-vs-theory\"");

@@ -242,26 +242,8 @@ std::vector<StudyPoint> read_matrices(const toml::table& model, const toml::tabl
     return points;
 }
 
-/// A point of the sweep that is left out: all conditions hold.
-struct SkipRule {
-    struct Condition {
-        std::string key;
-        std::string comparison;  ///< ge, gt, le, lt, eq; is: the text of the value
-        double number = 0.0;
-        std::string text;
-    };
-    std::vector<Condition> conditions;
-
-    [[nodiscard]] bool matches(const std::vector<Factor>& factors) const {
-        return std::all_of(conditions.begin(), conditions.end(), [&](const Condition& c) {
-            const auto at =
-                std::find_if(factors.begin(), factors.end(), [&](const Factor& f) { return f.name == c.key; });
-            if (at == factors.end()) return false;
-            if (c.comparison == "is") return at->text == c.text;
-            return at->number && holds(*at->number, c.comparison, c.number);
-        });
-    }
-};
+/// A point of the sweep where all of them hold is left out.
+using SkipRule = std::vector<FactorCondition>;
 
 std::vector<SkipRule> read_skip(const toml::node& node, const std::vector<std::string>& keys, Mistakes& mistakes) {
     std::vector<SkipRule> rules;
@@ -280,12 +262,12 @@ std::vector<SkipRule> read_skip(const toml::node& node, const std::vector<std::s
                 mistakes.add(key.source(), fmt::format("skip: \"{}\" is not swept{}", name, suggestion(name, keys)));
             if (const toml::table* comparisons = value.as_table()) {
                 for (const auto& condition : read_comparisons(*comparisons, mistakes))
-                    rule.conditions.push_back({name, condition.comparison, condition.number, ""});
+                    rule.push_back({name, condition.comparison, condition.number, ""});
             } else {
-                rule.conditions.push_back({name, "is", 0.0, node_text(value)});
+                rule.push_back({name, "is", 0.0, node_text(value)});
             }
         }
-        if (rule.conditions.empty()) mistakes.add(one, "a skip rule without conditions would leave out everything");
+        if (rule.empty()) mistakes.add(one, "a skip rule without conditions would leave out everything");
         rules.push_back(std::move(rule));
     }
     return rules;
@@ -372,8 +354,7 @@ std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const
             values.emplace_back(&sweep, &value);
             factors.push_back(factor_of(sweep.key, value));
         }
-        if (std::any_of(skip.begin(), skip.end(), [&](const SkipRule& rule) { return rule.matches(factors); }))
-            continue;
+        if (std::any_of(skip.begin(), skip.end(), [&](const SkipRule& rule) { return hold(rule, factors); })) continue;
         Mistakes here("", "");
         auto source = read(at, here);
         StudyPoint point{source.value_or(BlockSource{}), std::move(factors), ""};

@@ -163,13 +163,15 @@ private:
 
 inline const toml::table empty_table;
 
+/// `example` shows how the tables are written, for who gave something else.
 template <class Make>
-void each_table(Section& root, const std::string& key, Mistakes& mistakes, const Make& make) {
+void each_table(Section& root, const std::string& key, Mistakes& mistakes, const std::string& example,
+                const Make& make) {
     const toml::node* found = root.node(key);
     if (found == nullptr) return;
     const toml::array* list = found->as_array();
     if (list == nullptr || !list->is_homogeneous(toml::node_type::table)) {
-        mistakes.add(*found, fmt::format("\"{}\" must be tables: write [[{}]]", key, key));
+        mistakes.add(*found, fmt::format("\"{}\" must be a list of tables: write {}", key, example));
         return;
     }
     for (const auto& one : *list) make(*one.as_table());

@@ -76,6 +76,10 @@ TEST(BenchCommand, ModelTimesEqualWork) {
         EXPECT_NEAR(number(json, "tokens_per_second") * number((*json.find("rows")->items())[0], "p10"), 1e6, 1.0);
         EXPECT_NE(spiked(words + "--seconds 0.1").out.find("tokens a second, numpy"), std::string::npos);
     }
+    const std::string folder = scratch("bench-tied");
+    const Outcome fraction = spiked("bench model --model '" + folder + "' --tokens '" + folder + "/keys.npy'");
+    EXPECT_EQ(fraction.code, 4) << fraction.out;
+    EXPECT_NE(fraction.err.find("token 0 of document 0 is"), std::string::npos) << fraction.err;
     EXPECT_EQ(spiked("bench model").code, 2);
     EXPECT_EQ(spiked("bench model --model /no/such --tokens x.npy").code, 4);
 }

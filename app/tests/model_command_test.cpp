@@ -248,6 +248,14 @@ TEST(FrontierOfAModel, ShowsWhatRetrievalLoses) {
         EXPECT_NE(contents(page).find(part), std::string::npos) << part;
 }
 
+TEST(FrontierOfAModel, TokensMayStandInAFileWithoutASuffix) {
+    std::filesystem::copy_file(model().folder + "/documents.npy", scratch("pages"),
+                               std::filesystem::copy_options::overwrite_existing);
+    const Outcome found = spiked("kv frontier --model '" + model().folder + "' --tokens '" + scratch("pages") +
+                                 "' --block 16 --method tq-mse --bits 1,2");
+    EXPECT_EQ(found.code, 0) << found.err;
+}
+
 TEST(DumpStudyOfAModel, IsTheStudyOfItsDumps) {
     const auto study = [](const std::string& name, const std::string& source) {
         std::ofstream(scratch(name)) << "spiked = 1\n[study]\nname = \"m\"\nseed = \"0x5eed\"\n[model]\nkind = "

@@ -21,7 +21,7 @@ namespace {
 using validation::Database;
 using validation::paired_difference;
 using validation::paired_ratio;
-using validation::PairedEstimate;
+using validation::PartEstimate;
 using validation::Parts;
 
 Parts draws(const std::vector<double>& values) {
@@ -47,9 +47,9 @@ TEST(PairedReference, DifferenceOfDrawsIsTheMeanOfDifferences) {
     const auto [mean, error] = plain_mean(difference);
     const auto paired = paired_difference(draws(a), draws(b));
     EXPECT_NEAR(paired.value, mean, 1e-14);
-    EXPECT_NEAR(paired.error, error, 1e-14);
-    EXPECT_EQ(paired.parts, 5U);
-    EXPECT_NEAR(draws(a).error(), plain_mean(a).second, 1e-14);
+    EXPECT_NEAR(paired.error(), error, 1e-14);
+    EXPECT_EQ(paired.influence.size(), 5U);
+    EXPECT_NEAR(draws(a).mean().error(), plain_mean(a).second, 1e-14);
 }
 
 TEST(PairedReference, RatioMovesLikeTheJackknifeWhereSpreadIsSmall) {
@@ -66,15 +66,23 @@ TEST(PairedReference, RatioMovesLikeTheJackknifeWhereSpreadIsSmall) {
     for (std::size_t i = 0; i < a.size(); ++i) left_out.push_back((sum_a - a[i]) / (sum_b - b[i]));
     const auto [center, error] = plain_mean(left_out);
     EXPECT_NEAR(ratio.value, sum_a / sum_b, 1e-14);
-    EXPECT_NEAR(ratio.error, error * 199.0, 0.01 * ratio.error);
+    EXPECT_NEAR(ratio.error(), error * 199.0, 0.01 * ratio.error());
+}
+
+/// Of standard error 1.
+PartEstimate unit_estimate(double value, int parts) {
+    PartEstimate estimate{value};
+    for (int part = 0; part < parts; ++part) estimate.influence[part] = std::sqrt((1.0 - 1.0 / parts) / parts);
+    return estimate;
 }
 
 TEST(Paired, FewPartsNeedMoreThanTwoErrors) {
-    EXPECT_TRUE((PairedEstimate{2.02, 1.0, 100000}).beyond_noise());
-    EXPECT_FALSE((PairedEstimate{1.99, 1.0, 100000}).beyond_noise());
-    EXPECT_FALSE((PairedEstimate{3.0, 1.0, 4}).beyond_noise());  // Student's law with 3 degrees: 3.307
-    EXPECT_TRUE((PairedEstimate{3.32, 1.0, 4}).beyond_noise());
-    EXPECT_FALSE((PairedEstimate{9.0, 1.0, 1}).beyond_noise());
+    EXPECT_NEAR(unit_estimate(0.0, 4).error(), 1.0, 1e-14);
+    EXPECT_TRUE(unit_estimate(2.02, 100000).beyond_noise());
+    EXPECT_FALSE(unit_estimate(1.99, 100000).beyond_noise());
+    EXPECT_FALSE(unit_estimate(3.0, 4).beyond_noise());  // Student's law with 3 degrees: 3.307
+    EXPECT_TRUE(unit_estimate(3.32, 4).beyond_noise());
+    EXPECT_FALSE(unit_estimate(9.0, 1).beyond_noise());
 }
 
 /// Two estimators on the same 40 blocks, whose errors vary much more from block to block than between the two; or, with

@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include "estimators/bench/numpy_peer.hpp"
 #include "estimators/bench/numpy_programs.hpp"
 #include "sim/llama/llama.hpp"
-#include "sim/npy.hpp"
 #include "theory/base/error.hpp"
+#include "validation/perplexity.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -40,10 +41,10 @@ ModelTimings time_model(const std::string& folder, const std::string& path, doub
             "{}: its rotary embedding is scaled (the NumPy program turns by plain frequencies): name a "
             "model without rope_scaling",
             folder);
-    const arma::mat ids = sim::read_npy(path);
-    const arma::rowvec document = ids.n_cols == 1 ? arma::rowvec(ids.t()) : arma::rowvec(ids.row(0));
-    std::vector<std::int32_t> tokens(std::min<std::size_t>(document.n_elem, shape.context));
-    for (std::size_t t = 0; t < tokens.size(); ++t) tokens[t] = static_cast<std::int32_t>(document(t));
+    std::vector<std::int32_t> tokens;
+    if (auto documents = read_documents(path, shape, std::numeric_limits<std::size_t>::max()); !documents.empty())
+        tokens = std::move(documents.front());
+    tokens.resize(std::min<std::size_t>(tokens.size(), shape.context));
     if (tokens.size() < 2) throw input_error("{}: a document of {} tokens (expected 2 or more)", path, tokens.size());
 
     ModelTimings result{.tokens = tokens.size(), .nats = mean_nats(model, tokens)};

@@ -151,6 +151,50 @@ margin = { abs = 0.02 }
         EXPECT_NE(message.find(part), std::string::npos) << part << "\nin\n" << message;
 }
 
+TEST(StudyFile, TablesThatAreNoListSayHowTheyAreWritten) {
+    const std::string start =
+        "spiked = 1\n[study]\nname = \"x\"\n[model]\nkind = \"spiked\"\nn = 24\nd = 24\nsignal = { strength = 2.0 }\n";
+    const auto message = [&](const std::string& rest) {
+        return message_of([&] { (void)parse_study(start + rest, "x.toml"); }, ExitCode::usage);
+    };
+    EXPECT_NE(message("[run]\nuntil = { metric = \"rank\", mcse_abs = 0.1 }\n")
+                  .find("\"until\" must be a list of tables: write until = [{ metric = "),
+              std::string::npos);
+    EXPECT_NE(
+        message("[check]\nclaim = \"overlap.left\"\n").find("\"check\" must be a list of tables: write [[check]]"),
+        std::string::npos);
+}
+
+/// Methods of one name are told apart by their labels, in tables and where bits are made equal.
+TEST(StudyFile, ALabelStandsForItsMethodEverywhere) {
+    const Study study = parse_study(
+        "spiked = 1\n[study]\nname = \"x\"\n[model]\nkind = \"spiked\"\nn = 24\nd = 24\nsignal = { strength = 2.0 }\n"
+        "[[codec]]\nname = \"tq-mse\"\nas = \"first\"\nbits = [2, 3]\n"
+        "[[codec]]\nname = \"tq-mse\"\nas = \"second\"\nbits = [2, 3]\n"
+        "[[estimator]]\nname = \"eoptshrink\"\nas = \"reference\"\n"
+        "[[check]]\nclaim = \"lloyd-max.distortion\"\nmargin = { rel = 0.1 }\n[run]\nreps = { min = 20 }\n",
+        "x.toml");
+    const auto& methods = study.experiment.methods;
+    ASSERT_EQ(methods.size(), 6U);
+    EXPECT_EQ(methods[1].base, "reference");
+    EXPECT_EQ(*methods[1].params.find("method")->string(), "eoptshrink");
+    for (std::size_t m = 2; m < 6; ++m) {
+        EXPECT_EQ(methods[m].base, m < 4 ? "first" : "second");
+        EXPECT_EQ(*methods[m].params.find("method")->string(), "tq-mse");
+    }
+    std::set<std::size_t> predicted;
+    for (const auto& prediction : study.experiment.cells[0].predictions)
+        if (prediction.claim == "lloyd-max.distortion") predicted.insert(prediction.method);
+    EXPECT_EQ(predicted, (std::set<std::size_t>{2, 3, 4, 5})) << "a claim about tq-mse is one about its labels";
+    const std::string path = (std::filesystem::path(testing::TempDir()) / "labels.spiked").string();
+    std::filesystem::remove(path);
+    Store store(path, study.experiment, "test", 1, Json::object());
+    (void)run_experiment(study.experiment, store, {.threads = 1});
+    std::set<std::string> compared;
+    for (const auto& row : equal_bits(store.database()).rows) compared.insert(row.method);
+    EXPECT_EQ(compared, (std::set<std::string>{"first", "second"}));
+}
+
 TEST(StudyFile, TwoChecksOfOneNameAreRefusedWithTheirPlaces) {
     const std::string check = "[[check]]\nclaim = \"overlap.left\"\nmargin = { abs = 0.1 }\n";
     const std::string start =
