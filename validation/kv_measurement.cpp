@@ -9,13 +9,9 @@
 
 #include "estimators/ledger.hpp"
 #include "estimators/name_options.hpp"
-#include "sim/printable.hpp"
 #include "theory/base/error.hpp"
-#include "theory/base/sha256.hpp"
-#include "validation/attention.hpp"
-#include "validation/cache_rows.hpp"
 #include "validation/codec_measurement.hpp"
-#include "validation/head_codec.hpp"
+#include "validation/dump_attention.hpp"
 #include "validation/prepared_blocks.hpp"
 
 namespace spiked::validation {
@@ -23,81 +19,6 @@ namespace spiked::validation {
 namespace {
 
 using sim::Side;
-
-/// All blocks of one head of one tensor: a cell of the study.
-struct Head : DumpHeadPlace {
-    std::uint64_t rotation = 0;
-    std::shared_ptr<const sim::DumpHead> blocks = {};
-    std::string cell = {};                        ///< hash of its identity
-    const sim::DumpTensor* queries = nullptr;     ///< of its layer, where inner products with them make sense
-    std::optional<AttentionMode> attention = {};  ///< nothing: not measured
-};
-
-struct DumpStudy {
-    KvPlan plan;
-    OpenDumps open;
-    std::vector<std::pair<estimators::Method, double>> codecs;
-    Calibration calibration;
-    std::vector<std::unique_ptr<CacheRows>> caches;  ///< methods behind those of `codecs`
-    std::vector<Head> heads;
-    std::vector<std::optional<sim::DumpRotary>> rotaries;  ///< of each dump, where a codec un-rotates keys
-};
-
-HeadCodec head_codec(const DumpStudy& study, const Head& at, std::size_t method) {
-    const auto& [compression, bits] = study.codecs[method];
-    estimators::QuantizerOptions options = study.plan.quantizer;
-    options.rotation_index = at.rotation;
-    options.axis = at.tensor->side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
-    try {
-        return {compression, at.tensor->dim, bits, options, at.tensor->tokens, study.plan.block_tokens};
-    } catch (const Error& error) {
-        throw Error(error.code(),
-                    fmt::format("{}: tensor {}: {}", study.open.dumps[at.dump]->path(), at.tensor->name, error.what()));
-    }
-}
-
-/// Runs the work on a block; what goes wrong names it.
-template <class Work>
-auto located(const DumpStudy& study, const Head& at, std::uint64_t block, const Work& work) {
-    try {
-        return work();
-    } catch (const Error& error) {
-        const std::size_t tokens = study.plan.block_tokens;
-        const std::size_t end = std::min((block + 1) * tokens, at.tensor->tokens);
-        throw Error(error.code(),
-                    fmt::format("{}: tensor {}, head {}, tokens {} to {}: {}", study.open.dumps[at.dump]->path(),
-                                at.tensor->name, at.head, block * tokens, end - 1, error.what()));
-    }
-}
-
-arma::mat read_block(const DumpStudy& study, const Head& at, std::uint64_t block) {
-    const std::size_t tokens = study.plan.block_tokens;
-    return at.blocks->read_block(block * tokens, tokens);
-}
-
-/// The rotary embedding of a head's rows, if they have one and a codec is to undo it.
-const std::optional<sim::DumpRotary>& rotary_of(const DumpStudy& study, const Head& at) {
-    static const std::optional<sim::DumpRotary> none;
-    return at.tensor->side == Side::key ? study.rotaries[at.dump] : none;
-}
-
-arma::mat unrotated(const DumpStudy& study, const sim::DumpRotary& rotary, const arma::mat& rows, std::uint64_t block) {
-    const double first = static_cast<double>(block * study.plan.block_tokens);
-    return sim::undo_rope(rows, rotary.rope, rotary.position_start + first);
-}
-arma::mat rotated(const DumpStudy& study, const sim::DumpRotary& rotary, const arma::mat& rows, std::uint64_t block) {
-    const double first = static_cast<double>(block * study.plan.block_tokens);
-    return sim::apply_rope(rows, rotary.rope, rotary.position_start + first);
-}
-
-/// The query heads that read the head, over some tokens.
-std::vector<arma::mat> read_queries(const DumpStudy& study, const Head& at, std::size_t first, std::size_t tokens) {
-    const std::size_t readers = at.queries->heads / at.tensor->heads;
-    std::vector<arma::mat> queries;
-    for (std::size_t q = 0; q < readers; ++q)
-        queries.push_back(study.open.dumps[at.dump]->read_block(*at.queries, at.head * readers + q, first, tokens));
-    return queries;
-}
 
 /// The bits of a cache method are those of its group of heads, the same for every block.
 void observe_cached(const CachedHead& head, const arma::mat& block, std::size_t first_token,
@@ -118,7 +39,7 @@ void observe_cached(const CachedHead& head, const arma::mat& block, std::size_t 
 }
 
 /// `turned_data` is null where no codec asks for it.
-std::vector<Observation> measure(const DumpStudy& study, const Head& at, const std::vector<HeadCodec>& codecs,
+std::vector<Observation> measure(const DumpStudy& study, const StudiedHead& at, const std::vector<HeadCodec>& codecs,
                                  estimators::AnalysedBlock& data, estimators::AnalysedBlock* turned_data,
                                  std::uint64_t block) {
     TurnedBlock turned{turned_data, {}};
@@ -145,104 +66,8 @@ std::vector<Observation> measure(const DumpStudy& study, const Head& at, const s
     return found;
 }
 
-/// The whole sequence of a head, ready for any codec.
-class Sequence {
-public:
-    Sequence(const DumpStudy& study, const Head& at) : study_(study), at_(at), rotary_(rotary_of(study, at)) {
-        rows_ = study.open.dumps[at.dump]->read_block(*at.tensor, at.head, 0, at.tensor->tokens);
-        std::vector<arma::mat> blocks;
-        const std::size_t tokens = study.plan.block_tokens;
-        for (std::size_t first = 0; first + tokens <= rows_.n_rows; first += tokens)
-            blocks.push_back(rows_.rows(first, first + tokens - 1));
-        const auto together = [&](std::vector<arma::mat> rows) {
-            return estimators::AnalysedBlock::together(std::move(rows), estimators::AnalysedBlock::EmptyLines::strip,
-                                                       study.plan.precision);
-        };
-        if (rotary_) {
-            std::vector<arma::mat> turned;
-            for (std::size_t b = 0; b < blocks.size(); ++b) turned.push_back(unrotated(study, *rotary_, blocks[b], b));
-            turned_ = together(std::move(turned));
-        }
-        blocks_ = together(std::move(blocks));
-    }
-
-    [[nodiscard]] const arma::mat& rows() const { return rows_; }
-    /// As `kv encode` and `kv decode` give it back: the tokens that fill no block in fp16.
-    [[nodiscard]] arma::mat decoded(const HeadCodec& codec, bool unrope) {
-        arma::mat back = rows_;
-        const std::size_t tokens = study_.plan.block_tokens;
-        for (std::size_t b = 0; b < blocks_.size(); ++b)
-            located(study_, at_, b, [&] {
-                const bool turns = unrope && rotary_;
-                const auto encoded = codec.of(b).encode(turns ? turned_[b] : blocks_[b]).encoded;
-                arma::mat block = codec.of(b).decode(encoded.bytes, tokens);
-                if (turns) block = rotated(study_, *rotary_, block, b);
-                back.rows(b * tokens, (b + 1) * tokens - 1) = block;
-            });
-        const std::size_t coded = blocks_.size() * tokens;
-        if (const std::size_t left = back.n_rows - coded; left > 0)
-            located(study_, at_, blocks_.size(), [&] {
-                const auto kept = keep_rows(rows_.tail_rows(left));
-                back.tail_rows(left) = kept_rows(kept.bytes, left, back.n_cols);
-            });
-        return back;
-    }
-
-private:
-    const DumpStudy& study_;
-    const Head& at_;
-    arma::mat rows_;
-    const std::optional<sim::DumpRotary>& rotary_;
-    std::vector<estimators::AnalysedBlock> blocks_;
-    std::vector<estimators::AnalysedBlock> turned_;  ///< un-rotated, where a codec asks for it
-};
-
-/// What coding a head does to attention, for the queries of each block of the range. Keys are measured with exact and
-/// with coded values, values with exact keys.
-std::vector<std::vector<Observation>> measure_attention(const DumpStudy& study, const Head& at, ReplicateRange range) {
-    const sim::KvDump& dump = *study.open.dumps[at.dump];
-    const bool is_key = at.tensor->side == Side::key;
-    Head peer = at;
-    peer.tensor = dump.find(at.tensor->layer, is_key ? Side::value : Side::key);
-    peer.rotation =
-        rotation_of(head_identity(study.open.sha256[at.dump], peer.tensor->name, peer.head, study.plan.block_tokens));
-    Sequence own(study, at);
-    Sequence other(study, peer);
-    const AttentionHead exact{is_key ? own.rows() : other.rows(), is_key ? other.rows() : own.rows(),
-                              read_queries(study, at, 0, at.tensor->tokens), at.attention == AttentionMode::causal};
-    std::vector<std::vector<Observation>> found(range.count);
-    const auto decoded = [&](std::size_t m, Sequence& sequence, const Head& of) -> arma::mat {
-        if (m < study.codecs.size()) return sequence.decoded(head_codec(study, of, m), study.codecs[m].first.unrope);
-        return arma::conv_to<arma::mat>::from(
-            study.caches[m - study.codecs.size()]->of(dump, *of.tensor, of.head).rows);
-    };
-    for (std::size_t m = 0; m < study.codecs.size() + study.caches.size(); ++m) {
-        const arma::mat coded = decoded(m, own, at);
-        const arma::mat coded_values = is_key ? decoded(m, other, peer) : coded;
-        std::vector<const arma::mat*> values = {&coded_values};
-        if (is_key) values.insert(values.begin(), &exact.values);
-        for (std::uint64_t b = 0; b < range.count; ++b) {
-            const std::size_t tokens = study.plan.block_tokens;
-            const auto errors = attention_errors(exact, is_key ? coded : exact.keys, values,
-                                                 query_tokens((range.first + b) * tokens, tokens));
-            const auto add = [&](std::string_view metric, double value) {
-                found[b].push_back({m + 1, metric_index(metric), 0, value});
-            };
-            if (is_key) {
-                add("attention_logits", errors.logits);
-                add("attention_kl", errors.divergence);
-                add("attention_top1", errors.top1);
-                add("attention_top8", errors.top8);
-            }
-            add("attention_output", errors.outputs.front());
-            if (is_key) add("attention_output_both", errors.outputs.back());
-        }
-    }
-    return found;
-}
-
 /// The picture of one head: its first block, what the first spectral codec takes for signal, and the fitted noise law.
-std::vector<NamedArray> picture(const DumpStudy& study, const Head& at) {
+std::vector<NamedArray> picture(const DumpStudy& study, const StudiedHead& at) {
     std::vector<NamedArray> arrays;
     for (std::size_t m = 0; m < study.codecs.size(); ++m) {
         const auto& spectral = study.codecs[m].first.spectral;
@@ -269,78 +94,6 @@ Json metadata_json(const sim::KvDump& dump) {
     for (const auto& [key, value] : dump.metadata())
         if (value.size() <= 200) json.set(key, value);
     return json;
-}
-
-/// Methods that un-rotate keys need dumps that say how their keys were rotated.
-void find_rotaries(DumpStudy& study) {
-    study.rotaries.resize(study.open.dumps.size());
-    const auto& codecs = study.codecs;
-    const auto unropes = [](const auto& codec) { return codec.first.unrope; };
-    const auto asking = std::find_if(codecs.begin(), codecs.end(), unropes);
-    if (asking == codecs.end() || study.plan.side == Side::value) return;
-    if (study.plan.view.undo_rotary || study.plan.view.shuffle)
-        throw usage_error(
-            "\"{}\": keys that a study shuffles or un-rotates (order, rotary of [model]) have no rotary embedding to "
-            "undo: leave unrope or these out",
-            asking->first.text);
-    for (std::size_t f = 0; f < study.open.dumps.size(); ++f) {
-        const auto& tensors = study.open.dumps[f]->tensors();
-        if (std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.side == Side::key; }))
-            study.rotaries[f] = sim::dump_rotary(*study.open.dumps[f]);
-    }
-}
-
-/// Why the queries of a head cannot meet it; empty when they can.
-std::string queries_lack(const sim::KvDump& dump, const Head& at) {
-    const std::size_t layer = at.tensor->layer;
-    if (dump.find(layer, Side::query) == nullptr) return fmt::format("layer {} has no queries", layer);
-    if (dump.find(layer, Side::key) == nullptr) return fmt::format("layer {} has no keys", layer);
-    return queries_mismatch(dump, layer);
-}
-
-/// Decides where inner products with the dumped queries and attention are measured. Returns what is left out only
-/// because nobody says which keys a query sees, a line for each dump.
-std::vector<std::string> find_queries(DumpStudy& study) {
-    std::vector<std::string> remarks;
-    const auto& asked = study.plan.attention;
-    const bool viewed = study.plan.view.shuffle || study.plan.view.undo_rotary;
-    const bool wanted = asked && *asked != AttentionMode::none;
-    if (viewed && wanted)
-        throw usage_error(
-            "attention cannot be measured in another order of the tokens or without the rotary embedding: leave "
-            "attention, or order and rotary, out");
-    if (viewed) return remarks;
-    for (Head& at : study.heads) {
-        const sim::KvDump& dump = *study.open.dumps[at.dump];
-        const auto stated = stated_attention(dump.metadata());
-        if (wanted && stated && *stated != *asked)
-            throw usage_error("{}: its metadata say attention \"{}\" (another is asked for): leave --attention out",
-                              dump.path(), *dump.metadata("attention"));
-        std::string lack = queries_lack(dump, at);
-        if (lack.empty()) at.queries = dump.find(at.tensor->layer, Side::query);
-        if (lack.empty() && dump.find(at.tensor->layer, Side::value) == nullptr)
-            lack = fmt::format("layer {} has no values", at.tensor->layer);
-        if (lack.empty() && asked != AttentionMode::none) at.attention = stated ? stated : asked;
-        if (wanted && !lack.empty())
-            throw input_error(
-                "{}: attention cannot be measured ({}): dump keys, values and queries together, or leave "
-                "--attention out",
-                dump.path(), lack);
-        const auto add = [&](std::string remark) {
-            if (std::find(remarks.begin(), remarks.end(), remark) == remarks.end())
-                remarks.push_back(std::move(remark));
-        };
-        if (const std::string mismatch = queries_mismatch(dump, at.tensor->layer); !mismatch.empty())
-            add(fmt::format("{}: queries are not used ({})", dump.path(), mismatch));
-        if (!lack.empty() || asked || stated) continue;
-        const auto word = dump.metadata("attention");
-        add(fmt::format(
-            "{}: attention is not measured (its metadata {}): say --attention causal, bidirectional or none",
-            dump.path(),
-            word ? fmt::format("say {}, which is neither causal nor bidirectional", sim::in_quotes(*word))
-                 : "do not say which keys a query sees"));
-    }
-    return remarks;
 }
 
 void add_method(Experiment& experiment, const std::string& label, double bits) {
@@ -431,7 +184,7 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
 
     const bool by_prompt = study->open.clusters_by_prompt();
     Json cells = Json::array();
-    for (Head& at : study->heads) {
+    for (StudiedHead& at : study->heads) {
         const auto& [dump_index, tensor, head] = std::tie(at.dump, at.tensor, at.head);
         const auto& dump = *study->open.dumps[dump_index];
         const std::string side(side_name(tensor->side));
@@ -466,12 +219,12 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
     }
     experiment.science.set("cells", std::move(cells));
     Json attends = Json::array();
-    for (const Head& at : study->heads)
+    for (const StudiedHead& at : study->heads)
         attends.push(at.attention ? Json(static_cast<std::int64_t>(*at.attention)) : Json());
     experiment.science.set("attention", std::move(attends));
 
     experiment.worker = [study](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
-        const Head& at = study->heads[cell];
+        const StudiedHead& at = study->heads[cell];
         auto own = std::make_shared<std::vector<HeadCodec>>();
         for (std::size_t m = 0; m < study->codecs.size(); ++m) own->push_back(head_codec(*study, at, m));
         auto blocks = std::make_shared<PreparedBlocks<arma::mat>>(

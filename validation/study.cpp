@@ -13,133 +13,13 @@
 #include "validation/claims.hpp"
 #include "validation/kv_measurement.hpp"
 #include "validation/study_models.hpp"
+#include "validation/study_tables.hpp"
 
 namespace spiked::validation {
 namespace {
 
 constexpr std::uint64_t most_bytes = 1 << 20;  // of a study file
 constexpr std::size_t deepest_key = 64;
-
-std::vector<NamedEstimator> read_estimators(Section& root, Mistakes& mistakes) {
-    std::vector<NamedEstimator> estimators;
-    each_table(root, "estimator", mistakes, "[[estimator]]", [&](const toml::table& table) {
-        Section section(table, "[[estimator]]", mistakes);
-        section.require("name", "name = \"eoptshrink\"");
-        const std::string name = section.text("name", "eoptshrink");
-        const std::string loss = section.choice("loss", "frobenius", {"frobenius", "operator", "nuclear"});
-        const std::string label = section.text("as", name);
-        const bool told = section.choice("law", "unknown", {"unknown", "known"}) == "known";
-        section.no_other_keys();
-        guarded(table, mistakes, [&] {
-            const auto parsed = theory::loss_from(loss).value_or(theory::Loss::frobenius);
-            for (const auto& other : estimators)
-                if (other.label == label)
-                    mistakes.add(table, fmt::format("\"{}\" stands here twice: give one another name with as", label));
-            estimators.push_back({label, estimators::spectral_method(name, parsed), parsed, told});
-            if (told && !estimators.back().method.takes_noise_law)
-                mistakes.add(table,
-                             fmt::format("\"{}\" cannot be told the law (only tw-test and whiten+NAME make use of "
-                                         "it): leave law out",
-                                         name));
-        });
-    });
-    return estimators;
-}
-
-std::vector<NamedCodec> read_codecs(Section& root, Mistakes& mistakes) {
-    std::vector<NamedCodec> codecs;
-    each_table(root, "codec", mistakes, "[[codec]]", [&](const toml::table& table) {
-        Section section(table, "[[codec]]", mistakes);
-        section.require("name", "name = \"tq-mse\"");
-        section.require("bits", "bits = [2, 3]");
-        const std::string name = section.text("name", "tq-mse");
-        const std::string label = section.text("as", name);
-        std::vector<double> bits;
-        for (const double value : section.numbers("bits")) {
-            if (!(value > 0.0 && value <= 8.0))
-                mistakes.add(*table.get("bits"),
-                             fmt::format("{} bits are not possible: a quantizer takes 1 to 8", value));
-            else
-                bits.push_back(value);
-        }
-        section.no_other_keys();
-        guarded(table, mistakes, [&] {
-            for (const auto& other : codecs)
-                if (other.label == label)
-                    mistakes.add(table, fmt::format("\"{}\" stands here twice: give one another name with as", label));
-            for (const double b : bits)
-                if (std::count(bits.begin(), bits.end(), b) > 1) {
-                    mistakes.add(table, fmt::format("{} bits are asked for twice", b));
-                    break;
-                }
-            codecs.push_back({label, estimators::parse_method(name), bits});
-            for (const double b : bits) estimators::check_bits(codecs.back().method, b);
-        });
-    });
-    return codecs;
-}
-
-std::vector<std::pair<Check, const toml::table*>> read_checks(Section& root, Mistakes& mistakes) {
-    std::vector<std::pair<Check, const toml::table*>> checks;
-    each_table(root, "check", mistakes, "[[check]]", [&](const toml::table& table) {
-        Section section(table, "[[check]]", mistakes);
-        section.require("claim", "claim = \"overlap.left\"");
-        section.require("margin", "margin = { abs = 0.02, rate = \"n^-1/2\" }");
-        Check check;
-        check.claim = section.text("claim", "");
-        check.name = section.text("name", check.claim);
-        for (const auto& [other, place] : checks)
-            if (other.name == check.name)
-                mistakes.add(table,
-                             fmt::format("check \"{}\" stands here twice (first in line {}): give one another name",
-                                         check.name, place->source().begin.line));
-        const Claim* claim = find_claim(check.claim);
-        if (table.get("claim") != nullptr && (claim == nullptr || !claim->in_study)) {
-            std::vector<std::string> names;
-            for (const auto& one : claims())
-                if (one.in_study) names.push_back(one.id);
-            mistakes.add(
-                *table.get("claim"),
-                claim == nullptr
-                    ? fmt::format("unknown claim \"{}\"{}", check.claim, suggestion(check.claim, names))
-                    : fmt::format("claim \"{0}\" is no check of a study (its trials are its own): judge it with "
-                                  "spiked validate --claim {0}; studies check {1}",
-                                  check.claim, fmt::join(names, ", ")));
-        }
-        if (const toml::table* margin = section.table("margin", "{ rel = 0.05 }")) {
-            Section inside(*margin, "margin", mistakes);
-            check.margin_absolute = inside.number("abs", 0.0, 0.0, 1e6);
-            check.margin_relative = inside.number("rel", 0.0, 0.0, 1.0);
-            const std::vector<std::string> rates = {"1", "n^-1/3", "n^-1/2", "n^-2/3", "n^-1"};
-            const double exponents[] = {0.0, -1.0 / 3.0, -0.5, -2.0 / 3.0, -1.0};
-            const std::string rate = inside.choice("rate", "1", rates);
-            const auto at = std::find(rates.begin(), rates.end(), rate);
-            if (at != rates.end()) check.rate_exponent = exponents[at - rates.begin()];
-            inside.no_other_keys();
-            if (check.margin_absolute + check.margin_relative <= 0.0)
-                mistakes.add(*margin,
-                             "a margin needs abs or rel above 0 (limits are never exactly true at finite size)");
-        }
-        if (const toml::table* where = section.table("where", "{ n = { ge = 128 } }"))
-            for (const auto& [factor, condition] : *where) {
-                const toml::table* comparisons = condition.as_table();
-                if (comparisons == nullptr) {
-                    if (condition.is_number())
-                        check.where.push_back({std::string(factor.str()), "eq", *condition.value<double>(), ""});
-                    else if (const auto text = condition.value_exact<std::string>())
-                        check.where.push_back({std::string(factor.str()), "is", 0.0, *text});
-                    else
-                        mistakes.add(condition, "a condition is a number, a text or a table such as { ge = 1.2 }");
-                    continue;
-                }
-                for (const auto& [comparison, number] : read_comparisons(*comparisons, mistakes))
-                    check.where.push_back({std::string(factor.str()), comparison, number, ""});
-            }
-        section.no_other_keys();
-        checks.emplace_back(std::move(check), &table);
-    });
-    return checks;
-}
 
 /// Every dot of a key is a table in a table, and the TOML library frees and searches them one in the other.
 void refuse_deep_keys(const std::string& text, const std::string& name) {
@@ -217,76 +97,48 @@ std::string find_sources_beside(toml::table& root, const std::string& folder) {
     return text.str();
 }
 
-StopRule read_stop_rule(const toml::table& table, Mistakes& mistakes) {
-    Section section(table, "run.until", mistakes);
-    section.require("metric", "metric = \"relative_l2\"");
-    std::vector<std::string> names;
-    for (const auto& metric : metrics()) names.push_back(metric.name);
-    StopRule rule;
-    const std::string name = section.choice("metric", names.front(), names);
-    if (std::find(names.begin(), names.end(), name) != names.end()) rule.metric = metric_index(name);
-    rule.relative = section.number("mcse_rel", 0.0, 0.0, 1e9);
-    rule.absolute = section.number("mcse_abs", 0.0, 0.0, 1e300);
-    section.no_other_keys();
-    if (rule.relative <= 0.0 && rule.absolute <= 0.0)
-        mistakes.add(table, "a stop rule needs mcse_rel or mcse_abs above 0");
-    return rule;
+/// What cells are told apart by; known before any cell is, so that mistakes about it are told with the others.
+std::vector<std::string> factors_of(const std::string& kind, const toml::table* sweep) {
+    std::vector<std::string> factors = {"n", "d"};
+    if (kind == "kv_dump")
+        factors = {"file", "input", "model", "prompt", "layer", "side", "head", "cluster", "cluster_by"};
+    else if (kind == "matrix")
+        factors.emplace_back("file");
+    else if (sweep != nullptr)
+        for (const auto& [key, value] : *sweep)
+            if (key.str() != "mode" && key.str() != "skip") factors.emplace_back(key.str());
+    return factors;
 }
 
-/// Conditions of checks name what cells are told apart by.
-void check_conditions(const std::vector<std::pair<Check, const toml::table*>>& checks,
-                      const std::vector<std::string>& factors, Mistakes& mistakes) {
-    for (const auto& [check, table] : checks)
-        if (const toml::table* where = (*table)["where"].as_table())
-            for (const auto& [key, value] : *where)
-                if (std::find(factors.begin(), factors.end(), key.str()) == factors.end())
-                    mistakes.add(key.source(), fmt::format("where: no cell has a factor \"{}\"{}", key.str(),
-                                                           suggestion(key.str(), factors)));
-}
-
-/// Words of figures; a list of them counts word by word.
-void check_words(const toml::node* node, const std::string& what, const std::vector<std::string>& legal,
-                 Mistakes& mistakes) {
-    const auto check = [&](const toml::node& one) {
-        const auto word = one.value_exact<std::string>();
-        if (!word || std::find(legal.begin(), legal.end(), *word) == legal.end())
-            mistakes.add(one, fmt::format("{} of a [[figure]] is not \"{}\"{}", what, word.value_or(""),
-                                          suggestion(word.value_or(""), legal)));
-    };
-    if (node == nullptr) return;
-    if (const toml::array* list = node->as_array())
-        for (const auto& one : *list) check(one);
-    else
-        check(*node);
-}
-
-void check_figures(bool dumps, const std::vector<std::string>& factors, const std::vector<const toml::table*>& tables,
-                   const std::vector<FigureWords>& kinds, Mistakes& mistakes) {
-    if (kinds.empty()) return;
-    std::vector<std::string> names;
-    for (const auto& kind : kinds)
-        if (dumps ? kind.of_dumps : kind.of_blocks) names.push_back(kind.kind);
-    std::vector<std::string> metric_names;
-    for (const auto& metric : metrics()) metric_names.push_back(metric.name);
-    std::set<std::string> told(factors.begin(), factors.end());
-    told.insert("cell");  // every cell by itself
-    const std::vector<std::string> axes(told.begin(), told.end());
-    for (const toml::table* table : tables) {
-        check_words(table->get("kind"), "kind", names, mistakes);
-        check_words(table->get("x"), "x", axes, mistakes);
-        check_words(table->get("by"), "by", factors, mistakes);
-        check_words(table->get("y"), "y", metric_names, mistakes);
-        const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const FigureWords& kind) {
-            return (*table)["kind"].value<std::string>() == kind.kind;
-        });
-        if (found == kinds.end()) continue;
-        std::vector<std::string> keys = {"kind", "title"};
-        keys.insert(keys.end(), found->keys.begin(), found->keys.end());
-        for (const auto& [key, value] : *table)
-            if (std::find(keys.begin(), keys.end(), key.str()) == keys.end())
-                mistakes.add(key.source(), fmt::format("unknown key \"{}\" in a [[figure]] of kind {}{}", key.str(),
-                                                       found->kind, suggestion(key.str(), keys)));
+/// All that can change a number, but what cells and dumps add to it.
+Json science_of(const toml::table& file, const std::string& kind, const Experiment& experiment, const RunTable& run,
+                const std::vector<NamedEstimator>& estimators, const std::vector<NamedCodec>& codecs) {
+    Json science = Json::object({{"spiked", 1},
+                                 {"kind", kind},
+                                 {"name", experiment.name},
+                                 {"replicates", run.replicates.most},
+                                 {"batch", experiment.batch},
+                                 {"precision", run.precision},
+                                 {"raw", static_cast<std::int64_t>(experiment.raw_per_cell)}});
+    Json methods = Json::array();
+    for (const auto& e : estimators) {
+        Json method = Json::object({{"estimator", e.method.name}, {"loss", theory::name_of(e.loss)}, {"as", e.label}});
+        if (e.told_law) method.set("law", "known");
+        methods.push(std::move(method));
     }
+    for (const auto& c : codecs) {
+        Json bits = Json::array();
+        for (const double b : c.bits) bits.push(bits_json(b));
+        methods.push(Json::object({{"codec", c.method.text}, {"bits", std::move(bits)}, {"as", c.label}}));
+    }
+    science.set("methods", std::move(methods));
+    if (!experiment.until.empty()) {
+        science.set("least_replicates", run.replicates.least);
+        science.set("until", json_of(*file.at_path("run.until").node()));
+    }
+    if (const toml::node* all = file.get("check")) science.set("check", json_of(*all));
+    science.set("false_alarm", experiment.false_alarm);
+    return science;
 }
 
 }  // namespace
@@ -322,7 +174,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
         mistakes.add(*version,
                      "\"spiked\" is the version of the study file's format, and this program reads 1: spiked = 1");
 
-    Section about(root.table("study") != nullptr ? *file.get("study")->as_table() : empty_table, "[study]", mistakes);
+    Section about = root.below("study");
     about.require("name", "name = \"my-study\"");
     experiment.name = about.text("name", "study");
     experiment.title = about.text("title", experiment.name);
@@ -339,55 +191,22 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     });
     about.no_other_keys();
 
-    Replicates replicates;
-    Section run(root.table("run") != nullptr ? *file.get("run")->as_table() : empty_table, "[run]", mistakes);
-    if (const toml::table* reps = run.table("reps", "{ min = 200 }")) {
-        Section inside(*reps, "run.reps", mistakes);
-        constexpr std::size_t most = 1000000000;
-        const std::size_t largest = inside.count("max", 0, 1, most);
-        replicates.least = inside.count("min", largest == 0 ? 200 : std::min<std::size_t>(200, largest), 1, most);
-        replicates.most = largest == 0 ? replicates.least : largest;
-        if (replicates.most < replicates.least)
-            mistakes.add(*reps->get("max"), fmt::format("max of reps is {}, below min, {}: swap or raise it",
-                                                        replicates.most, replicates.least));
-        experiment.batch = inside.count("batch", 50, 1, 1000000);
-        inside.no_other_keys();
-    }
-    const std::string until = "until = [{ metric = \"outlier\", mcse_rel = 0.01 }]";
-    each_table(run, "until", mistakes, until,
-               [&](const toml::table& table) { experiment.until.push_back(read_stop_rule(table, mistakes)); });
-    if (replicates.most != replicates.least && experiment.until.empty())
-        mistakes.add(
-            file, "run.reps: min and max differ but nothing says when to stop: add for example " + until + " to [run]");
-    run.refuse("max_time", "give --max-time to spiked run, or stop with Ctrl-C; the same command goes on");
-    const std::string precision_name = run.choice("precision", "double", {"double", "float"});
-    const auto precision = precision_name == "float" ? estimators::Precision::float32 : estimators::Precision::float64;
-    experiment.failure_budget = run.number("failure_budget", 0.01, 0.0, 1.0);
-    run.no_other_keys();
-
+    const RunTable run = read_run(root, experiment, mistakes);
+    const auto precision = run.precision == "float" ? estimators::Precision::float32 : estimators::Precision::float64;
     const auto estimators = read_estimators(root, mistakes);
     const auto codecs = read_codecs(root, mistakes);
     const auto checks = read_checks(root, mistakes);
-    Section budget(root.table("checks") != nullptr ? *file.get("checks")->as_table() : empty_table, "[checks]",
-                   mistakes);
+    Section budget = root.below("checks");
     experiment.false_alarm = budget.number("false_alarm", 1e-6, 1e-300, 0.5);
     budget.no_other_keys();
-    std::vector<const toml::table*> figure_tables;
-    each_table(root, "figure", mistakes, "[[figure]]", [&](const toml::table& table) {
-        figure_tables.push_back(&table);
-        Section section(table, "[[figure]]", mistakes);
-        section.require("kind", "kind = \"estimate-vs-theory\"");
-        if (section.text("kind", "").empty() && table.get("kind") != nullptr)
-            mistakes.add(table, "a figure needs a kind");
-        experiment.figures.push_back(json_of(table));
-    });
-    Section exec(root.table("exec") != nullptr ? *file.get("exec")->as_table() : empty_table, "[exec]", mistakes);
+    const auto figures = read_figures(root, experiment, mistakes);
+    Section exec = root.below("exec");
     study.threads = exec.count("threads", 0, 0, 4096);
     study.device = exec.text("device", "");
     if (const toml::node* device = exec.node("device"); device != nullptr && !spiked::cuda::is_device(study.device))
         mistakes.add(*device, "\"device\" is auto, cpu, cuda:0 and so on, or emulated");
     exec.no_other_keys();
-    Section store(root.table("store") != nullptr ? *file.get("store")->as_table() : empty_table, "[store]", mistakes);
+    Section store = root.below("store");
     study.store_path = store.text("path", "results/" + experiment.name + ".spiked");
     if (study.store_path.empty()) mistakes.add(file, "[store] path is empty: name a file");
     if (const toml::node* raw = store.node("raw")) {
@@ -420,7 +239,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
                                                  "(spiked spectrum estimates blocks of a dump)",
                                                  key));
         for (const char* key : {"reps", "until"})
-            if (const toml::node* asked = run.raw().get(key))
+            if (const toml::node* asked = file["run"][key].node())
                 mistakes.add(*asked, fmt::format("a dump study has no {}: its replicates are the blocks", key));
     } else {
         points = read_points(kind, *model, sweep, mistakes);
@@ -428,45 +247,13 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
             root.raw().get("check") == nullptr)
             mistakes.add(*model, "nothing is asked: add an [[estimator]], a [[codec]] or a [[check]]");
     }
-    // Known before any cell is, so that these mistakes are told with the others.
-    std::vector<std::string> factors = {"n", "d"};
-    if (kind == "kv_dump")
-        factors = {"file", "input", "model", "prompt", "layer", "side", "head", "cluster", "cluster_by"};
-    else if (kind == "matrix")
-        factors.emplace_back("file");
-    else if (sweep != nullptr)
-        for (const auto& [key, value] : *sweep)
-            if (key.str() != "mode" && key.str() != "skip") factors.emplace_back(key.str());
+    const auto factors = factors_of(kind, sweep);
     refuse_swept(overrides, sweep, mistakes);
     check_conditions(checks, factors, mistakes);
-    check_figures(kind == "kv_dump", factors, figure_tables, overrides.figures, mistakes);
+    check_figures(kind == "kv_dump", factors, figures, overrides.figures, mistakes);
     mistakes.throw_if_any();
 
-    experiment.science = Json::object({{"spiked", 1},
-                                       {"kind", kind},
-                                       {"name", experiment.name},
-                                       {"replicates", replicates.most},
-                                       {"batch", experiment.batch},
-                                       {"precision", precision_name},
-                                       {"raw", static_cast<std::int64_t>(experiment.raw_per_cell)}});
-    Json methods = Json::array();
-    for (const auto& e : estimators) {
-        Json method = Json::object({{"estimator", e.method.name}, {"loss", theory::name_of(e.loss)}, {"as", e.label}});
-        if (e.told_law) method.set("law", "known");
-        methods.push(std::move(method));
-    }
-    for (const auto& c : codecs) {
-        Json bits = Json::array();
-        for (const double b : c.bits) bits.push(bits_json(b));
-        methods.push(Json::object({{"codec", c.method.text}, {"bits", std::move(bits)}, {"as", c.label}}));
-    }
-    experiment.science.set("methods", std::move(methods));
-    if (!experiment.until.empty()) {
-        experiment.science.set("least_replicates", replicates.least);
-        experiment.science.set("until", json_of(*file.at_path("run.until").node()));
-    }
-    if (const toml::node* all = file.get("check")) experiment.science.set("check", json_of(*all));
-    experiment.science.set("false_alarm", experiment.false_alarm);
+    experiment.science = science_of(file, kind, experiment, run, estimators, codecs);
     if (kind == "kv_dump") {
         // Its errors name files, and are those of unusable input.
         plan.quantizer.seed = experiment.seed;
@@ -474,52 +261,19 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
         make_dump_experiment(experiment, plan, codecs);
     } else {
         guarded(*model, mistakes, [&] {
-            make_block_experiment(experiment, kind, std::move(points), estimators, codecs, replicates, precision);
+            make_block_experiment(experiment, kind, std::move(points), estimators, codecs, run.replicates, precision);
         });
         mistakes.throw_if_any();
     }
 
-    for (std::size_t i = 0; i < experiment.until.size(); ++i) {
-        const Metric& metric = metrics()[experiment.until[i].metric];
-        // What is a sample's needs a known signal.
-        const bool measured =
-            std::any_of(experiment.methods.begin(), experiment.methods.end(), [&](const ExperimentMethod& method) {
-                return metric.of.find(method.kind) != std::string::npos &&
-                       (method.kind != "sample" || (kind != "matrix" && kind != "kv_dump"));
-            });
-        if (!measured)
-            mistakes.add(*file.at_path(fmt::format("run.until[{}]", i)).node(),
-                         fmt::format("nothing in this study measures \"{}\" (it is a metric of: {}): name another "
-                                     "metric, or add such a method",
-                                     metric.name, metric.of));
-    }
-
+    check_stop_rules(file, experiment, mistakes);
     std::set<std::string> hashes;
     for (const auto& cell : experiment.cells)
         if (!hashes.insert(cell.hash()).second)
             mistakes.add(sweep == nullptr ? *model : *sweep,
                          fmt::format("two cells are the same ({}): a value stands twice", cell.label));
     mistakes.throw_if_any();
-    for (const auto& [check, table] : checks) {
-        bool any = false;
-        bool predicted = false;
-        for (const auto& cell : experiment.cells) {
-            const bool applies = check.applies_to(cell);
-            any = any || applies;
-            for (const auto& prediction : cell.predictions)
-                predicted = predicted || (applies && prediction.claim == check.claim);
-        }
-        if (!any)
-            mistakes.add(*table, fmt::format("check \"{}\" matches no cell: mend its \"where\"", check.name));
-        else if (!predicted)
-            mistakes.add(
-                *table,
-                fmt::format(
-                    "check \"{}\": the claim says nothing about the cells it matches (wrong side of the threshold, "
-                    "components of one strength, or its codec is missing)",
-                    check.name));
-        experiment.checks.push_back(check);
-    }
+    add_checks(checks, experiment, mistakes);
     mistakes.throw_if_any();
     return study;
 }

@@ -45,6 +45,8 @@ private:
     std::vector<std::string> order_;
 };
 
+inline const toml::table empty_table;
+
 /// A table being read: remembers which keys were asked for, so that the others can be named as mistakes.
 class Section {
 public:
@@ -65,6 +67,11 @@ public:
                 fmt::format("\"{}\" must be a table{}", key,
                             example == nullptr ? "" : fmt::format(": write for example {} = {}", key, example)));
         return found->as_table();
+    }
+    /// The table [key], or an empty one.
+    Section below(const std::string& key) {
+        const toml::table* found = table(key);
+        return {found == nullptr ? empty_table : *found, fmt::format("[{}]", key), mistakes_};
     }
     /// A table, or nothing when the key is absent or `false`.
     const toml::table* table_or_false(const std::string& key) {
@@ -160,8 +167,6 @@ private:
     Mistakes& mistakes_;
     std::vector<std::string> known_;
 };
-
-inline const toml::table empty_table;
 
 /// `example` shows how the tables are written, for who gave something else.
 template <class Make>
