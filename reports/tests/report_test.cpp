@@ -317,6 +317,24 @@ TEST_F(Report, FoldsPassesAfterTwenty) {
     EXPECT_TRUE(has(page, "<summary>72 more passed</summary>"));
 }
 
+/// Each claim and spike once, by the pass whose interval is nearest to its margin; what did not pass stands by itself.
+TEST_F(Report, OnTerminalsPassesAfterTwentyAreALineAClaim) {
+    const std::string path = study();
+    Database store(path, Database::Mode::read);
+    const std::string text = checks_text(store);
+    const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+    const auto groups = static_cast<std::size_t>(
+        store.integer("SELECT count(*) FROM (SELECT DISTINCT claim, k FROM verdict WHERE verdict = 'pass')"));
+    EXPECT_EQ(lines, 12 + groups + 5) << text;
+    validation::Statement nearest(store,
+                                  "SELECT c.label, count(*) OVER () FROM verdict v JOIN cell c USING(cell_id) WHERE "
+                                  "verdict = 'pass' AND claim = 'overlap.left' AND k = 1 ORDER BY max(abs(lo - "
+                                  "expected), abs(hi - expected)) / margin DESC LIMIT 1");
+    ASSERT_TRUE(nearest.step());
+    EXPECT_TRUE(has(text, fmt::format("{} (closest of {})", nearest.text(0), nearest.integer(1)))) << text;
+    EXPECT_TRUE(has(text, "all of them: spiked show " + path + " --table checks."));
+}
+
 TEST_F(Report, FetchesNothingAndRunsNothing) {
     for (const std::string& path : {study(), dump()}) {
         const std::string page = page_of(path);
