@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 
 #include "estimators/byte_stream.hpp"
 #include "estimators/cache_method.hpp"
@@ -82,6 +82,14 @@ QuantizerOptions for_residuals(QuantizerOptions options) {
     return options;
 }
 
+/// Of the block itself. What is too large is refused where it is stored, and only if it is.
+void refuse_lost_block(const arma::mat& block, NumberFormat format) {
+    const std::vector<double> norms = row_norms(block);
+    const double largest = norms.empty() ? 1.0 : *std::max_element(norms.begin(), norms.end());
+    if (largest < 1.0)
+        refuse_underflow(largest, format == NumberFormat::log8 ? NumberFormat::fp32 : format, "largest row norm");
+}
+
 }  // namespace
 
 Compressor::Compressor(const Method& method, std::size_t dimension, double bits, const QuantizerOptions& options)
@@ -98,8 +106,7 @@ Compressor::Result Compressor::encode(AnalysedBlock& analysed) const {
     if (!spectral_) return {quantizer_.encode(block), 0};
     spectral_->check_room(block.n_rows, block.n_cols);
 
-    BitWriter unused;
-    write_numbers(unused, Item::norms, row_norms(block), norm_, "row norm");
+    refuse_lost_block(block, norm_);
     const LowRank signal = spectral_->factors(analysed).signal;
     BitWriter writer;
     factors_.write(writer, signal);

@@ -161,8 +161,6 @@ std::size_t kivi_tail(const QuantizerOptions& options, std::size_t tokens) {
 
 RowQuantizer kivi(std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
     if (options.group == 0) throw usage_error("a group of 0 entries has no scale: give --group 1 or more");
-    if (options.norm == NumberFormat::log8)
-        throw usage_error("log8 holds no signs (a group's minimum has one): give --norm fp16 with kivi");
     const auto setup = std::make_shared<const Setup>(Setup{dimension, bits, options.norm, options.group, options.axis,
                                                            options.residual, options.kept, options.underflow});
     return {

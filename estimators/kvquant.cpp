@@ -175,8 +175,6 @@ RowQuantizer kvquant(std::size_t dimension, unsigned bits, const QuantizerOption
     if (!(outliers >= 0.0 && outliers <= 0.5))
         throw usage_error("a share of {} outliers is not possible (from 0 to 0.5): give kvquant:outliers=0.01",
                           outliers);
-    if (options.norm == NumberFormat::log8)
-        throw usage_error("log8 holds no signs (a line's centre has one): give --norm fp16 with kvquant");
     const auto setup =
         std::make_shared<const Setup>(Setup{dimension, bits, options.norm, options.axis, outliers, options.underflow});
     return in_double(

@@ -117,7 +117,6 @@ RowQuantizer svdq(std::size_t dimension, unsigned bits, const QuantizerOptions& 
     own.group = std::numeric_limits<std::size_t>::max() / 2;  // a whole channel
     own.residual = 0;
     own.underflow = Underflow::allowed;  // of the last channels; the block itself is looked at
-    (void)kivi(1, 1, own);               // refuses what it cannot store before anything is decomposed
     const auto setup = std::make_shared<const Setup>(Setup{dimension, bits, options.underflow, own});
     return in_double(
         "svdq", [setup](const arma::mat& rows) { return encode(*setup, rows); },
