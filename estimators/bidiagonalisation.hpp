@@ -1,5 +1,4 @@
 #pragma once
-#include <cmath>
 
 #include "estimators/decomposition_kernels.hpp"
 

@@ -175,7 +175,7 @@ arma::mat moved(const arma::mat& basis, const arma::mat& chunk, double rate) {
     arma::mat q, r;
     const double scale = rate * static_cast<double>(chunk.n_cols) / energy;
     if (!arma::qr_econ(q, r, arma::mat(basis + scale * chunk.t() * (chunk * basis))))
-        throw input_error("an online basis has no orthonormal form: the data is not finite enough, scale it down");
+        throw input_error("the QR of the online basis failed (entries too large): scale the data down");
     for (arma::uword j = 0; j < q.n_cols; ++j)
         if (r(j, j) < 0.0) q.col(j) *= -1.0;
     return q;

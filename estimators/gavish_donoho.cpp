@@ -20,9 +20,9 @@ Shrinkage gavish_donoho(std::span<const double> singular_values, Shape shape, co
                              ? white_level(rule, values)
                              : white_noise_level(spectrum.values, shape, options.rule);
     Shrinkage result;
-    const EOptShrinkAnswer answer = estimate_white(
+    const ShrinkageAnswer answer = estimate_white(
         rule, level, values, [&](std::size_t, const ShrunkComponent& component) { append(result, component); });
-    if (answer.outcome == EOptShrinkOutcome::exactly_low_rank)
+    if (answer.outcome == ShrinkageOutcome::exactly_low_rank)
         return spectrum.unshrunk(spectrum.above_rounding,
                                  "more than half the singular values are 0: of low rank, no noise level to see");
     result.rank = answer.rank;

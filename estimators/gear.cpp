@@ -1,6 +1,5 @@
 #include "estimators/gear.hpp"
 
-#include <algorithm>
 #include <memory>
 
 #include "estimators/decomposition.hpp"

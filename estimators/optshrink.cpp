@@ -1,7 +1,5 @@
 #include "estimators/optshrink.hpp"
 
-#include <cmath>
-
 #include "estimators/empirical_law.hpp"
 #include "estimators/rank_rule.hpp"
 #include "estimators/relative_spectrum.hpp"
@@ -48,7 +46,7 @@ SpectralFamily optshrink_family() {
              "optimal shrinkage at the given rank, the noise law from the values left over; states its squared error",
              rank_options(), "Nadakuditi 2014", false, "2"},
             [](const ParsedName& parsed, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
-                const ToldRank rank = required_rank(parsed, "optshrink:2");
+                const GivenRank rank = required_rank(parsed, "optshrink:2");
                 return {parsed.text,
                         [rank, loss](std::span<const double> singular_values, Shape shape) {
                             return optshrink(singular_values, shape, rank.of({singular_values, shape}), loss);

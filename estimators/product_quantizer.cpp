@@ -1,7 +1,6 @@
 #include "estimators/product_quantizer.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
 

@@ -1,5 +1,6 @@
 #include "estimators/relative_spectrum.hpp"
 
+#include <cmath>
 #include <limits>
 
 #include "theory/base/error.hpp"

@@ -1,5 +1,4 @@
 #pragma once
-#include <cmath>
 #include <span>
 #include <vector>
 
