@@ -21,9 +21,8 @@ const std::map<std::string, std::string>& method_aliases() {
 Method parse_method(std::string_view text, std::span<const std::string> also) {
     Method method;
     method.text = text;
-    constexpr std::string_view unrope = "unrope+";
-    method.unrope = text.starts_with(unrope);
-    const std::string typed(method.unrope ? text.substr(unrope.size()) : text);
+    method.unrope = text.starts_with(unrope_prefix);
+    const std::string typed(method.unrope ? text.substr(unrope_prefix.size()) : text);
     const auto evicts = [&](const Eviction& entry) { return entry.name == typed.substr(0, typed.find('+')); };
     if (std::any_of(evictions().begin(), evictions().end(), evicts))
         throw usage_error(
@@ -113,11 +112,8 @@ Compressor::Result Compressor::encode(AnalysedBlock& analysed) const {
     const arma::mat removed =
         open_loop_ ? signal.matrix() : factors_.read(writer.bytes(), block.n_rows, block.n_cols).matrix;
 
-    const Encoded residual = quantizer_.encode(block - removed);
-    Result result{{{}, writer.ledger()}, signal.values.n_elem};
-    result.encoded.bytes = writer.take_bytes();
-    result.encoded.bytes.insert(result.encoded.bytes.end(), residual.bytes.begin(), residual.bytes.end());
-    result.encoded.ledger += residual.ledger;
+    Result result{finished(writer), signal.values.n_elem};
+    result.encoded += quantizer_.encode(block - removed);
     return result;
 }
 

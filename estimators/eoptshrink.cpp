@@ -133,13 +133,8 @@ Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const
     if (rule.edge == EdgeRule::fit) weights = intercept_weights(k);
     std::vector<double> noise(p);
     const ShrinkageAnswer answer =
-        estimate_eoptshrink(rule, shape, {spectrum.unit, spectrum.observed, spectrum.values, spectrum.eigenvalues},
-                            weights, noise, [&](std::size_t, const ShrunkComponent& component) {
-                                result.strengths.push_back(component.strength);
-                                result.overlap_left.push_back(component.overlap_left);
-                                result.overlap_right.push_back(component.overlap_right);
-                                result.shrunk.push_back(component.shrunk);
-                            });
+        estimate_eoptshrink(rule, shape, spectrum.relative(), weights, noise,
+                            [&](std::size_t, const ShrunkComponent& component) { append(result, component); });
     if (answer.outcome == ShrinkageOutcome::exactly_low_rank)
         return spectrum.unshrunk(rule.rank_is_given ? rule.rank : spectrum.above_rounding,
                                  "the block is exactly of low rank: nothing to shrink");

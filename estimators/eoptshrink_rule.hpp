@@ -8,6 +8,7 @@
 #include "estimators/edge_fit.hpp"
 #include "estimators/empirical_law.hpp"
 #include "estimators/noise_imputation.hpp"
+#include "estimators/relative_spectrum.hpp"
 #include "estimators/shrinkage.hpp"
 #include "theory/base/device.hpp"
 #include "theory/edge_extrapolation.hpp"
@@ -39,21 +40,6 @@ struct EOptShrinkRule {
     bool clip = true;
     bool rank_is_given = false;
     std::size_t rank = 0;  ///< where it is given
-};
-
-/// A block's singular values in units of the largest (RelativeSpectrum), and their squares.
-struct RelativeValues {
-    double unit = 0.0;
-    std::span<const double> observed;
-    std::span<const double> values;
-    std::span<const double> eigenvalues;
-};
-
-struct ShrunkComponent {
-    double strength = 0.0;
-    double overlap_left = 0.0;
-    double overlap_right = 0.0;
-    double shrunk = 0.0;
 };
 
 enum class ShrinkageOutcome : std::uint8_t {

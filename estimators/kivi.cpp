@@ -147,8 +147,7 @@ arma::Mat<Real> decode(const Setup& setup, std::span<const std::uint8_t> bytes, 
         }
     });
     for (std::size_t j = 0; j < setup.dimension; ++j)
-        for (std::size_t t = tokens; t < count; ++t)
-            rows(t, j) = static_cast<Real>(decode_number(reader.read(16), NumberFormat::fp16));
+        for (std::size_t t = tokens; t < count; ++t) rows(t, j) = static_cast<Real>(read_half(reader));
     reader.require_end();
     return rows;
 }

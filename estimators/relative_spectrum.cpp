@@ -52,6 +52,13 @@ Shrinkage RelativeSpectrum::unshrunk(std::size_t rank, std::string note) const {
     return result;
 }
 
+void append(Shrinkage& result, const ShrunkComponent& component) {
+    result.strengths.push_back(component.strength);
+    result.overlap_left.push_back(component.overlap_left);
+    result.overlap_right.push_back(component.overlap_right);
+    result.shrunk.push_back(component.shrunk);
+}
+
 Shrinkage nothing_found(std::string note) {
     Shrinkage result;
     result.note = std::move(note);

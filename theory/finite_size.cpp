@@ -1,13 +1,13 @@
 #include "theory/finite_size.hpp"
 
 #include <algorithm>
-#include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
-#include <cstdint>
 #include <numbers>
 
 #include "theory/marchenko_pastur.hpp"
+#include "theory/root.hpp"
 #include "theory/tracy_widom.hpp"
+#include "theory/white_formulas.hpp"
 
 namespace spiked::theory {
 namespace {
@@ -72,17 +72,7 @@ double half_shrinkage(const SeparableLaw& law) {
     const auto excess = [&](double z) { return -z * law.d_transform_derivative({z}) / law.d_transform({z}) - 2.0; };
     double high = 2.0 * edge;
     while (excess(high) > 0.0) high *= 2.0;
-    std::uintmax_t evaluations = 100;
-    const auto ends = boost::math::tools::toms748_solve(
-        [&](double z) { return z <= edge ? 1.0 : excess(z); }, edge, high,
-        [](double a, double b) { return std::abs(b - a) <= 1e-12 * std::abs(b); }, evaluations);
-    return 0.5 * (ends.first + ends.second);
-}
-
-/// Gavish and Donoho's hard threshold squared, for noise of variance 1/(long side).
-double gavish_donoho(double aspect) {
-    const double beta = std::min(aspect, 1.0 / aspect);
-    return 2.0 * (beta + 1.0) + 8.0 * beta / (beta + 1.0 + std::sqrt(beta * beta + 14.0 * beta + 1.0));
+    return bracketed_root([&](double z) { return z <= edge ? 1.0 : excess(z); }, edge, high, within(1e-12));
 }
 
 }  // namespace
@@ -171,7 +161,7 @@ FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t co
     add(fmt::format("tw-test:level={:g}", level), edge + upper_quantile * noise.unit());
     const double beta = std::min(law.aspect().value(), 1.0 / law.aspect().value());
     const double noise_level = noise.median() / MarchenkoPastur(AspectRatio(beta)).median().value;
-    add("gd-hard", noise_level * gavish_donoho(beta));
+    add("gd-hard", noise_level * white::hard_threshold_squared(beta));
     add("gd-shrink", noise_level * std::pow(1.0 + std::sqrt(beta), 2));
     add("screenot", half_shrinkage(law));
 

@@ -37,8 +37,7 @@ enum class ShrinkageStatus : std::uint8_t {
 
 /// Kernel: eOptShrink or a shrinkage under white noise of each block of a batch by the CPU's arithmetic
 /// (eoptshrink_rule.hpp, white_rule.hpp), a thread a block. Of more than `room` components the first ones are stored.
-/// Arrays of components have `room` entries a block, 0 where there is
-/// none.
+/// Arrays of components have `room` entries a block, 0 where there is none.
 struct ShrinkBlocks {
     static constexpr unsigned threads = 32;
     static constexpr unsigned resident = 16;
