@@ -75,7 +75,7 @@ void BidiagonalSvd<Real>::values(std::span<const Bidiagonal> matrices, bool exac
             double upper = 0.0;
             for (const double d : matrices[lane].diagonal) upper += d * d;
             for (const double e : matrices[lane].off_diagonal) upper += e * e;
-            bisect(matrices[lane], std::sqrt(upper) * (1.0 + 8.0 * epsilon), found);
+            bisect(matrices[lane], std::sqrt(upper) * rounded_bound, found);
             continue;
         }
         const double* const eigenvalues = eigenvalues_.data() + lane * size_;
@@ -86,7 +86,7 @@ void BidiagonalSvd<Real>::values(std::span<const Bidiagonal> matrices, bool exac
         const double limit = too_small_for_squares * found[0];
         const auto small = std::lower_bound(found.begin(), found.end(), limit, std::greater<>());
         if (small == found.end()) continue;
-        bisect(matrices[lane], 1.1 * limit, {small, found.end()});
+        bisect(matrices[lane], generous_bound * limit, {small, found.end()});
         // Equal values that lay on both sides of the limit.
         std::sort(found.begin(), found.end(), std::greater<>());
     }
@@ -214,17 +214,16 @@ bool BidiagonalSvd<Real>::twisted_group(std::span<const double> values, double l
         for (std::size_t lane = 0; lane < values.size(); ++lane) {
             const double square = right_square[lane] + left_square[lane];
             const double residual = std::abs(miss[lane]) / std::sqrt(square);
-            if (!(residual < 1e-13 * largest) && round == 3) return false;
+            if (!(residual < acceptable_residual * largest) && round == last_round) return false;
             if (residual < good_residual<Real> * largest) continue;
             again = true;
             eigenvalues[lane] += miss[lane] / square;  // Rayleigh's quotient
         }
-        if (!again || round == 3) break;
+        if (!again || round == last_round) break;
     }
     alignas(64) double scales[2][lanes] = {};
     for (std::size_t lane = 0; lane < values.size(); ++lane) {
-        // They are equal unless the vectors of plus and minus the value are mixed.
-        if (!(std::abs(right_square[lane] - left_square[lane]) < 1e-3 * right_square[lane])) return false;
+        if (!(std::abs(right_square[lane] - left_square[lane]) < unequal_halves * right_square[lane])) return false;
         scales[0][lane] = 1.0 / std::sqrt(right_square[lane]);
         scales[1][lane] = 1.0 / std::sqrt(left_square[lane]);
     }

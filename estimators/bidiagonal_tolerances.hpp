@@ -20,6 +20,22 @@ inline constexpr double smallest_for_twisted = 1e-9;
 template <class Real>
 inline constexpr double good_residual = sizeof(Real) == 8 ? 16.0 * epsilon : 1e-9;
 
+/// The most that is let pass when the last round is over; else the vectors are LAPACK's.
+inline constexpr double acceptable_residual = 1e-13;
+inline constexpr int last_round = 3;
+
+/// The halves of an eigenvector have equal squares, up to this share of one, unless the vectors of plus and minus the
+/// value are mixed.
+inline constexpr double unequal_halves = 1e-3;
+
+/// What bounds of values are widened by: one that is computed, and one beyond which values are found again.
+inline constexpr double rounded_bound = 1.0 + 8.0 * epsilon;
+inline constexpr double generous_bound = 1.1;
+
+/// Squares below this, beside a largest entry of about 1, are as good as zero in a reflector.
+template <class Real>
+inline constexpr double negligible_square = sizeof(Real) == 8 ? 1e-280 : 1e-32;
+
 /// The square of an off-diagonal entry that QL drops, as a share of the product of its neighbours: it moves no value by
 /// more than the root of this share.
 template <class Real>

@@ -1,6 +1,5 @@
 #pragma once
-#include <cmath>
-
+#include "estimators/bidiagonal_tolerances.hpp"
 #include "estimators/decomposition_kernels.hpp"
 
 #ifndef SPIKED_KERNEL
@@ -29,9 +28,6 @@ struct Bidiagonalisation {
     static constexpr std::size_t width = Pack::width;
     static constexpr std::size_t short_column_bytes = 512;
 
-    /// Squares below this, beside a largest entry of about 1, are as good as zero.
-    static constexpr double nothing = sizeof(Real) == 8 ? 1e-280 : 1e-32;
-
     SPIKED_KERNEL static std::size_t floor(std::size_t i) { return i / width * width; }
 
     /// I - scale w w^T with w = (head - beta, tail) makes (head, tail) beta times the first unit vector.
@@ -39,7 +35,7 @@ struct Bidiagonalisation {
         Real beta, scale;
     };
     SPIKED_KERNEL static Reflector reflector(Real head, double tail_square) {
-        if (!(tail_square > nothing)) return {head, 0};
+        if (!(tail_square > bidiagonal::negligible_square<Real>)) return {head, 0};
         const double alpha = head;
         const double square = alpha * alpha + tail_square;
         const double norm = __builtin_sqrt(square);

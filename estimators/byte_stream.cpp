@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "theory/base/error.hpp"
+#include "theory/base/processor.hpp"
 
 namespace spiked::estimators {
 namespace {
@@ -85,23 +86,18 @@ __attribute__((target("avx2"))) void wide_unpack(const std::uint8_t* bytes, std:
                                                  std::uint8_t* cells) {
     unpack(bytes, eights, bits, cells);
 }
-
-bool has_avx2() {
-    static const bool found = __builtin_cpu_supports("avx2");
-    return found;
-}
 #endif
 
 void pack_eights(const std::uint8_t* cells, std::size_t eights, unsigned bits, std::uint8_t* bytes) {
 #if defined(__x86_64__)
-    if (has_avx2()) return wide_pack(cells, eights, bits, bytes);
+    if (processor().avx2) return wide_pack(cells, eights, bits, bytes);
 #endif
     pack(cells, eights, bits, bytes);
 }
 
 void unpack_eights(const std::uint8_t* bytes, std::size_t eights, unsigned bits, std::uint8_t* cells) {
 #if defined(__x86_64__)
-    if (has_avx2()) return wide_unpack(bytes, eights, bits, cells);
+    if (processor().avx2) return wide_unpack(bytes, eights, bits, cells);
 #endif
     unpack(bytes, eights, bits, cells);
 }

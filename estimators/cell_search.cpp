@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "theory/base/error.hpp"
+#include "theory/base/processor.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -18,11 +19,6 @@ constexpr unsigned most_fast_bits = 4;
 using Tree = std::array<std::array<float, 8>, 4>;
 
 #if defined(__x86_64__)
-bool has_avx2() {
-    static const bool found = __builtin_cpu_supports("avx2");
-    return found;
-}
-
 /// Takes values eight at a time and returns how many it took.
 __attribute__((target("avx2"))) std::size_t quantize_eights(const Tree& tree, const std::vector<float>& levels,
                                                             unsigned bits, std::span<const float> values,
@@ -99,10 +95,7 @@ __attribute__((target("avx2"))) std::size_t place_eights(const std::vector<float
 }
 
 // Sixteen at a time a tree of 15 thresholds fills one register.
-bool has_avx512() {
-    static const bool found = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
-    return found;
-}
+bool has_avx512() { return processor().avx512f && processor().avx512bw; }
 
 // Without a mask these intrinsics start from a register that the compiler takes for uninitialised.
 constexpr __mmask16 every = 0xFFFF;
@@ -174,7 +167,7 @@ std::size_t place_rows([[maybe_unused]] unsigned bits, [[maybe_unused]] const st
 #if defined(__x86_64__)
     if (bits <= most_fast_bits && factors.size() % 16 == 0 && has_avx512())
         return place_sixteens<add>(levels, cells.data(), factors, block);
-    if (bits <= most_fast_bits && has_avx2()) return place_eights<add>(levels, cells.data(), factors, block);
+    if (bits <= most_fast_bits && processor().avx2) return place_eights<add>(levels, cells.data(), factors, block);
 #endif
     return 0;
 }
@@ -199,7 +192,7 @@ void CellSearch::quantize(std::span<const float> values, std::span<std::uint8_t>
         throw bug("{} values, {} cells and {} levels", values.size(), cells.size(), levels.size());
     std::size_t i = 0;
 #if defined(__x86_64__)
-    if (bits_ <= most_fast_bits && has_avx2())
+    if (bits_ <= most_fast_bits && processor().avx2)
         i = quantize_eights(tree_, levels_, bits_, values, cells.data(), levels.data());
 #endif
     for (; i < values.size(); ++i) {
@@ -249,7 +242,7 @@ void CellSearch::find(std::span<const float> block, std::span<const float> facto
 #if defined(__x86_64__)
     if (bits_ <= most_fast_bits && rows % 16 == 0 && has_avx512())
         done = find_by_sixteens[bits_ - 1](tree_, block, factors, cells.data());
-    else if (bits_ <= most_fast_bits && has_avx2())
+    else if (bits_ <= most_fast_bits && processor().avx2)
         done = find_by_eights[bits_ - 1](tree_, block, factors, cells.data());
 #endif
     if (done == rows) return;

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 
 #include "estimators/byte_stream.hpp"
 #include "estimators/cache_method.hpp"
@@ -21,9 +21,8 @@ const std::map<std::string, std::string>& method_aliases() {
 Method parse_method(std::string_view text, std::span<const std::string> also) {
     Method method;
     method.text = text;
-    constexpr std::string_view unrope = "unrope+";
-    method.unrope = text.starts_with(unrope);
-    const std::string typed(method.unrope ? text.substr(unrope.size()) : text);
+    method.unrope = text.starts_with(unrope_prefix);
+    const std::string typed(method.unrope ? text.substr(unrope_prefix.size()) : text);
     const auto evicts = [&](const Eviction& entry) { return entry.name == typed.substr(0, typed.find('+')); };
     if (std::any_of(evictions().begin(), evictions().end(), evicts))
         throw usage_error(
@@ -82,6 +81,14 @@ QuantizerOptions for_residuals(QuantizerOptions options) {
     return options;
 }
 
+/// Of the block itself. What is too large is refused where it is stored, and only if it is.
+void refuse_lost_block(const arma::mat& block, NumberFormat format) {
+    const std::vector<double> norms = row_norms(block);
+    const double largest = norms.empty() ? 1.0 : *std::max_element(norms.begin(), norms.end());
+    if (largest < 1.0)
+        refuse_underflow(largest, format == NumberFormat::log8 ? NumberFormat::fp32 : format, "largest row norm");
+}
+
 }  // namespace
 
 Compressor::Compressor(const Method& method, std::size_t dimension, double bits, const QuantizerOptions& options)
@@ -98,19 +105,15 @@ Compressor::Result Compressor::encode(AnalysedBlock& analysed) const {
     if (!spectral_) return {quantizer_.encode(block), 0};
     spectral_->check_room(block.n_rows, block.n_cols);
 
-    BitWriter unused;
-    write_numbers(unused, Item::norms, row_norms(block), norm_, "row norm");
+    refuse_lost_block(block, norm_);
     const LowRank signal = spectral_->factors(analysed).signal;
     BitWriter writer;
     factors_.write(writer, signal);
     const arma::mat removed =
         open_loop_ ? signal.matrix() : factors_.read(writer.bytes(), block.n_rows, block.n_cols).matrix;
 
-    const Encoded residual = quantizer_.encode(block - removed);
-    Result result{{{}, writer.ledger()}, signal.values.n_elem};
-    result.encoded.bytes = writer.take_bytes();
-    result.encoded.bytes.insert(result.encoded.bytes.end(), residual.bytes.begin(), residual.bytes.end());
-    result.encoded.ledger += residual.ledger;
+    Result result{finished(writer), signal.values.n_elem};
+    result.encoded += quantizer_.encode(block - removed);
     return result;
 }
 

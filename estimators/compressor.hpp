@@ -10,6 +10,9 @@
 
 namespace spiked::estimators {
 
+/// In front of a method: keys are coded as they were before the rotary embedding.
+inline constexpr std::string_view unrope_prefix = "unrope+";
+
 /// A method as users type it: a row quantizer, alone or behind a spectral method, `eoptshrink+tq-mse`,
 /// `whiten+gd-shrink+tq-mse`; in front of either `unrope+`.
 struct Method {

@@ -2,7 +2,7 @@
 #include <cstddef>
 
 /// The inner loops of batch_decomposition.hpp, once for each instruction set. Each set is compiled from the same
-/// templates (bidiagonalisation.hpp, reflectors.hpp, bidiagonal_values.hpp,
+/// templates (bidiagonalisation.hpp, tridiagonalisation.hpp, reflectors.hpp, bidiagonal_values.hpp,
 /// twisted_vectors.hpp) with its own registers.
 namespace spiked::estimators::kernels {
 
@@ -84,8 +84,8 @@ struct TridiagonalBatch {
     double* diagonal;  ///< destroyed
     double* off_diagonal_squared;  ///< destroyed; the last row is zero
     double* eigenvalues;           ///< out: matrix after matrix, `size` each, in no order
-    bool converged[value_lanes];   ///< in: false for matrices that are not there; out
-    bool present[value_lanes];
+    bool converged[value_lanes];   ///< out
+    bool present[value_lanes];     ///< in: false for matrices that are not there
 };
 
 /// The symmetric tridiagonal matrix with zero diagonal whose eigenvalues are plus and minus the singular values of a

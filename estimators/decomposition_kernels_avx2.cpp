@@ -1,4 +1,5 @@
 #include "estimators/decomposition_kernels.hpp"
+#include "theory/base/processor.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -101,7 +102,7 @@ struct Avx2Float {
     }
 };
 
-bool found() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+bool found() { return processor().avx2 && processor().fma; }
 
 }  // namespace
 

@@ -1,4 +1,5 @@
 #include "estimators/decomposition_kernels.hpp"
+#include "theory/base/processor.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -158,10 +159,7 @@ struct Avx512Float {
     }
 };
 
-bool found() {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
-}
+bool found() { return processor().avx512f && processor().avx512dq && processor().avx512vl; }
 
 }  // namespace
 

@@ -1,11 +1,11 @@
 #include "estimators/entropy_coded.hpp"
 
 #include <algorithm>
-#include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
 #include <memory>
 
 #include "theory/base/error.hpp"
+#include "theory/root.hpp"
 
 namespace spiked::estimators {
 namespace {
@@ -35,11 +35,9 @@ double entropy_at(const CoordinateLaw& law, std::size_t dimension, double step) 
 
 double step_at(const CoordinateLaw& law, std::size_t dimension, double rate) {
     const auto beyond = [&](double log_step) { return entropy_at(law, dimension, std::exp(log_step)) - rate; };
-    std::uintmax_t rounds = 100;
-    const auto [low, high] = boost::math::tools::toms748_solve(
+    return std::exp(theory::bracketed_root(
         beyond, std::log(4e-3), std::log(2.0 * std::sqrt(static_cast<double>(dimension))),
-        boost::math::tools::eps_tolerance<double>(40), rounds);
-    return std::exp(0.5 * (low + high));
+        [](double a, double b) { return std::abs(a - b) <= 0x1p-39 * std::min(std::abs(a), std::abs(b)); }));
 }
 
 /// rANS: the last symbol first; the decoder meets them in order.

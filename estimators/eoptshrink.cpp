@@ -27,9 +27,9 @@ EOptShrinkOptions parsed_options(const ParsedName& parsed, theory::Loss loss) {
     EOptShrinkOptions options = options_of(typed);
     options.loss = loss;
     if (const auto rank = parsed.option("rank")) {
-        const ToldRank told = told_rank(typed, *rank, {"cap"});
-        options.rank = told.fixed;
-        options.rank_rule = told.rule;
+        const GivenRank given = given_rank(typed, *rank, {"cap"});
+        options.rank = given.fixed;
+        options.rank_rule = given.rule;
     } else if (parsed.option("bits")) {
         throw usage_error("\"{}\": bits= belongs to rank=rd: write {}:rank=rd:bits={}", parsed.text, parsed.name,
                           *parsed.option("bits"));
@@ -97,8 +97,7 @@ EOptShrinkOptions EOptShrinkOptions::edge_fit() {
 EOptShrinkRule eoptshrink_rule(Shape shape, const EOptShrinkOptions& options) {
     const std::size_t p = shape.short_side();
     const std::size_t side = options.pilot_from_columns ? shape.columns : p;
-    std::size_t k = options.pilot.value_or(theory::pilot_count(side));
-    if (2 * k + 1 > p) k = p == 0 ? 0 : (p - 1) / 2;
+    const std::size_t k = theory::pilot_within(options.pilot.value_or(theory::pilot_count(side)), p);
     return {.loss = options.loss,
             .pilot = k,
             .edge = options.edge,
@@ -109,7 +108,7 @@ EOptShrinkRule eoptshrink_rule(Shape shape, const EOptShrinkOptions& options) {
             .imputation = options.imputation,
             .mass_of_rest = options.mass_of_rest,
             .clip = options.clip,
-            .rank_is_told = options.rank.has_value(),
+            .rank_is_given = options.rank.has_value(),
             .rank = options.rank.value_or(0)};
 }
 
@@ -121,31 +120,26 @@ Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const
     const std::size_t k = rule.pilot;
     if (k == 0) return nothing_found("too few singular values for an edge estimate (at least 3 are needed)");
     if (options.rank_rule) {
-        rule.rank_is_told = true;
+        rule.rank_is_given = true;
         rule.rank = options.rank_rule(spectrum);
         while (rule.rank > 0 && needed_values(rule.rank, k, rule.imputation) > p) --rule.rank;
     }
 
     Shrinkage result;
-    if (!rule.rank_is_told)
+    if (!rule.rank_is_given)
         result.note =
             more_than_bound(spectrum.eigenvalues, k, std::pow(static_cast<double>(p), -1.0 / 3.0), rule.bound);
     std::vector<double> weights;
     if (rule.edge == EdgeRule::fit) weights = intercept_weights(k);
     std::vector<double> noise(p);
-    const EOptShrinkAnswer answer =
-        estimate_eoptshrink(rule, shape, {spectrum.unit, spectrum.observed, spectrum.values, spectrum.eigenvalues},
-                            weights, noise, [&](std::size_t, const ShrunkComponent& component) {
-                                result.strengths.push_back(component.strength);
-                                result.overlap_left.push_back(component.overlap_left);
-                                result.overlap_right.push_back(component.overlap_right);
-                                result.shrunk.push_back(component.shrunk);
-                            });
-    if (answer.outcome == EOptShrinkOutcome::exactly_low_rank)
-        return spectrum.unshrunk(rule.rank_is_told ? rule.rank : spectrum.above_rounding,
+    const ShrinkageAnswer answer =
+        estimate_eoptshrink(rule, shape, spectrum.relative(), weights, noise,
+                            [&](std::size_t, const ShrunkComponent& component) { append(result, component); });
+    if (answer.outcome == ShrinkageOutcome::exactly_low_rank)
+        return spectrum.unshrunk(rule.rank_is_given ? rule.rank : spectrum.above_rounding,
                                  "the block is exactly of low rank: nothing to shrink");
     result.bulk_edge = spectrum.eigenvalue(answer.edge);
-    if (answer.outcome == EOptShrinkOutcome::no_room) {
+    if (answer.outcome == ShrinkageOutcome::no_room) {
         // Nothing is said about a block whose noise cannot be seen.
         const std::size_t needed = needed_values(answer.rank, k, rule.imputation);
         result.note =

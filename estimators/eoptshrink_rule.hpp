@@ -8,6 +8,7 @@
 #include "estimators/edge_fit.hpp"
 #include "estimators/empirical_law.hpp"
 #include "estimators/noise_imputation.hpp"
+#include "estimators/relative_spectrum.hpp"
 #include "estimators/shrinkage.hpp"
 #include "theory/base/device.hpp"
 #include "theory/edge_extrapolation.hpp"
@@ -37,34 +38,19 @@ struct EOptShrinkRule {
     Imputation imputation = Imputation::from_j_minus_1;
     bool mass_of_rest = true;
     bool clip = true;
-    bool rank_is_told = false;
-    std::size_t rank = 0;  ///< where it is told
+    bool rank_is_given = false;
+    std::size_t rank = 0;  ///< where it is given
 };
 
-/// A block's singular values in units of the largest (RelativeSpectrum), and their squares.
-struct RelativeValues {
-    double unit = 0.0;
-    std::span<const double> observed;
-    std::span<const double> values;
-    std::span<const double> eigenvalues;
-};
-
-struct ShrunkComponent {
-    double strength = 0.0;
-    double overlap_left = 0.0;
-    double overlap_right = 0.0;
-    double shrunk = 0.0;
-};
-
-enum class EOptShrinkOutcome : std::uint8_t {
+enum class ShrinkageOutcome : std::uint8_t {
     estimated,
     exactly_low_rank,  ///< nothing behind the components: keep them
     no_room            ///< the rank leaves fewer noise eigenvalues than the imputation needs
 };
 
-struct EOptShrinkAnswer {
-    EOptShrinkOutcome outcome = EOptShrinkOutcome::estimated;
-    std::size_t rank = 0;   ///< found or told
+struct ShrinkageAnswer {
+    ShrinkageOutcome outcome = ShrinkageOutcome::estimated;
+    std::size_t rank = 0;   ///< found or given
     double edge = 0.0;      ///< eigenvalue, in units of the largest
     std::size_t noise = 0;  ///< eigenvalues of the noise law
 };
@@ -80,8 +66,8 @@ struct EOptShrinkAnswer {
                                                          std::span<const double> eigenvalues,
                                                          std::span<const double> weights) {
     if (rule.edge == EdgeRule::fit)
-        return rule.rank_is_told ? edge_behind(weights, eigenvalues, rule.rank)
-                                 : fit_edge(weights, eigenvalues, rule.margin, rule.bound);
+        return rule.rank_is_given ? edge_behind(weights, eigenvalues, rule.rank)
+                                  : fit_edge(weights, eigenvalues, rule.margin, rule.bound);
     const auto raised = [&](std::size_t i) {
         return rule.power == 1 ? eigenvalues[i] : std::pow(eigenvalues[i], rule.power);
     };
@@ -162,22 +148,22 @@ struct EOptShrinkAnswer {
 /// All three steps. 1 <= k, 2k + 1 <= p and a largest singular value above 0; `noise` has room for p numbers. Gives
 /// `take(i, component)` each of `rank` components, largest first, when the outcome is `estimated`.
 template <class Take>
-[[nodiscard]] SPIKED_DEVICE EOptShrinkAnswer estimate_eoptshrink(const EOptShrinkRule& rule, Shape shape,
-                                                                 const RelativeValues& spectrum,
-                                                                 std::span<const double> weights,
-                                                                 std::span<double> noise, Take&& take) {
+[[nodiscard]] SPIKED_DEVICE ShrinkageAnswer estimate_eoptshrink(const EOptShrinkRule& rule, Shape shape,
+                                                                const RelativeValues& spectrum,
+                                                                std::span<const double> weights,
+                                                                std::span<double> noise, Take&& take) {
     const std::span<const double> lambda = spectrum.eigenvalues;
     const std::size_t p = lambda.size();
     const EdgeFit fit = rank_and_edge(rule, lambda, weights);
-    EOptShrinkAnswer answer;
-    answer.rank = rule.rank_is_told ? std::min(rule.rank, p) : fit.rank;
+    ShrinkageAnswer answer;
+    answer.rank = rule.rank_is_given ? std::min(rule.rank, p) : fit.rank;
     answer.edge = fit.edge;
     if (fit.edge == 0.0) {
-        answer.outcome = EOptShrinkOutcome::exactly_low_rank;
+        answer.outcome = ShrinkageOutcome::exactly_low_rank;
         return answer;
     }
     if (needed_values(answer.rank, rule.pilot, rule.imputation) > p) {
-        answer.outcome = EOptShrinkOutcome::no_room;
+        answer.outcome = ShrinkageOutcome::no_room;
         return answer;
     }
     answer.noise = fill_noise_law(rule, spectrum, answer.rank, noise);

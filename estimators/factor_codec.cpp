@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "estimators/half_entries.hpp"
 #include "estimators/scalar_quantizer.hpp"
 #include "theory/base/error.hpp"
 
@@ -40,18 +41,16 @@ theory::Codebook fitted(const arma::mat& vectors, theory::Codebook codebook) {
         for (std::size_t c = 0; c + 1 < cells; ++c)
             codebook.thresholds[c] = 0.5 * (codebook.levels[c] + codebook.levels[c + 1]);
     }
-    for (double& level : codebook.levels)
-        level = decode_number(encode_number(level, NumberFormat::fp16, "level of a factor"), NumberFormat::fp16);
+    for (double& level : codebook.levels) level = rounded_to_half(level, "level of a factor");
     return codebook;
 }
 
 void write_levels(BitWriter& writer, const theory::Codebook& codebook) {
-    for (const double level : codebook.levels)
-        writer.write(Item::codebooks, encode_number(level, NumberFormat::fp16, "level of a factor"), 16);
+    for (const double level : codebook.levels) write_half(writer, Item::codebooks, level, "level of a factor");
 }
 
 void read_levels(BitReader& reader, theory::Codebook& codebook) {
-    for (double& level : codebook.levels) level = decode_number(reader.read(16), NumberFormat::fp16);
+    for (double& level : codebook.levels) level = read_half(reader);
 }
 
 void write_vector(BitWriter& writer, const arma::vec& vector, const theory::Codebook* codebook) {
@@ -60,14 +59,14 @@ void write_vector(BitWriter& writer, const arma::vec& vector, const theory::Code
         if (codebook != nullptr)
             writer.write(Item::factor_indices, cell_of(entry * unit, *codebook), static_cast<unsigned>(codebook->bits));
         else
-            writer.write(Item::factor_indices, encode_number(entry, NumberFormat::fp16, "entry of a factor"), 16);
+            write_half(writer, Item::factor_indices, entry, "entry of a factor");
 }
 
 arma::vec read_vector(BitReader& reader, std::size_t length, const theory::Codebook* codebook) {
     arma::vec vector(length);
     for (double& entry : vector)
         entry = codebook != nullptr ? codebook->levels[reader.read(static_cast<unsigned>(codebook->bits))]
-                                    : decode_number(reader.read(16), NumberFormat::fp16);
+                                    : read_half(reader);
     if (codebook != nullptr) vector /= std::sqrt(static_cast<double>(length));
     return vector;
 }

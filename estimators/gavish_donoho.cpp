@@ -15,14 +15,14 @@ Shrinkage gavish_donoho(std::span<const double> singular_values, Shape shape, co
     const RelativeSpectrum spectrum(singular_values, shape);
     if (spectrum.unit == 0.0) return nothing_found("the block is zero or empty");
     const WhiteRule rule = white_rule(shape, options, hard);
-    const RelativeValues values{spectrum.unit, spectrum.observed, spectrum.values, spectrum.eigenvalues};
+    const RelativeValues values = spectrum.relative();
     const double level = options.noise_level || options.rule == NoiseLevelRule::median
                              ? white_level(rule, values)
                              : white_noise_level(spectrum.values, shape, options.rule);
     Shrinkage result;
-    const EOptShrinkAnswer answer = estimate_white(
+    const ShrinkageAnswer answer = estimate_white(
         rule, level, values, [&](std::size_t, const ShrunkComponent& component) { append(result, component); });
-    if (answer.outcome == EOptShrinkOutcome::exactly_low_rank)
+    if (answer.outcome == ShrinkageOutcome::exactly_low_rank)
         return spectrum.unshrunk(spectrum.above_rounding,
                                  "more than half the singular values are 0: of low rank, no noise level to see");
     result.rank = answer.rank;
@@ -47,10 +47,7 @@ const std::vector<std::string> option_lines = {
 
 }  // namespace
 
-double hard_threshold_coefficient(double aspect) {
-    const double b = aspect;
-    return std::sqrt(2.0 * (b + 1.0) + 8.0 * b / (b + 1.0 + std::sqrt(b * b + 14.0 * b + 1.0)));
-}
+double hard_threshold_coefficient(double aspect) { return std::sqrt(theory::white::hard_threshold_squared(aspect)); }
 
 double median_threshold_coefficient(double aspect) {
     return hard_threshold_coefficient(aspect) / std::sqrt(theory::MarchenkoPastur(AspectRatio(aspect)).median().value);

@@ -1,6 +1,5 @@
 #include "estimators/gear.hpp"
 
-#include <algorithm>
 #include <memory>
 
 #include "estimators/decomposition.hpp"
@@ -64,8 +63,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     LineOutliers::read(reader, setup.outliers, decoded);
     setup.factors.write(writer, leading_part(rows - setup.turned(decoded), setup.rank));
     Encoded encoded = finished(writer);
-    encoded.bytes.insert(encoded.bytes.end(), groups.bytes.begin(), groups.bytes.end());
-    encoded.ledger += groups.ledger;
+    encoded += groups;
     return encoded;
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "theory/base/error.hpp"
+#include "theory/base/processor.hpp"
 
 namespace spiked::estimators {
 namespace {
@@ -177,8 +178,8 @@ __attribute__((target("avx512f"))) void avx512_transform(const Rounds& rounds, c
 template <class Real>
 Transform<Real> best_transform() {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) return avx512_transform<Real>;
-    if (__builtin_cpu_supports("avx2")) return avx2_transform<Real>;
+    if (processor().avx512f) return avx512_transform<Real>;
+    if (processor().avx2) return avx2_transform<Real>;
 #endif
     return plain_transform<Real>;
 }

@@ -22,11 +22,21 @@ void refuse_lost_halves(double largest, std::string_view what, std::string_view 
                           advice);
 }
 
+double rounded_to_half(double value, std::string_view what, std::string_view advice) {
+    return from_float16(static_cast<std::uint16_t>(half_of(value, what, advice)));
+}
+
+void write_half(BitWriter& writer, Item item, double value, std::string_view what, std::string_view advice) {
+    writer.write(item, half_of(value, what, advice), 16);
+}
+
+double read_half(BitReader& reader) { return from_float16(static_cast<std::uint16_t>(reader.read(16))); }
+
 void write_halves(BitWriter& writer, Item item, std::span<const double> entries, std::string_view what,
                   std::string_view advice, Underflow underflow) {
     double largest = 0.0;
     for (const double entry : entries) {
-        writer.write(item, half_of(entry, what, advice), 16);
+        write_half(writer, item, entry, what, advice);
         largest = std::max(largest, std::abs(entry));
     }
     if (underflow == Underflow::refused) refuse_lost_halves(largest, what, advice);

@@ -147,8 +147,7 @@ arma::Mat<Real> decode(const Setup& setup, std::span<const std::uint8_t> bytes, 
         }
     });
     for (std::size_t j = 0; j < setup.dimension; ++j)
-        for (std::size_t t = tokens; t < count; ++t)
-            rows(t, j) = static_cast<Real>(decode_number(reader.read(16), NumberFormat::fp16));
+        for (std::size_t t = tokens; t < count; ++t) rows(t, j) = static_cast<Real>(read_half(reader));
     reader.require_end();
     return rows;
 }
@@ -161,8 +160,6 @@ std::size_t kivi_tail(const QuantizerOptions& options, std::size_t tokens) {
 
 RowQuantizer kivi(std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
     if (options.group == 0) throw usage_error("a group of 0 entries has no scale: give --group 1 or more");
-    if (options.norm == NumberFormat::log8)
-        throw usage_error("log8 holds no signs (a group's minimum has one): give --norm fp16 with kivi");
     const auto setup = std::make_shared<const Setup>(Setup{dimension, bits, options.norm, options.group, options.axis,
                                                            options.residual, options.kept, options.underflow});
     return {

@@ -8,11 +8,10 @@ namespace spiked::estimators {
 ///
 /// Source: Liu et al., "KIVI", 2024, and its code. A group is `group` consecutive tokens of one channel (axis key) or
 /// `group` consecutive channels of one token (axis value); the last one of a line may be shorter. With a residual of
-/// R the last tokens stay in fp16: kivi_tail. Stored: zeros, scales (format
-/// of the options, fp16 in KIVI), codes channel after channel, the residual window. A constant group gives code 0 and
-/// comes back as its zero. Throws input_error for NaN, infinity, or what does not fit the format. For groups of G
-/// normal entries at 2 bits the relative error is about 45 % (G = 64).
-/// With `kept` of the options so many last tokens stay instead.
+/// R the last tokens stay in fp16 (kivi_tail), with `kept` of the options so many instead. Stored: zeros, scales
+/// (format of the options, fp16 in KIVI), codes channel after channel, the residual window. A constant group gives code
+/// 0 and comes back as its zero. Throws input_error for NaN, infinity, or what does not fit the format. For groups of
+/// 64 normal entries at 2 bits the relative error is about 45 %.
 [[nodiscard]] RowQuantizer kivi(std::size_t dimension, unsigned bits, const QuantizerOptions& options);
 
 /// How many of the last tokens of a sequence stay in fp16: n mod R along tokens, R along channels.

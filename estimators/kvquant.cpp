@@ -75,8 +75,7 @@ theory::Codebook fitted_levels(std::vector<double> values, unsigned bits) {
         }
         if (moved < 1e-6) break;
     }
-    for (double& level : codebook.levels)
-        level = decode_number(encode_number(level, NumberFormat::fp16, "level"), NumberFormat::fp16);
+    for (double& level : codebook.levels) level = rounded_to_half(level, "level");
     std::sort(codebook.levels.begin(), codebook.levels.end());
     set_thresholds();
     return codebook;
@@ -136,8 +135,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
             if (!outlier[l][i]) dense.push_back(scaled(i, l));
     }
     const theory::Codebook codebook = fitted_levels(dense, setup.bits);
-    for (const double level : codebook.levels)
-        writer.write(Item::codebooks, encode_number(level, NumberFormat::fp16, "level"), 16);
+    for (const double level : codebook.levels) write_half(writer, Item::codebooks, level, "level");
     arma::Mat<std::uint8_t> codes(arma::size(lines));
     for (std::size_t i = 0; i < scaled.n_elem; ++i) codes[i] = static_cast<std::uint8_t>(cell_of(scaled[i], codebook));
     for (std::size_t l = 0; l < lines.n_cols; ++l)
@@ -158,7 +156,7 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
     read_numbers(reader, centres, setup.format);
     read_numbers(reader, halves, setup.format);
     std::vector<double> levels(std::size_t{1} << setup.bits);
-    for (double& level : levels) level = decode_number(reader.read(16), NumberFormat::fp16);
+    for (double& level : levels) level = read_half(reader);
     arma::Mat<std::uint8_t> codes(rows, setup.dimension);
     reader.read_cells({codes.memptr(), codes.n_elem}, setup.bits);
     if (!key) codes = codes.t();
@@ -175,8 +173,6 @@ RowQuantizer kvquant(std::size_t dimension, unsigned bits, const QuantizerOption
     if (!(outliers >= 0.0 && outliers <= 0.5))
         throw usage_error("a share of {} outliers is not possible (from 0 to 0.5): give kvquant:outliers=0.01",
                           outliers);
-    if (options.norm == NumberFormat::log8)
-        throw usage_error("log8 holds no signs (a line's centre has one): give --norm fp16 with kvquant");
     const auto setup =
         std::make_shared<const Setup>(Setup{dimension, bits, options.norm, options.axis, outliers, options.underflow});
     return in_double(

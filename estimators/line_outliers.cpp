@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "estimators/half_entries.hpp"
-#include "estimators/number_format.hpp"
 #include "theory/base/error.hpp"
 
 namespace spiked::estimators {
@@ -42,7 +41,7 @@ void LineOutliers::write(BitWriter& writer) const {
     for (std::size_t l = 0; l < places_.size(); ++l)
         for (std::size_t i = 0; i < places_[l].size(); ++i) {
             writer.write(Item::outliers, places_[l][i], place_bits(length_));
-            writer.write(Item::outliers, half_of(values_[l][i], "outlier", outlier_advice), 16);
+            write_half(writer, Item::outliers, values_[l][i], "outlier", outlier_advice);
         }
 }
 
@@ -54,7 +53,7 @@ void LineOutliers::read(BitReader& reader, double share, arma::mat& lines) {
             if (place >= lines.n_rows)
                 throw input_error("a coded block names entry {} of a line of {}: the data is damaged", place,
                                   lines.n_rows);
-            lines(place, l) = decode_number(reader.read(16), NumberFormat::fp16);
+            lines(place, l) = read_half(reader);
         }
 }
 

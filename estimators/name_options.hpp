@@ -32,8 +32,8 @@ private:
     ParsedName parsed_;
 };
 
-/// The keys of options as `spiked list` shows them, `group=G (default 64)`: those that have one and are no options of the
-/// command line.
+/// The keys of options as `spiked list` shows them, `group=G (default 64)`: those that have one and are no options
+/// of the command line.
 [[nodiscard]] std::vector<std::string> keys_of(const std::vector<std::string>& options);
 
 /// The position of a word among the words for `what`. Throws usage_error with the nearest.

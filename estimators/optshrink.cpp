@@ -1,7 +1,5 @@
 #include "estimators/optshrink.hpp"
 
-#include <cmath>
-
 #include "estimators/empirical_law.hpp"
 #include "estimators/rank_rule.hpp"
 #include "estimators/relative_spectrum.hpp"
@@ -30,10 +28,8 @@ Shrinkage optshrink(std::span<const double> singular_values, Shape shape, std::s
         const double shrunk = theory::shrink(outlier.strength, outlier.overlap_left, outlier.overlap_right, loss);
         strength_squares += outlier.strength * outlier.strength;
         weight_squares += shrunk * shrunk;
-        result.strengths.push_back(outlier.strength * spectrum.unit);
-        result.overlap_left.push_back(outlier.overlap_left);
-        result.overlap_right.push_back(outlier.overlap_right);
-        result.shrunk.push_back(std::clamp(shrunk * spectrum.unit, 0.0, singular_values[i]));
+        append(result, {outlier.strength * spectrum.unit, outlier.overlap_left, outlier.overlap_right,
+                        std::clamp(shrunk * spectrum.unit, 0.0, singular_values[i])});
     }
     if (loss == theory::Loss::frobenius && strength_squares > 0.0) {
         const double error = strength_squares - weight_squares;
@@ -48,7 +44,7 @@ SpectralFamily optshrink_family() {
              "optimal shrinkage at the given rank, the noise law from the values left over; states its squared error",
              rank_options(), "Nadakuditi 2014", false, "2"},
             [](const ParsedName& parsed, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
-                const ToldRank rank = required_rank(parsed, "optshrink:2");
+                const GivenRank rank = required_rank(parsed, "optshrink:2");
                 return {parsed.text,
                         [rank, loss](std::span<const double> singular_values, Shape shape) {
                             return optshrink(singular_values, shape, rank.of({singular_values, shape}), loss);

@@ -1,10 +1,10 @@
 #include "estimators/product_quantizer.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
 
+#include "estimators/half_entries.hpp"
 #include "theory/base/error.hpp"
 
 namespace spiked::estimators {
@@ -53,8 +53,7 @@ std::size_t nearest(const arma::mat& centroids, const double* vector) {
 
 /// As fp16 keeps them.
 arma::mat rounded(arma::mat centroids) {
-    for (double& entry : centroids)
-        entry = decode_number(encode_number(entry, NumberFormat::fp16, "centroid"), NumberFormat::fp16);
+    for (double& entry : centroids) entry = rounded_to_half(entry, "centroid");
     return centroids;
 }
 
@@ -91,8 +90,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     const arma::mat centroids = k_means(setup, vectors, count);
     BitWriter writer;
     write_numbers(writer, Item::norms, norms, setup.norm, "row norm", setup.underflow);
-    for (const double entry : centroids)
-        writer.write(Item::codebooks, encode_number(entry, NumberFormat::fp16, "centroid"), 16);
+    for (const double entry : centroids) write_half(writer, Item::codebooks, entry, "centroid");
     for (std::size_t i = 0; i < vectors.n_cols; ++i)
         writer.write(Item::indices, nearest(centroids, vectors.colptr(i)), setup.index_bits);
     return finished(writer);
@@ -104,7 +102,7 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
     read_numbers(reader, norms, setup.norm);
     const std::size_t count = setup.centroids(rows);
     arma::mat centroids(setup.length, count);
-    for (double& entry : centroids) entry = decode_number(reader.read(16), NumberFormat::fp16);
+    for (double& entry : centroids) entry = read_half(reader);
     arma::mat coordinates(rows, setup.dimension);
     for (std::size_t position = 0; position < setup.positions(); ++position)
         for (std::size_t t = 0; t < rows; ++t) {

@@ -60,13 +60,13 @@ std::vector<std::string> rank_options() {
     return all;
 }
 
-ToldRank told_rank(const NameOptions& named, const std::string& word, const std::vector<std::string>& own) {
-    ToldRank told;
+GivenRank given_rank(const NameOptions& named, const std::string& word, const std::vector<std::string>& own) {
+    GivenRank given;
     std::vector<std::string> names;
     for (const auto& row : rows()) {
         names.push_back(row.entry.name);
         if (row.entry.name == word) {
-            told.rule = row.make(named);
+            given.rule = row.make(named);
             continue;
         }
         for (const auto& key : keys_of(row.entry.options))
@@ -75,19 +75,19 @@ ToldRank told_rank(const NameOptions& named, const std::string& word, const std:
                     "\"{}\": {}= belongs to the rank rule {}: leave it out or write {} in the place of {}",
                     named.text(), key, row.entry.name, row.entry.name, word);
     }
-    if (told.rule) return told;
+    if (given.rule) return given;
     const auto rank = to_integer(word);
     if (!rank || *rank < 0)
         throw usage_error("\"{}\": rank \"{}\" is neither a whole number of at least 0 nor a rank rule ({}){}",
                           named.text(), word, fmt::join(names, ", "), suggestion(word, names));
-    told.fixed = static_cast<std::size_t>(*rank);
-    return told;
+    given.fixed = static_cast<std::size_t>(*rank);
+    return given;
 }
 
-ToldRank required_rank(const ParsedName& parsed, const std::string& example) {
+GivenRank required_rank(const ParsedName& parsed, const std::string& example) {
     if (parsed.values.size() != 1)
         throw usage_error("\"{}\": {} needs its rank: write for example {}", parsed.text, parsed.name, example);
-    return told_rank(NameOptions(parsed, keys_of(rank_options()), parsed.values), parsed.values.front());
+    return given_rank(NameOptions(parsed, keys_of(rank_options()), parsed.values), parsed.values.front());
 }
 
 }  // namespace spiked::estimators

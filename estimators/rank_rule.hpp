@@ -13,7 +13,7 @@ namespace spiked::estimators {
 using RankRule = std::function<std::size_t(const RelativeSpectrum&)>;
 
 /// What stands where a rank is asked: R itself, or a rule.
-struct ToldRank {
+struct GivenRank {
     std::optional<std::size_t> fixed;
     RankRule rule;  ///< where it is not fixed
 
@@ -33,9 +33,9 @@ struct RankRuleEntry {
 
 /// `word` as the rank of a method, with the options of its rule in the same name. Throws usage_error for a word that is
 /// neither, and for an option that belongs to another rule, unless it is one of the method's `own`.
-[[nodiscard]] ToldRank told_rank(const NameOptions& named, const std::string& word,
-                                 const std::vector<std::string>& own = {});
+[[nodiscard]] GivenRank given_rank(const NameOptions& named, const std::string& word,
+                                   const std::vector<std::string>& own = {});
 /// The same of a name whose one value is the rank, `svd:1`, `svd:rd:bits=2`; `example` completes the error.
-[[nodiscard]] ToldRank required_rank(const ParsedName& parsed, const std::string& example);
+[[nodiscard]] GivenRank required_rank(const ParsedName& parsed, const std::string& example);
 
 }  // namespace spiked::estimators

@@ -1,5 +1,6 @@
 #include "estimators/relative_spectrum.hpp"
 
+#include <cmath>
 #include <limits>
 
 #include "theory/base/error.hpp"
@@ -49,6 +50,13 @@ Shrinkage RelativeSpectrum::unshrunk(std::size_t rank, std::string note) const {
     result.overlap_right.assign(result.rank, 1.0);
     result.note = std::move(note);
     return result;
+}
+
+void append(Shrinkage& result, const ShrunkComponent& component) {
+    result.strengths.push_back(component.strength);
+    result.overlap_left.push_back(component.overlap_left);
+    result.overlap_right.push_back(component.overlap_right);
+    result.shrunk.push_back(component.shrunk);
 }
 
 Shrinkage nothing_found(std::string note) {

@@ -1,5 +1,4 @@
 #pragma once
-#include <cmath>
 #include <span>
 #include <vector>
 
@@ -14,6 +13,14 @@ namespace spiked::estimators {
     const double relative = value / unit;
     return relative > floor ? relative : 0.0;
 }
+
+/// A block's singular values as given, in units of the largest, and the squares of these.
+struct RelativeValues {
+    double unit = 0.0;
+    std::span<const double> observed;
+    std::span<const double> values;
+    std::span<const double> eigenvalues;
+};
 
 /// The singular values of a block in units of the largest, so that squares neither overflow nor vanish at any scale a
 /// double has. Values within rounding of 0, long side times epsilon, are 0.
@@ -30,6 +37,7 @@ struct RelativeSpectrum {
     std::size_t above_rounding = 0;
 
     [[nodiscard]] std::size_t size() const { return values.size(); }
+    [[nodiscard]] RelativeValues relative() const { return {unit, observed, values, eigenvalues}; }
     /// Back in the block's own units; nothing when the square is no double there.
     [[nodiscard]] std::optional<Eigenvalue> eigenvalue(double relative) const;
     /// The first `rank` values as they are, for a block without noise.

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "theory/base/error.hpp"
+#include "theory/base/processor.hpp"
 
 namespace spiked::estimators {
 namespace {
@@ -31,8 +32,7 @@ __attribute__((target("avx2"), optimize("O3"))) void wide_squares(const float* b
 
 void sum_squares(const arma::fmat& rows, float* sums) {
 #if defined(__x86_64__)
-    static const bool wide = __builtin_cpu_supports("avx2");
-    if (wide) return wide_squares(rows.memptr(), rows.n_rows, rows.n_cols, sums);
+    if (processor().avx2) return wide_squares(rows.memptr(), rows.n_rows, rows.n_cols, sums);
 #endif
     plain_squares(rows.memptr(), rows.n_rows, rows.n_cols, sums);
 }

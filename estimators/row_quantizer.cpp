@@ -62,6 +62,12 @@ RowQuantizer make_qjl(const NameOptions& named, std::size_t dimension, unsigned 
     return qjl(dimension, bits, options, projection_of(named));
 }
 
+/// Of quantizers that store minima, means or centres in the format of norms.
+void require_signs(const NameOptions& named, const QuantizerOptions& options) {
+    if (options.norm == NumberFormat::log8)
+        throw usage_error("log8 holds no signs (what \"{}\" stores has some): give --norm fp16", named.text());
+}
+
 QuantizerOptions options_of_kivi(const NameOptions& named, const QuantizerOptions& options) {
     QuantizerOptions own = options;
     own.group = whole_number(named, "group", 1).value_or(options.group);
@@ -72,6 +78,7 @@ QuantizerOptions options_of_kivi(const NameOptions& named, const QuantizerOption
 
 RowQuantizer make_kivi(const NameOptions& named, std::size_t dimension, unsigned bits,
                        const QuantizerOptions& options) {
+    require_signs(named, options);
     return kivi(dimension, bits, options_of_kivi(named, options));
 }
 
@@ -85,6 +92,7 @@ RowScale scale_of(const NameOptions& named, const std::vector<std::string>& word
 
 RowQuantizer make_rht_uniform(const NameOptions& named, std::size_t dimension, unsigned bits,
                               const QuantizerOptions& options) {
+    require_signs(named, options);
     QuantizerOptions own = options;
     own.group = whole_number(named, "group", 1).value_or(options.group);
     return rht_uniform(dimension, bits, own);
@@ -114,6 +122,7 @@ RowQuantizer make_pq(const NameOptions& named, std::size_t dimension, unsigned b
 
 RowQuantizer make_kvquant(const NameOptions& named, std::size_t dimension, unsigned bits,
                           const QuantizerOptions& options) {
+    require_signs(named, options);
     QuantizerOptions own = options;
     own.axis = axis_of(named, options);
     return kvquant(dimension, bits, own, named.number("outliers").value_or(0.01));
@@ -127,13 +136,16 @@ RowQuantizer make_ecsq(const NameOptions& named, std::size_t dimension, double r
 
 RowQuantizer make_gear(const NameOptions& named, std::size_t dimension, unsigned bits,
                        const QuantizerOptions& options) {
+    require_signs(named, options);
     QuantizerOptions own = options;
     own.axis = axis_of(named, options);
     own.group = whole_number(named, "group", 1).value_or(options.group);
     return gear(dimension, bits, own, named.whole("rank").value_or(4), named.number("outliers").value_or(0.02));
 }
 
-RowQuantizer make_svdq(const NameOptions&, std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
+RowQuantizer make_svdq(const NameOptions& named, std::size_t dimension, unsigned bits,
+                       const QuantizerOptions& options) {
+    require_signs(named, options);
     return svdq(dimension, bits, options);
 }
 
@@ -154,6 +166,7 @@ std::vector<Maker> make_table() {
     const std::string rotation = "--rotation haar|rht1|rht2|fht-kac|identity (default haar)";
     const std::string codebook = "--codebook sphere|normal (default sphere)";
     const std::string norm = "--norm fp16|bf16|fp32|fp64|log8 (default fp16)";
+    const std::string signed_norm = "--norm fp16|bf16|fp32|fp64 (default fp16)";
     const std::vector<std::string> rotated = {rotation, codebook, norm};
     const std::string projection = "projection=gaussian|orthogonal (default gaussian)";
     std::vector<std::string> rotated_and_projected = rotated;
@@ -183,7 +196,7 @@ std::vector<Maker> make_table() {
         {{"kivi",
           "groups with their own minimum and scale; keys along tokens, values along channels",
           {"group=G or --group G (default 64)", "axis=key|value or --axis",
-           "residual=R or --residual R (last tokens in fp16)"},
+           "residual=R or --residual R (last tokens in fp16)", signed_norm},
           "code bits",
           "Liu et al. 2024",
           true},
@@ -192,7 +205,7 @@ std::vector<Maker> make_table() {
          tail_of_kivi},
         {{"kivi-hf",
           "the variant of a widely used library: along tokens for keys and values alike",
-          {"group=G or --group G (default 64)", "residual=R or --residual R (last tokens in fp16)"},
+          {"group=G or --group G (default 64)", "residual=R or --residual R (last tokens in fp16)", signed_norm},
           "code bits",
           "its QuantizedCache",
           true},
@@ -201,7 +214,7 @@ std::vector<Maker> make_table() {
          tail_of_kivi},
         {{"rht-uniform",
           "one randomised Hadamard round, then minimum and scale of groups along the row",
-          {"group=G or --group G (default 64)", norm},
+          {"group=G or --group G (default 64)", signed_norm},
           "code bits",
           "Ashkboos et al. 2024 (QuaRot)"},
          make_rht_uniform},
@@ -232,7 +245,7 @@ std::vector<Maker> make_table() {
          make_pq},
         {{"kvquant",
           "levels fitted to the block on lines of their own range, the outermost entries kept in fp16",
-          {"axis=key|value or --axis", "outliers=SHARE (default 0.01)", norm},
+          {"axis=key|value or --axis", "outliers=SHARE (default 0.01)", signed_norm},
           "code bits",
           "Hooper et al. 2024",
           true},
@@ -247,14 +260,14 @@ std::vector<Maker> make_table() {
         {{"gear",
           "kivi without outliers, which stay in fp16, and a low-rank part of its error",
           {"axis=key|value or --axis", "group=G or --group G (default 64)", "rank=R (at most, default 4)",
-           "outliers=SHARE (default 0.02)", norm},
+           "outliers=SHARE (default 0.02)", signed_norm},
           "code bits",
           "Kang et al. 2024",
           true},
          make_gear},
         {{"svdq",
           "latent channels of the block's right singular vectors, leading ones at 8 bits, last ones left out",
-          {norm},
+          {signed_norm},
           "mean bits of a latent channel; the vectors, in fp16, come on top",
           "Yankun et al. 2025",
           true},

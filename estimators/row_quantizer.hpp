@@ -13,6 +13,7 @@
 #include "estimators/number_format.hpp"
 #include "estimators/row_rotation.hpp"
 #include "sim/stream/address.hpp"
+#include "theory/quantizer_errors.hpp"
 
 namespace spiked::estimators {
 
@@ -20,6 +21,13 @@ namespace spiked::estimators {
 struct Encoded {
     std::vector<std::uint8_t> bytes;
     Ledger ledger;
+
+    /// Another behind this one.
+    Encoded& operator+=(const Encoded& next) {
+        bytes.insert(bytes.end(), next.bytes.begin(), next.bytes.end());
+        ledger += next.ledger;
+        return *this;
+    }
 };
 
 /// A row quantizer is two functions. Rows are rows of an m x d block; decode needs their number and nothing else. The
@@ -33,7 +41,7 @@ struct RowQuantizer {
     std::function<arma::fmat(std::span<const std::uint8_t> bytes, std::size_t rows)> decode_float;
 };
 
-enum class CodebookKind { sphere, normal };
+using CodebookKind = theory::CodebookLaw;
 /// Groups of a min-max quantizer lie along the tokens of one channel (key) or along the channels of one token (value).
 enum class GroupAxis { key, value };
 

@@ -39,4 +39,14 @@ struct Shrinkage {
     std::string note;  ///< why the answer is empty or degraded; empty when there is nothing to say
 };
 
+struct ShrunkComponent {
+    double strength = 0.0;
+    double overlap_left = 0.0;
+    double overlap_right = 0.0;
+    double shrunk = 0.0;
+};
+
+/// One more component; the rank is set apart.
+void append(Shrinkage& result, const ShrunkComponent& component);
+
 }  // namespace spiked::estimators

@@ -14,6 +14,7 @@
 #include "sim/stream/haar.hpp"
 #include "sim/stream/normal.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/processor.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -28,11 +29,6 @@ double mean_size_of_coordinate(double d) {
 }
 
 #if defined(__x86_64__)
-bool has_avx2() {
-    static const bool found = __builtin_cpu_supports("avx2");
-    return found;
-}
-
 __attribute__((target("avx2"))) void pack_wide(const float* values, std::span<std::uint8_t> bytes) {
     for (std::size_t i = 0; i < bytes.size(); ++i)
         bytes[i] = static_cast<std::uint8_t>(
@@ -59,7 +55,7 @@ template <class Real>
 void pack_signs(const Real* values, std::span<std::uint8_t> bytes) {
 #if defined(__x86_64__)
     if constexpr (std::is_same_v<Real, float>)
-        if (has_avx2()) return pack_wide(values, bytes);
+        if (processor().avx2) return pack_wide(values, bytes);
 #endif
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         unsigned byte = 0;
@@ -85,7 +81,7 @@ void read_signs(BitReader& reader, const std::vector<Real>& sizes, arma::Mat<Rea
     reader.read_cells(bytes, 8);
 #if defined(__x86_64__)
     if constexpr (std::is_same_v<Real, float>)
-        if (sizes.size() % 8 == 0 && has_avx2()) return unpack_wide(bytes, sizes, signs.memptr());
+        if (sizes.size() % 8 == 0 && processor().avx2) return unpack_wide(bytes, sizes, signs.memptr());
 #endif
     std::size_t t = 0;
     for (arma::uword i = 0; i < signs.n_elem; ++i) {

@@ -10,7 +10,7 @@ namespace spiked::estimators {
 
 /// Rows of a sketch: independent N(0, 1) entries, or sqrt(d) times rows of independent Haar matrices, d at a time,
 /// which makes the sketch's error up to 2.8 times smaller.
-enum class ProjectionKind { gaussian, orthogonal };
+using ProjectionKind = theory::SketchRows;
 [[nodiscard]] ProjectionKind projection_kind(std::string_view name);  ///< throws usage_error
 
 /// Quantized Johnson-Lindenstrauss: of a row r only the signs of its sketch S r and |r| are kept; it comes back as

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "estimators/decomposition.hpp"
+#include "estimators/half_entries.hpp"
 #include "estimators/kivi.hpp"
 #include "theory/base/error.hpp"
 
@@ -69,18 +70,14 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     const std::size_t channels = groups.empty() ? 0 : groups.back().first + groups.back().count;
     arma::mat basis = leading_vectors(centred, channels).right;
     for (double& entry : basis) {
-        const std::uint64_t bits = encode_number(entry, NumberFormat::fp16, "entry of a vector");
-        writer.write(Item::factor_indices, bits, 16);
-        entry = decode_number(bits, NumberFormat::fp16);
+        write_half(writer, Item::factor_indices, entry, "entry of a vector");
+        entry = rounded_to_half(entry, "entry of a vector");
     }
     writer.align();
     Encoded encoded = finished(writer);
     const arma::mat latent = centred * basis;
     for (const auto& group : groups) {
-        const Encoded coded =
-            setup.coder(group).encode(arma::mat(latent.cols(group.first, group.first + group.count - 1)));
-        encoded.bytes.insert(encoded.bytes.end(), coded.bytes.begin(), coded.bytes.end());
-        encoded.ledger += coded.ledger;
+        encoded += setup.coder(group).encode(arma::mat(latent.cols(group.first, group.first + group.count - 1)));
     }
     return encoded;
 }
@@ -92,7 +89,7 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
     read_numbers(reader, means, setup.options.norm);
     const auto groups = setup.groups(rows);
     arma::mat basis(setup.dimension, groups.empty() ? 0 : groups.back().first + groups.back().count);
-    for (double& entry : basis) entry = decode_number(reader.read(16), NumberFormat::fp16);
+    for (double& entry : basis) entry = read_half(reader);
     arma::mat block(rows, setup.dimension, arma::fill::zeros);
     block.each_row() += arma::rowvec(means);
     std::size_t at = reader.bytes_read();
@@ -117,7 +114,6 @@ RowQuantizer svdq(std::size_t dimension, unsigned bits, const QuantizerOptions& 
     own.group = std::numeric_limits<std::size_t>::max() / 2;  // a whole channel
     own.residual = 0;
     own.underflow = Underflow::allowed;  // of the last channels; the block itself is looked at
-    (void)kivi(1, 1, own);               // refuses what it cannot store before anything is decomposed
     const auto setup = std::make_shared<const Setup>(Setup{dimension, bits, options.underflow, own});
     return in_double(
         "svdq", [setup](const arma::mat& rows) { return encode(*setup, rows); },

@@ -1,16 +1,15 @@
 #include "estimators/tracy_widom_test.hpp"
 
 #include <cmath>
-#include <optional>
 #include <utility>
 
 #include "estimators/noise_level.hpp"
 #include "estimators/relative_spectrum.hpp"
 #include "estimators/white_shrinkage.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/remembered.hpp"
 #include "theory/separable_law.hpp"
 #include "theory/tracy_widom.hpp"
-#include "theory/white_noise.hpp"
 
 namespace spiked::estimators {
 namespace {
@@ -19,16 +18,14 @@ double per_columns(Shape shape) { return std::pow(static_cast<double>(shape.colu
 
 /// For noise entries of variance 1/d.
 double white_cutoff(Shape shape, double quantile) {
-    const AspectRatio aspect = AspectRatio::of(shape.rows, shape.columns);
-    return theory::white_bulk_edge(aspect).value +
-           quantile * per_columns(shape) / theory::white_tracy_widom_scale(aspect);
+    const double beta = AspectRatio::of(shape.rows, shape.columns).value();
+    return theory::white::bulk_edge(beta) + quantile * per_columns(shape) / theory::white::tracy_widom_scale(beta);
 }
 
 /// Solved for in milliseconds, while studies name the same few levels for every cell.
 double quantile_at(double level) {
-    thread_local std::optional<std::pair<double, double>> last;
-    if (!last || last->first != level) last = {level, theory::tracy_widom_upper_quantile(level)};
-    return last->second;
+    static Remembered<double, double> quantiles;
+    return quantiles.of(level, [&] { return theory::tracy_widom_upper_quantile(level); });
 }
 
 Shrinkage white(const RelativeSpectrum& spectrum, const TracyWidomOptions& options, double quantile) {
@@ -67,11 +64,10 @@ Shrinkage under_law(const RelativeSpectrum& spectrum, const TracyWidomOptions& o
         const double outlier = observed * observed;
         const bool above = outlier > edge;
         const auto spike = law.spike(above ? law.strength_of({outlier}) : law.detection_threshold());
-        result.strengths.push_back(spike.strength.value * standard * spectrum.unit);
-        result.overlap_left.push_back(spike.overlap_left.value);
-        result.overlap_right.push_back(spike.overlap_right.value);
-        result.shrunk.push_back(std::clamp(spike.shrunk(options.loss).value * standard * spectrum.unit, 0.0,
-                                           spectrum.observed[result.rank]));
+        append(result,
+               {spike.strength.value * standard * spectrum.unit, spike.overlap_left.value, spike.overlap_right.value,
+                std::clamp(spike.shrunk(options.loss).value * standard * spectrum.unit, 0.0,
+                           spectrum.observed[result.rank])});
         ++result.rank;
     }
     return result;

@@ -26,11 +26,10 @@ struct Transform {
     bool exact = false;  ///< the noise is exactly white afterwards: its law was told
 };
 
-/// `whiten[:diagonal|:full]`  by A and B where they are told (one alone: the other is the identity); otherwise
-/// estimated
-///          from the block without what eoptshrink:edgefit takes for signal. diagonal (default): row and column
-///          variances by alternating maximum likelihood. full: two rounds of sample covariances, each shrunk to a
-///          multiple of the identity (oracle-approximating shrinkage, Chen et al. 2010).
+/// `whiten[:diagonal|:full]`  by A and B where they are told (one alone: the other is the identity);
+///          otherwise estimated from the block without what eoptshrink:edgefit takes for signal. diagonal (default):
+///          row and column variances by alternating maximum likelihood. full: two rounds of sample covariances, each
+///          shrunk to a multiple of the identity (oracle-approximating shrinkage, Chen et al. 2010).
 /// `dyson`  diagonal A and B (a rank-one variance profile) from the resolvent of the block itself, no rank needed
 ///          (Landa and Kluger 2023, the Dyson equalizer). Needs all singular vectors once.
 [[nodiscard]] const std::vector<EstimatorEntry>& transforms();

@@ -9,6 +9,7 @@
 
 #include "estimators/coordinate_law.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/processor.hpp"
 #include "theory/base/remembered.hpp"
 
 namespace spiked::estimators {
@@ -129,7 +130,7 @@ __attribute__((target("avx2"), optimize("O3"))) void wide_advance(std::size_t gr
 
 Advance advance_of(unsigned bits) {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2"))
+    if (processor().avx2)
         return std::array<Advance, 8>{wide_advance<1>, wide_advance<2>, wide_advance<3>, wide_advance<4>,
                                       wide_advance<5>, wide_advance<6>, wide_advance<7>, wide_advance<8>}[bits - 1];
 #endif
@@ -230,7 +231,6 @@ std::vector<float> levels_of(const Trellis& trellis, std::span<const std::uint8_
 arma::mat levels_of(const Setup& setup, const arma::Mat<std::uint8_t>& symbols) {
     arma::mat levels(symbols.n_rows, symbols.n_cols);
     each_chunk(setup, symbols.n_rows, [&](std::size_t first, std::size_t count, const Trellis& trellis) {
-        if (count == 0) return;
         const arma::Mat<std::uint8_t> chunk = symbols.rows(first, first + count - 1).t();
         const std::vector<float> found = levels_of(trellis, {chunk.memptr(), chunk.n_elem});
         for (std::size_t t = 0; t < count; ++t)

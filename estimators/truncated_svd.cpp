@@ -9,7 +9,7 @@ SpectralFamily truncated_svd_family() {
     return {{"svd", "truncated SVD at the given rank, values kept as they are", rank_options(), "Eckart & Young 1936",
              false, "1"},
             [](const ParsedName& parsed, theory::Loss, const KnownLaw&) -> SpectralEstimator {
-                const ToldRank rank = required_rank(parsed, "svd:1");
+                const GivenRank rank = required_rank(parsed, "svd:1");
                 return {parsed.text,
                         [rank](std::span<const double> singular_values, Shape shape) {
                             const RelativeSpectrum spectrum(singular_values, shape);

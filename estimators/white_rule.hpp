@@ -44,11 +44,11 @@ struct WhiteRule {
 
 /// Rank, edge and components at this noise level, in units of the largest singular value; as estimate_eoptshrink.
 template <class Take>
-[[nodiscard]] SPIKED_DEVICE EOptShrinkAnswer estimate_white(const WhiteRule& rule, double level,
-                                                            const RelativeValues& spectrum, Take&& take) {
-    EOptShrinkAnswer answer;
+[[nodiscard]] SPIKED_DEVICE ShrinkageAnswer estimate_white(const WhiteRule& rule, double level,
+                                                           const RelativeValues& spectrum, Take&& take) {
+    ShrinkageAnswer answer;
     if (level == 0.0) {
-        answer.outcome = EOptShrinkOutcome::exactly_low_rank;
+        answer.outcome = ShrinkageOutcome::exactly_low_rank;
         return answer;
     }
     while (answer.rank < spectrum.values.size() && spectrum.values[answer.rank] > rule.threshold * level) ++answer.rank;

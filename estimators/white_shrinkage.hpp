@@ -4,9 +4,6 @@
 
 namespace spiked::estimators {
 
-/// One more component.
-void append(Shrinkage& result, const ShrunkComponent& component);
-
 /// Strengths, overlaps and shrunk values of the first `rank` components under white noise whose entries have standard
 /// deviation `level`, in units of the largest singular value. Components at or below the edge get overlap and value 0.
 [[nodiscard]] Shrinkage white_shrinkage(const RelativeSpectrum& spectrum, std::size_t rank, double level,

@@ -24,9 +24,8 @@ DumpRotary dump_rotary(const KvDump& dump) { return dump_rotary(dump.metadata(),
 
 DumpRotary dump_rotary(const Metadata& metadata, const std::string& where) {
     const auto given = [&](std::string_view key) -> std::optional<std::string> {
-        for (const auto& [name, value] : metadata)
-            if (name == key) return value;
-        return std::nullopt;
+        const std::string* value = find_metadata(metadata, key);
+        return value == nullptr ? std::nullopt : std::optional(*value);
     };
     const auto required = [&](std::string_view key) {
         const auto text = given(key);

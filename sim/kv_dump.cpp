@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <tuple>
 
+#include "sim/matrix_file.hpp"
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -207,22 +207,13 @@ arma::mat KvDump::read_block(const DumpTensor& tensor, std::size_t head, std::si
                              std::size_t tokens) const {
     const auto read = [&](std::uint64_t first, std::span<double> out) { file_->read(tensor.index, first, out); };
     arma::mat block = gather_block(axes_.at(tensor.index), head, first_token, tokens, read);
-    if (block.is_finite()) return block;
-    std::size_t count = 0;
-    std::size_t first_row = 0;
-    std::size_t first_column = 0;
-    for (std::size_t i = 0; i < block.n_rows; ++i)
-        for (std::size_t j = 0; j < block.n_cols; ++j) {
-            if (std::isfinite(block(i, j))) continue;
-            if (count++ != 0) continue;
-            first_row = i;
-            first_column = j;
-        }
-    throw input_error(
-        "{}: tensor {} holds {} NaN or infinite values in head {}, tokens {} to {} (first at token {}, "
-        "dim {}, counted from 0): dump it again, in BF16 or F32 if it overflowed F16",
-        path(), in_quotes(tensor.name), count, head, first_token, first_token + tokens - 1, first_token + first_row,
-        first_column);
+    if (const auto found = find_nonfinite(block))
+        throw input_error(
+            "{}: tensor {} holds {} NaN or infinite values in head {}, tokens {} to {} (first at token {}, "
+            "dim {}, counted from 0): dump it again, in BF16 or F32 if it overflowed F16",
+            path(), in_quotes(tensor.name), found->count, head, first_token, first_token + tokens - 1,
+            first_token + found->row, found->column);
+    return block;
 }
 
 }  // namespace spiked::sim

@@ -82,7 +82,7 @@ struct KvQueries {
 /// (keys, queries). S is all that comes from context, outlier mean and sink; Z is what comes from the token part. Both
 /// go through the same projection and embedding, so the split is exact.
 ///
-/// Scale: entries of Z have variance noise.scale^2 / d over the draw of W (design.md section 3), rows norm about 1; in
+/// Scale: entries of Z have variance noise.scale^2 / d over the draw of W, rows norm about 1; in
 /// outlier channels scale^2 times that, in the sink's row token_part^2 times that. For given W values, and keys before
 /// the embedding, have separable noise with the covariances below; after it a key's column covariance depends on its
 /// position. S has rank signal_rank() before the embedding; after it more singular values are not zero (defaults:
@@ -216,11 +216,12 @@ struct KvLikeCache {
     double needle_logit = 12;  ///< of a question with its needle
 };
 
-/// A dump in safetensors with the names and metadata of interface.md section 5: layers.{layer}.key|value|query,
-/// [head, token, dim], model "kv-like", keys post-rope (none without an embedding), attention causal. Query head q
-/// reads key and value head floor(q / number of query heads of each). Head h of layer l is KvLikeHead(options, seed,
-/// "CELL layer l", h), with needles in the last one where they are asked for. Whole or not at all; memory of one layer.
-/// Throws usage_error like require_possible and for a type that holds no blocks, write_error like write_safetensors.
+/// A dump in safetensors with the names and metadata that kv_dump.hpp and dump_view.hpp read: tensors
+/// layers.{layer}.key|value|query, [head, token, dim], model "kv-like", keys post-rope (none without an embedding),
+/// attention causal. Query head q reads key and value head floor(q / number of query heads of each). Head h of layer l
+/// is KvLikeHead(options, seed, "CELL layer l", h), with needles in the last one where they are asked for. Whole or not
+/// at all; memory of one layer. Throws usage_error like require_possible and for a type that holds no blocks,
+/// write_error like write_safetensors.
 void write_kv_like(const std::string& path, const KvLikeOptions& options, const KvLikeCache& cache);
 
 }  // namespace spiked::sim

@@ -30,7 +30,7 @@ KvNeedles::KvNeedles(const KvLikeOptions& options, const KvLikeCache& cache)
                           cache.needles, options.tokens, most);
     if (!(options.noise.scale > 0.0))
         throw usage_error(
-            "needles are asked for by what is a token's own, and noise of {} leaves nothing: give more noise",
+            "needles are found by each token's own noise, and noise.scale = {} leaves none: give noise.scale above 0",
             options.noise.scale);
     if (heads_ == 0) throw usage_error("needles are asked for by queries and there are none: give query heads");
     if (!(logit_ > 0.0) || !std::isfinite(logit_))

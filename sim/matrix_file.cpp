@@ -155,22 +155,23 @@ arma::mat read_any(const Spec& spec, const std::string& layout) {
 
 }  // namespace
 
-void refuse_nonfinite(const arma::mat& matrix, const std::string& where) {
-    if (matrix.is_finite()) return;
-    std::size_t count = 0;
-    std::size_t first_row = 0;
-    std::size_t first_column = 0;
+std::optional<Nonfinite> find_nonfinite(const arma::mat& matrix) {
+    if (matrix.is_finite()) return std::nullopt;
+    Nonfinite found;
     for (std::size_t i = 0; i < matrix.n_rows; ++i)
-        for (std::size_t j = 0; j < matrix.n_cols; ++j) {
-            if (std::isfinite(matrix(i, j))) continue;
-            if (count++ != 0) continue;
-            first_row = i;
-            first_column = j;
-        }
-    throw input_error(
-        "{}: {} NaN or infinite values (first at row {}, column {}, counted from 0): remove or replace "
-        "them",
-        where, count, first_row, first_column);
+        for (std::size_t j = 0; j < matrix.n_cols; ++j)
+            if (!std::isfinite(matrix(i, j)) && found.count++ == 0) {
+                found.row = i;
+                found.column = j;
+            }
+    return found;
+}
+
+void refuse_nonfinite(const arma::mat& matrix, const std::string& where) {
+    if (const auto found = find_nonfinite(matrix))
+        throw input_error(
+            "{}: {} NaN or infinite values (first at row {}, column {}, counted from 0): remove or replace them", where,
+            found->count, found->row, found->column);
 }
 
 arma::mat read_matrix(const std::string& spec, const std::string& layout) {

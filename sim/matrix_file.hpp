@@ -1,5 +1,7 @@
 #pragma once
 #include <armadillo>
+#include <cstddef>
+#include <optional>
 #include <string>
 
 namespace spiked::sim {
@@ -9,6 +11,14 @@ namespace spiked::sim {
 /// `layout`, else from the file's metadata; it is tokens x dim. FILE itself may contain colons.
 /// Throws input_error: whatever is wrong with the file, an empty matrix, NaN or infinities (count and first place).
 [[nodiscard]] arma::mat read_matrix(const std::string& spec, const std::string& layout = "");
+
+/// Entries that are NaN or infinite: how many, and the first, row by row.
+struct Nonfinite {
+    std::size_t count = 0;
+    std::size_t row = 0;
+    std::size_t column = 0;
+};
+[[nodiscard]] std::optional<Nonfinite> find_nonfinite(const arma::mat& matrix);
 
 /// Throws input_error with the count and the first place when the matrix holds NaN or infinities.
 void refuse_nonfinite(const arma::mat& matrix, const std::string& where);

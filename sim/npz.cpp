@@ -4,7 +4,6 @@
 #include <zip.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <unordered_set>
 

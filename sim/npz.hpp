@@ -28,7 +28,7 @@ public:
     [[nodiscard]] const std::vector<NpzMember>& members() const { return members_; }
     /// With or without .npy. No name: the only member. Throws input_error with the nearest name, or the list.
     [[nodiscard]] const NpzMember& member(const std::optional<std::string>& name) const;
-    /// For messages: `FILE:name`.
+    /// For messages: `FILE: member "name"`.
     [[nodiscard]] std::string where(const NpzMember& member) const;
     /// The member unpacked and its checksum verified. Costs memory of its size.
     [[nodiscard]] std::vector<std::byte> unpack(const NpzMember& member) const;

@@ -1,25 +1,23 @@
 #include "theory/bulk_distribution.hpp"
 
 #include <algorithm>
-#include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <numbers>
 #include <optional>
 
+#include "theory/root.hpp"
+
 namespace spiked::theory {
 namespace {
 
 constexpr double pi = std::numbers::pi;
 
-/// The root in a bracket of a function that changes sign there, to the last bits of the unknown.
+/// To the last bits of the unknown.
 template <class Function>
-double bracketed_root(Function f, double low, double high) {
-    std::uintmax_t evaluations = 200;
-    const auto ends = boost::math::tools::toms748_solve(
-        f, low, high, [](double a, double b) { return std::abs(b - a) <= 4e-16 * std::abs(b); }, evaluations);
-    return 0.5 * (ends.first + ends.second);
+double last_bits(Function f, double low, double high) {
+    return bracketed_root(f, low, high, within(4e-16), 200);
 }
 
 }  // namespace
@@ -234,7 +232,7 @@ double BulkDistribution::find_lower_edge() const {
         high += 5.0;
         if (high > 700.0) return 0.0;
     }
-    const double begin = bracketed_root([&](double x) { return at(x).excess > 0.0 ? 1.0 : -1.0; }, low, high);
+    const double begin = last_bits([&](double x) { return at(x).excess > 0.0 ? 1.0 : -1.0; }, low, high);
     constexpr double step = 0.05;
     double left = begin;
     double right = begin + step;
@@ -242,7 +240,7 @@ double BulkDistribution::find_lower_edge() const {
         left = right;
         right += step;
     }
-    const double top = bracketed_root(
+    const double top = last_bits(
         [&](double x) {
             const Rise rise = at(x);
             return rise.excess > 0.0 ? -rise.slope : -std::numeric_limits<double>::max();
@@ -300,7 +298,7 @@ Eigenvalue BulkDistribution::quantile(double probability) const {
         return upper_ * sine * sine + lower_ * cosine * cosine;
     };
     std::optional<Complex> last;
-    const double angle = bracketed_root(
+    const double angle = last_bits(
         [&](double trial) {
             if (trial <= 0.0) return -probability;
             if (trial >= pi) return tail;

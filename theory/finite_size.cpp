@@ -1,14 +1,13 @@
 #include "theory/finite_size.hpp"
 
 #include <algorithm>
-#include <array>
-#include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
-#include <cstdint>
 #include <numbers>
 
 #include "theory/marchenko_pastur.hpp"
+#include "theory/root.hpp"
 #include "theory/tracy_widom.hpp"
+#include "theory/white_formulas.hpp"
 
 namespace spiked::theory {
 namespace {
@@ -73,17 +72,7 @@ double half_shrinkage(const SeparableLaw& law) {
     const auto excess = [&](double z) { return -z * law.d_transform_derivative({z}) / law.d_transform({z}) - 2.0; };
     double high = 2.0 * edge;
     while (excess(high) > 0.0) high *= 2.0;
-    std::uintmax_t evaluations = 100;
-    const auto ends = boost::math::tools::toms748_solve(
-        [&](double z) { return z <= edge ? 1.0 : excess(z); }, edge, high,
-        [](double a, double b) { return std::abs(b - a) <= 1e-12 * std::abs(b); }, evaluations);
-    return 0.5 * (ends.first + ends.second);
-}
-
-/// Gavish and Donoho's hard threshold squared, for noise of variance 1/(long side).
-double gavish_donoho(double aspect) {
-    const double beta = std::min(aspect, 1.0 / aspect);
-    return 2.0 * (beta + 1.0) + 8.0 * beta / (beta + 1.0 + std::sqrt(beta * beta + 14.0 * beta + 1.0));
+    return bracketed_root([&](double z) { return z <= edge ? 1.0 : excess(z); }, edge, high, within(1e-12));
 }
 
 }  // namespace
@@ -94,6 +83,10 @@ std::size_t pilot_count(std::size_t side) {
     const double log_log = std::log(std::log(p));
     const double exponent = log_log > 2.01 ? 1.0 / log_log : 1.0 / 2.01;
     return static_cast<std::size_t>(std::floor(std::pow(p, exponent)));
+}
+
+std::size_t pilot_within(std::size_t k, std::size_t short_side) {
+    return short_side == 0 ? 0 : std::min(k, (short_side - 1) / 2);
 }
 
 FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t columns,
@@ -116,8 +109,8 @@ FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t co
         // Below the edge the limit has no outlier to show, whatever the rule counts.
         return cutoff > edge ? law.strength_of({cutoff}) : law.detection_threshold();
     };
-    const auto add = [&](std::string name, double cutoff) -> RankRule& {
-        RankRule rule;
+    const auto add = [&](std::string name, double cutoff) -> RankCutoff& {
+        RankCutoff rule;
         rule.name = std::move(name);
         rule.cutoff = {cutoff};
         rule.smallest_strength = smallest_strength(cutoff);
@@ -128,28 +121,28 @@ FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t co
     };
     // The edge estimate under `spikes` spikes, which move noise eigenvalues down the list; power 2 squares them first.
     const auto estimate = [&](std::size_t k, double factor, int power, std::size_t spikes) -> std::optional<double> {
-        if (k == 0 || 2 * k + 1 > short_side) return std::nullopt;
+        if (k == 0) return std::nullopt;
         const double upper = std::pow(noise.position(k + 1 - spikes), power);
         const double lower = std::pow(noise.position(2 * k + 1 - spikes), power);
         return std::pow(upper + factor * edge_extrapolation * (upper - lower), 1.0 / power);
     };
     const auto add_estimating = [&](const char* name, std::size_t k, double factor, int power, double margin) {
         const double beyond = std::pow(1.0 + margin, 1.0 / power);
-        RankRule& rule = add(name, edge * beyond);
+        RankCutoff& rule = add(name, edge * beyond);
         const auto pure = estimate(k, factor, power, 0);
         if (!pure) return;
         const double with_spike = *estimate(k, factor, power, 1) * beyond;
         rule.estimated = {{*pure * beyond}, smallest_strength(with_spike), noise.expected_above(*pure * beyond)};
     };
-    const std::size_t k = pilot_count(short_side);
+    const std::size_t k = pilot_within(pilot_count(short_side), short_side);
     const double margin = 1.0 / std::cbrt(p);
     if (const auto edge_estimate = estimate(k, 1.0, 1, 0)) result.edge_estimate = Eigenvalue{*edge_estimate};
     add_estimating("eoptshrink", k, 1.0, 1, margin);
     add_estimating("eoptshrink:margin=0", k, 1.0, 1, 0.0);
     {
         // Least squares through the top 2k typical positions; a spike leaves the list before the line is drawn.
-        RankRule& rule = add("eoptshrink:edgefit", edge * (1.0 + margin));
-        if (k > 0 && 2 * k < short_side) {
+        RankCutoff& rule = add("eoptshrink:edgefit", edge * (1.0 + margin));
+        if (k > 0) {
             double sums[4] = {};  // x, y, x^2, x y
             const double count = static_cast<double>(2 * k);
             for (std::size_t j = 1; j <= 2 * k; ++j) {
@@ -162,12 +155,13 @@ FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t co
             rule.estimated = {{cutoff}, smallest_strength(cutoff), noise.expected_above(cutoff)};
         }
     }
-    add_estimating("eoptshrink:paper", pilot_count(columns), 1.0, 2, 1.0 / std::cbrt(static_cast<double>(columns)));
+    add_estimating("eoptshrink:paper", pilot_within(pilot_count(columns), short_side), 1.0, 2,
+                   1.0 / std::cbrt(static_cast<double>(columns)));
     add_estimating("eoptshrink:author", k, 1.1, 1, 0.0);
     add(fmt::format("tw-test:level={:g}", level), edge + upper_quantile * noise.unit());
     const double beta = std::min(law.aspect().value(), 1.0 / law.aspect().value());
     const double noise_level = noise.median() / MarchenkoPastur(AspectRatio(beta)).median().value;
-    add("gd-hard", noise_level * gavish_donoho(beta));
+    add("gd-hard", noise_level * white::hard_threshold_squared(beta));
     add("gd-shrink", noise_level * std::pow(1.0 + std::sqrt(beta), 2));
     add("screenot", half_shrinkage(law));
 

@@ -20,7 +20,7 @@ struct EstimatedCutoff {
 };
 
 /// Where one rank rule starts to count an eigenvalue as signal. The numbers at the top take its edge as known.
-struct RankRule {
+struct RankCutoff {
     std::string name;
     Eigenvalue cutoff;                         ///< the rule counts eigenvalues of Z Z^T above this
     SignalStrength smallest_strength;          ///< whose limiting outlier reaches the cutoff
@@ -46,7 +46,7 @@ struct FiniteSize {
     double top_noise_shift = 0.0;               ///< mean of the top noise eigenvalue minus the edge; negative
     double top_noise_standard_deviation = 0.0;  ///< both in eigenvalue units
     std::optional<Eigenvalue> edge_estimate;    ///< what eOptShrink's edge estimator returns on average for pure noise
-    std::vector<RankRule> rules;
+    std::vector<RankCutoff> rules;
     std::vector<SpikeFluctuation> spikes;  ///< of the detectable strengths, in the order given
     EdgeRegularity regularity;             ///< not regular: none of the numbers above is to be trusted
 };
@@ -54,6 +54,8 @@ struct FiniteSize {
 /// k of eOptShrink for p = min(n, d): floor(p^c), c = 1/2.01, or 1/loglog p once that is smaller (spectral.md 1.1).
 /// 0 for p < 3.
 [[nodiscard]] std::size_t pilot_count(std::size_t side);
+/// k as far as p = min(n, d) has eigenvalues for it, of which the edge takes the (2k + 1)-th: at most (p - 1)/2.
+[[nodiscard]] std::size_t pilot_within(std::size_t k, std::size_t short_side);
 
 /// First-order finite-size theory of n x d noise under `law` (research note theory.md C1, C6, C7): the top eigenvalue
 /// is edge + TW1 / (g d^(2/3)); eigenvalues above a cutoff are counted by the limiting edge process, and by the

@@ -45,8 +45,8 @@ void require_codebook(const Codebook& codebook) {
                           codebook.levels.size());
     if (codebook.thresholds.size() + 1 != codebook.levels.size())
         throw usage_error(
-            "codebook with {} levels and {} thresholds is not usable (one fewer thresholds than levels "
-            "part the line): give {}",
+            "codebook with {} levels and {} thresholds is not usable (there must be one threshold fewer than levels): "
+            "give {}",
             codebook.levels.size(), codebook.thresholds.size(), codebook.levels.size() - 1);
     const auto& thresholds = codebook.thresholds;
     for (std::size_t i = 0; i < thresholds.size(); ++i)

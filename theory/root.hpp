@@ -1,6 +1,8 @@
 #pragma once
 #include <algorithm>
+#include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 namespace spiked::theory {
@@ -44,6 +46,20 @@ template <class Function>
         t = next;
     }
     return t;
+}
+
+/// The zero of a function that changes sign between `low` and `high` (Alefeld, Potra and Shi 1995), the middle of a
+/// bracket that is `narrow(low, high)`, or of what `evaluations` leave.
+template <class Function, class Narrow>
+[[nodiscard]] double bracketed_root(Function f, double low, double high, Narrow narrow,
+                                    std::uintmax_t evaluations = 100) {
+    const auto ends = boost::math::tools::toms748_solve(f, low, high, narrow, evaluations);
+    return 0.5 * (ends.first + ends.second);
+}
+
+/// Ends that agree to this share of the upper one.
+[[nodiscard]] inline auto within(double share) {
+    return [share](double low, double high) { return std::abs(high - low) <= share * std::abs(high); };
 }
 
 }  // namespace spiked::theory

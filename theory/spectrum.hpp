@@ -48,8 +48,7 @@ private:
 [[nodiscard]] Spectrum ar1_symbol_spectrum(double rho, std::size_t count);
 
 /// The eigenvalues of the count x count matrix rho^|i-j|, rho in (-1, 1), from the trigonometric equation of Kac,
-/// Murdock and Szego (1953); no matrix is formed. The mean is 1 to
-/// rounding. Cost: about 5 Newton steps an eigenvalue.
+/// Murdock and Szego (1953); no matrix is formed. The mean is 1 to rounding. Cost: about 5 Newton steps an eigenvalue.
 [[nodiscard]] Spectrum toeplitz_ar1_spectrum(double rho, std::size_t count);
 
 /// `high` on a share weight_of_high of the coordinates, `low` on the rest; the share lies in (0, 1).

@@ -4,13 +4,13 @@
 #include <array>
 #include <boost/math/quadrature/gauss.hpp>
 #include <boost/math/special_functions/airy.hpp>
-#include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "theory/base/error.hpp"
+#include "theory/root.hpp"
 
 namespace spiked::theory {
 namespace {
@@ -95,11 +95,8 @@ void require_share(double share, const char* what) {
 /// The zero of an increasing function.
 template <class Function>
 double solve(Function f, double low, double high) {
-    std::uintmax_t evaluations = 100;
-    const auto ends = boost::math::tools::toms748_solve(
-        f, low, high, [](double a, double b) { return std::abs(a - b) <= 1e-14 * std::max(1.0, std::abs(a)); },
-        evaluations);
-    return 0.5 * (ends.first + ends.second);
+    return bracketed_root(f, low, high,
+                          [](double a, double b) { return std::abs(a - b) <= 1e-14 * std::max(1.0, std::abs(a)); });
 }
 
 }  // namespace

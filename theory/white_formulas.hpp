@@ -5,7 +5,11 @@
 #include "theory/base/device.hpp"
 #include "theory/shrinkers.hpp"
 
-/// The closed forms of white_noise.hpp on plain numbers, one source for CPU and GPU; beta is rows over columns.
+/// Closed forms for white noise, A = B = identity, entries of variance 1/d (Benaych-Georges and Nadakuditi 2012; Gavish
+/// and Donoho 2014 and 2017; Johnstone 2001), one source for CPU and GPU. They share no code with SeparableLaw: a
+/// second opinion. beta is rows over columns, x a signal strength, y an observed singular value. Below the threshold
+/// overlaps and shrunk values are 0. Accuracy: a few ulp, relative to the distance from the threshold for overlaps and
+/// shrunk values.
 namespace spiked::theory::white {
 
 [[nodiscard]] SPIKED_DEVICE inline double bulk_edge(double beta) {
@@ -14,6 +18,17 @@ namespace spiked::theory::white {
 }
 
 [[nodiscard]] SPIKED_DEVICE inline double detection_threshold(double beta) { return std::sqrt(std::sqrt(beta)); }
+
+/// The g with g d^(2/3) (largest eigenvalue - edge) -> Tracy-Widom 1.
+[[nodiscard]] inline double tracy_widom_scale(double beta) {
+    const double root_beta = std::sqrt(beta);
+    return 1.0 / ((1.0 + root_beta) * std::cbrt(1.0 + 1.0 / root_beta));
+}
+
+/// Gavish and Donoho's hard threshold squared, for noise of variance 1/(long side), beta at most 1.
+[[nodiscard]] inline double hard_threshold_squared(double beta) {
+    return 2.0 * (beta + 1.0) + 8.0 * beta / (beta + 1.0 + std::sqrt(beta * beta + 14.0 * beta + 1.0));
+}
 
 /// Signal strength squared from an observed eigenvalue at or above the edge.
 [[nodiscard]] SPIKED_DEVICE inline double strength_squared(double eigenvalue, double beta) {
@@ -42,6 +57,7 @@ namespace spiked::theory::white {
     return detectable(x, beta) ? excess(x, beta) / (x * x + 1.0) : 0.0;
 }
 
+/// The optimal singular value for an observed one, as a function of the observation alone.
 [[nodiscard]] SPIKED_DEVICE inline double shrunk(double y, double beta, Loss loss) {
     if (!(y * y > bulk_edge(beta))) return 0.0;
     const double square = strength_squared(y * y, beta);

@@ -9,7 +9,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 
 #include "estimators/bench/numpy_programs.hpp"

@@ -1,7 +1,6 @@
 #pragma once
 #include <cstddef>
 #include <functional>
-#include <span>
 #include <string>
 
 #include "theory/base/json.hpp"

@@ -1,6 +1,7 @@
 #pragma once
 #include <cmath>
 
+#include "estimators/bidiagonal_tolerances.hpp"
 #include "estimators/cuda/decomposition_batch.hpp"
 #include "estimators/scaling_exponent.hpp"
 #include "theory/base/cuda/team.hpp"
@@ -99,8 +100,7 @@ private:
         Real beta, scale;
     };
     SPIKED_DEVICE static Reflector reflector(Real head, double tail_square) {
-        constexpr double nothing = sizeof(Real) == 8 ? 1e-280 : 1e-32;
-        if (!(tail_square > nothing)) return {head, 0};
+        if (!(tail_square > bidiagonal::negligible_square<Real>)) return {head, 0};
         const double alpha = head;
         const double square = std::fma(alpha, alpha, tail_square);
         const double norm = std::sqrt(square);

@@ -116,14 +116,14 @@ struct SingularValues {
         double upper = 0.0;
         if (std::isnan(batch.eigenvalues[first])) {
             first_small = 0;
-            upper = std::sqrt(sum) * (1.0 + 8.0 * bidiagonal::epsilon);
+            upper = std::sqrt(sum) * bidiagonal::rounded_bound;
             team.warp_barrier();
         } else {
             sort(team, found, sorted, 0, size);
             if (sizeof(Real) == 8) {  // in float the reduction itself leaves an error of 1e-7 of the largest value
                 const double limit = bidiagonal::too_small_for_squares * sorted[0];
                 while (first_small > 0 && !(sorted[first_small - 1] > limit)) --first_small;
-                upper = 1.1 * limit;
+                upper = bidiagonal::generous_bound * limit;
             }
         }
         if (first_small < size) {

@@ -22,7 +22,7 @@ struct BidiagonalVectors {
     std::uint32_t first;
 
     /// Doubles of vector_work for a block.
-    [[nodiscard]] static std::size_t work_of_block(const BatchSize& size) {
+    [[nodiscard]] SPIKED_DEVICE static std::size_t work_of_block(const BatchSize& size) {
         return std::size_t{4} * size.short_side * kernels::vector_lanes *
                (size.vectors > kernels::vector_lanes ? 2 : 1);
     }
@@ -38,17 +38,17 @@ struct BidiagonalVectors {
         double eigenvalue = value;
         double right_square = 0.0;
         double left_square = 0.0;
-        for (int round = 0; round < 4; ++round) {
+        for (int round = 0; round <= bidiagonal::last_round; ++round) {
             double miss = 0.0;
             kernels::TwistedVectors<OneLane, 1>::solve(matrix, &eigenvalue, &right_square, &left_square, &miss);
             const double square = right_square + left_square;
             const double residual = std::fabs(miss) / std::sqrt(square);
             if (residual < bidiagonal::good_residual<Real> * largest) break;
-            if (round == 3 && !(residual < 1e-13 * largest)) return false;
-            if (round < 3) eigenvalue += miss / square;  // Rayleigh's quotient
+            if (round == bidiagonal::last_round && !(residual < bidiagonal::acceptable_residual * largest))
+                return false;
+            if (round < bidiagonal::last_round) eigenvalue += miss / square;  // Rayleigh's quotient
         }
-        // They are equal unless the vectors of plus and minus the value are mixed.
-        if (!(std::fabs(right_square - left_square) < 1e-3 * right_square)) return false;
+        if (!(std::fabs(right_square - left_square) < bidiagonal::unequal_halves * right_square)) return false;
         const double right_scale = 1.0 / std::sqrt(right_square);
         const double left_scale = 1.0 / std::sqrt(left_square);
         for (std::size_t i = 0; i < size; ++i) {
@@ -113,8 +113,8 @@ struct BidiagonalVectors {
         const unsigned lane = team.lane();
         if (good && lane < wanted) {
             constexpr unsigned lanes = kernels::vector_lanes;
-            double* const work = batch.vector_work + part * work_of(batch.size.short_side, wanted) +
-                                 lane / lanes * (4 * size * lanes) + lane % lanes;
+            double* const work =
+                batch.vector_work + part * work_of_block(batch.size) + lane / lanes * (4 * size * lanes) + lane % lanes;
             good = find(spiked::cuda::raw(links), work, values[lane], largest, right + lane * size, left + lane * size);
         }
         team.warp_barrier();
@@ -129,11 +129,6 @@ struct BidiagonalVectors {
             }
         }
         if (!good && lane == 0) batch.status[block] = BlockStatus::for_the_host;
-    }
-
-private:
-    SPIKED_DEVICE static std::size_t work_of(std::size_t size, unsigned vectors) {
-        return 4 * size * kernels::vector_lanes * (vectors > kernels::vector_lanes ? 2 : 1);
     }
 };
 

@@ -39,7 +39,6 @@ struct FindGroups {
     std::uint32_t count;
     MinMaxGroups groups;
     std::uint32_t bits;
-    bool all_may_vanish;
     const float* from;
     CodingStatus* status;
     std::uint8_t* bytes;  ///< zeros of the groups, then scales: the first 4 groups.count() of each block's are written
@@ -108,8 +107,7 @@ struct FindGroups {
             moved = larger(moved, moved_of[w]);
         }
         auto answer = static_cast<CodingStatus>(worst);
-        if (answer == CodingStatus::coded && !all_may_vanish && moved > 0x1p-7 * largest)
-            answer = CodingStatus::norm_too_small;
+        if (answer == CodingStatus::coded && moved > 0x1p-7 * largest) answer = CodingStatus::norm_too_small;
         if (team.rank() == 0) status[block] = answer;
         if (answer == CodingStatus::coded) return;
         for (std::uint32_t g = team.rank(); g < 2 * groups.count(); g += threads)

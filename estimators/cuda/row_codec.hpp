@@ -76,8 +76,7 @@ public:
     /// `from` to `bytes`; the rows as they were turned stay in `turned`.
     void encode() {
         if (codec_.groups) {
-            launch(
-                FindGroups{on_.count, *codec_.groups, codec_.bits, false, on_.from, on_.status, on_.bytes, on_.stride});
+            launch(FindGroups{on_.count, *codec_.groups, codec_.bits, on_.from, on_.status, on_.bytes, on_.stride});
             launch(PackGroups{codes(), on_.status, on_.from});
             return;
         }

@@ -21,9 +21,9 @@ struct SpectralRule {
     [[nodiscard]] std::size_t most() const {
         constexpr std::size_t white_most = 16;  // where the noise is as white as it says, the signal's
         if (is_white) return white_most;
-        return eoptshrink.rank_is_told ? eoptshrink.rank : eoptshrink.bound;
+        return eoptshrink.rank_is_given ? eoptshrink.rank : eoptshrink.bound;
     }
-    [[nodiscard]] SPIKED_DEVICE bool rank_is_told() const { return !is_white && eoptshrink.rank_is_told; }
+    [[nodiscard]] SPIKED_DEVICE bool rank_is_given() const { return !is_white && eoptshrink.rank_is_given; }
 };
 
 /// What an estimator said of a block.
@@ -37,8 +37,7 @@ enum class ShrinkageStatus : std::uint8_t {
 
 /// Kernel: eOptShrink or a shrinkage under white noise of each block of a batch by the CPU's arithmetic
 /// (eoptshrink_rule.hpp, white_rule.hpp), a thread a block. Of more than `room` components the first ones are stored.
-/// Arrays of components have `room` entries a block, 0 where there is
-/// none.
+/// Arrays of components have `room` entries a block, 0 where there is none.
 struct ShrinkBlocks {
     static constexpr unsigned threads = 32;
     static constexpr unsigned resident = 16;
@@ -100,16 +99,16 @@ struct ShrinkBlocks {
         }
         const RelativeValues spectrum{unit, {observed, p}, {relative, p}, {eigenvalues, p}};
         const auto take = [&](std::size_t i, const ShrunkComponent& component) { put(block, i, component); };
-        const EOptShrinkAnswer answer =
+        const ShrinkageAnswer answer =
             rule.is_white
                 ? estimate_white(rule.white, white_level(rule.white, spectrum), spectrum, take)
                 : estimate_eoptshrink(rule.eoptshrink, shape, spectrum,
                                       {weights, rule.eoptshrink.edge == EdgeRule::fit ? 2 * rule.eoptshrink.pilot : 0},
                                       {noise, p}, take);
         answers[block] = static_cast<ShrinkageStatus>(answer.outcome);
-        if (answer.outcome == EOptShrinkOutcome::exactly_low_rank) {
-            const std::size_t told = rule.rank_is_told() ? rule.eoptshrink.rank : above_rounding;
-            const std::size_t rank = told < above_rounding ? told : above_rounding;
+        if (answer.outcome == ShrinkageOutcome::exactly_low_rank) {
+            const std::size_t given = rule.rank_is_given() ? rule.eoptshrink.rank : above_rounding;
+            const std::size_t rank = given < above_rounding ? given : above_rounding;
             ranks[block] = static_cast<std::uint32_t>(rank);
             bulk_edges[block] = 0.0;
             for (std::size_t i = 0; i < rank && i < room; ++i) put(block, i, {observed[i], 1.0, 1.0, observed[i]});
@@ -117,13 +116,13 @@ struct ShrinkBlocks {
         }
         const double edge = answer.edge * unit * unit;
         if (std::isfinite(edge)) bulk_edges[block] = edge;
-        if (answer.outcome == EOptShrinkOutcome::estimated) ranks[block] = static_cast<std::uint32_t>(answer.rank);
+        if (answer.outcome == ShrinkageOutcome::estimated) ranks[block] = static_cast<std::uint32_t>(answer.rank);
     }
 };
 
-static_assert(static_cast<int>(EOptShrinkOutcome::estimated) == static_cast<int>(ShrinkageStatus::estimated) &&
-              static_cast<int>(EOptShrinkOutcome::exactly_low_rank) ==
+static_assert(static_cast<int>(ShrinkageOutcome::estimated) == static_cast<int>(ShrinkageStatus::estimated) &&
+              static_cast<int>(ShrinkageOutcome::exactly_low_rank) ==
                   static_cast<int>(ShrinkageStatus::exactly_low_rank) &&
-              static_cast<int>(EOptShrinkOutcome::no_room) == static_cast<int>(ShrinkageStatus::no_room));
+              static_cast<int>(ShrinkageOutcome::no_room) == static_cast<int>(ShrinkageStatus::no_room));
 
 }  // namespace spiked::estimators::cuda

@@ -448,6 +448,37 @@ TEST(Compressor, WhatALowRankPartLeavesOverMayBeTooSmallTheBlockMayNot) {
     }
 }
 
+/// fp16 does not hold the norm of such a row, but it holds every entry: what stores no norms is not asked for one.
+TEST(Compressor, WhatIsTooLargeIsRefusedOnlyWhereItIsStored) {
+    const arma::mat noise = gaussian(64, 64, 11) * 1e4;
+    const Compressor groups(parse_method("eoptshrink:edgefit+kivi"), 64, 4, {.seed = test_seed});
+    AnalysedBlock analysed(noise);
+    const auto encoded = groups.encode(analysed);
+    ASSERT_EQ(encoded.rank, 0U);
+    EXPECT_LT(relative_error(groups.decode(encoded.encoded.bytes, 64), noise), 0.15);
+    const Compressor norms(parse_method("eoptshrink:edgefit+tq-mse"), 64, 4, {.seed = test_seed});
+    EXPECT_NE(message_of([&] { (void)norms.encode(analysed); }, ExitCode::unusable_input).find("does not fit fp16"),
+              std::string::npos);
+}
+
+TEST(RowQuantizers, SayWhichFormatsOfNormsTheyTake) {
+    for (const auto& entry : row_quantizers()) {
+        const auto norm = std::find_if(entry.options.begin(), entry.options.end(),
+                                       [](const std::string& option) { return option.starts_with("--norm "); });
+        if (norm == entry.options.end()) {
+            EXPECT_EQ(entry.name, "mx");
+            continue;
+        }
+        for (const NumberFormat format : every_format) {
+            const auto build = [&] { (void)row_quantizer(entry.name, 32, entry.widths.back(), {.norm = format}); };
+            if (norm->find(name_of(format)) != std::string::npos)
+                EXPECT_NO_THROW(build()) << entry.name;
+            else
+                EXPECT_NE(message_of(build, ExitCode::usage).find("\"" + entry.name + "\""), std::string::npos);
+        }
+    }
+}
+
 TEST(RowQuantizers, TakeExactlyTheBytesTheyWrote) {
     const arma::mat rows = gaussian(16, 32, 900);
     for (const auto& entry : row_quantizers()) {

@@ -1,7 +1,6 @@
 #include "sim/llama/llama.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -86,8 +85,9 @@ public:
                     left.push_back(tensor.name);
             if (!left.empty())
                 throw input_error(
-                    "{}: {} of its tensors are none of a plain Llama of config.json's size ({}): biases, other norms "
-                    "and more layers are not run",
+                    "{}: {} tensors do not belong to a plain Llama model of the sizes in config.json ({}): biases, "
+                    "extra "
+                    "norms and more layers are not supported",
                     file->path(), left.size(), list_text(left));
         }
     }
@@ -101,14 +101,30 @@ private:
     mutable std::set<std::string> read_;
 };
 
+/// Cosines and sines of a block of tokens: tokens x head_dim / 2 each. Not of all the positions that a configuration
+/// allows, which may be millions.
+struct Rotation {
+    arma::fmat cosines, sines;
+
+    Rotation(const LlamaConfig& config, std::size_t first, std::size_t count) {
+        // (1, 0) in every pair becomes (cos, sin): the angles are those of rope.hpp.
+        const std::size_t half = config.head_dim / 2;
+        arma::mat pairs(count, config.head_dim, arma::fill::zeros);
+        pairs.head_cols(half).ones();
+        const arma::mat turned = apply_rope(pairs, config.rope, static_cast<double>(first));
+        cosines = arma::conv_to<arma::fmat>::from(turned.head_cols(half));
+        sines = arma::conv_to<arma::fmat>::from(turned.tail_cols(half));
+    }
+};
+
 /// Turns every head of a block of tokens to its positions.
-void turn(arma::fmat& rows, const arma::fmat& cosines, const arma::fmat& sines, std::size_t first) {
-    const arma::uword half = cosines.n_cols;
+void turn(arma::fmat& rows, const Rotation& by) {
+    const arma::uword half = by.cosines.n_cols;
     for (arma::uword head = 0; head < rows.n_cols; head += 2 * half)
         for (arma::uword i = 0; i < half; ++i)
             for (arma::uword t = 0; t < rows.n_rows; ++t) {
-                const float c = cosines(first + t, i);
-                const float s = sines(first + t, i);
+                const float c = by.cosines(t, i);
+                const float s = by.sines(t, i);
                 const float a = rows(t, head + i);
                 const float b = rows(t, head + half + i);
                 rows(t, head + i) = a * c - b * s;
@@ -137,13 +153,6 @@ Llama::Llama(const std::string& folder) : config_(read_llama_config(folder)) {
     norm_ = weights.matrix("model.norm.weight", c.hidden);
     if (!c.tied) head_ = weights.matrix(Weights::head_name, c.hidden, c.vocabulary);
     weights.require_all_read(c.tied);
-
-    // (1, 0) in every pair becomes (cos, sin): the angles are those of rope.hpp.
-    arma::mat pairs(c.context, c.head_dim, arma::fill::zeros);
-    pairs.head_cols(c.head_dim / 2).ones();
-    const arma::mat turned = apply_rope(pairs, c.rope, 0.0);
-    cosines_ = arma::conv_to<arma::fmat>::from(turned.head_cols(c.head_dim / 2));
-    sines_ = arma::conv_to<arma::fmat>::from(turned.tail_cols(c.head_dim / 2));
 }
 
 void Llama::read(std::span<const std::int32_t> tokens, const LlamaReading& reading) const {
@@ -169,6 +178,7 @@ void Llama::read(std::span<const std::int32_t> tokens, const LlamaReading& readi
     for (std::size_t first = 0, end = 0; first < tokens.size(); first = end) {
         end = std::min(first + reading.block_tokens, first < context ? context : tokens.size());
         const std::size_t count = end - first;
+        const Rotation rotation(c, first, count);
         const bool kept = !reading.context  ? count == reading.block_tokens
                           : reading.at_once ? end == context
                                             : end <= context;
@@ -181,8 +191,8 @@ void Llama::read(std::span<const std::int32_t> tokens, const LlamaReading& readi
             arma::fmat queries = seen * layer.query;
             arma::fmat keys = seen * layer.key;
             const arma::fmat values = seen * layer.value;
-            turn(queries, cosines_, sines_, first);
-            turn(keys, cosines_, sines_, first);
+            turn(queries, rotation);
+            turn(keys, rotation);
             if (reading.layer) reading.layer({l, first, queries, keys, values});
 
             const auto of_head = [&](const arma::fmat& rows, std::size_t h) {

@@ -96,8 +96,7 @@ private:
     arma::fmat embedding_;  ///< hidden x vocabulary
     std::vector<Layer> layers_;
     arma::fvec norm_;
-    arma::fmat head_;             ///< hidden x vocabulary; empty when tied
-    arma::fmat cosines_, sines_;  ///< context x head_dim / 2
+    arma::fmat head_;  ///< hidden x vocabulary; empty when tied
 };
 
 }  // namespace spiked::sim

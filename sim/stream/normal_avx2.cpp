@@ -1,4 +1,5 @@
 #include "sim/stream/normal_paths.hpp"
+#include "theory/base/processor.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -177,7 +178,7 @@ __attribute__((target("avx2,fma"))) void avx2_groups(PhiloxCounter counter, Phil
 template <class Real>
 const NormalPath<Real>* avx2_path() {
     static constexpr NormalPath<Real> path{avx2_from_words<Real>, avx2_groups<Real>};
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &path : nullptr;
+    return processor().avx2 && processor().fma ? &path : nullptr;
 }
 
 }  // namespace spiked::stream::detail

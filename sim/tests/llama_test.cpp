@@ -1,6 +1,7 @@
 #include "sim/llama/llama.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -284,7 +285,7 @@ TEST(Llama, RefusesWhatIsNotLlamaShaped) {
     with("\"attention_bias\": false", "\"layer_types\": [\"full_attention\", \"sliding_attention\"]", "layer_types is");
     with("\"attention_bias\": false", "\"final_logit_softcapping\": 30.0", "final_logit_softcapping is 30");
     with("\"num_hidden_layers\": 3", "\"num_hidden_layers\": 2",
-         "9 of its tensors are none of a plain Llama of config.json's size (\"model.layers.2.");
+         "9 tensors do not belong to a plain Llama model of the sizes in config.json (\"model.layers.2.");
     with("\"num_key_value_heads\": 2", "\"num_key_value_heads\": 4", "expected a divisor of the 6 query heads");
     with("\"vocab_size\": 50", "\"vocab_size\": 0", "vocab_size is 0 (expected a whole number from 1");
     with("\"hidden_size\": 24, ", "", "hidden_size is missing");
@@ -305,7 +306,7 @@ TEST(Llama, RefusesTensorsItWouldLeaveOut) {
         for (const char* kind : {"untied", "shards"}) {
             const Oracle more = oracle(scratch, std::string(kind) + "+" + name, 4);
             expect_error(ExitCode::unusable_input, [&] { Llama model(more.folder); },
-                         {more.folder, "1 of its tensors are none of a plain Llama", name});
+                         {more.folder, "1 tensors do not belong to a plain Llama", name});
         }
 }
 
@@ -319,6 +320,29 @@ TEST(Llama, RefusesSequencesItCannotRead) {
     refused({-1}, "token 0 of a sequence is -1");
     refused({}, "a sequence of 0 tokens (expected 1 to 64");
     refused(std::vector<std::int32_t>(65, 1), "a sequence of 65 tokens");
+}
+
+/// A long context in a small file asks for no memory; positions far out turn as they should.
+TEST(Llama, AContextOfMillionsCostsNothingUntilItIsRead) {
+    const ScratchFolder scratch;
+    const Oracle expected = oracle(scratch, "tied", 40);
+    std::string text = bytes_of_file(expected.folder + "/config.json");
+    const std::string before = "\"max_position_embeddings\": 64";
+    const auto at = text.find(before);
+    ASSERT_NE(at, std::string::npos);
+    std::ofstream(expected.folder + "/config.json")
+        << text.replace(at, before.size(), "\"max_position_embeddings\": 16777216");
+    const auto most_kibibytes = [] {
+        rusage used{};
+        getrusage(RUSAGE_SELF, &used);
+        return used.ru_maxrss;
+    };
+    const long at_first = most_kibibytes();
+    const Llama model(expected.folder);
+    EXPECT_EQ(model.config().context, 16777216U);
+    const auto found = nats_of(model, expected.tokens, 40, {.block_tokens = 7});
+    for (std::size_t t = 1; t < found.size(); ++t) ASSERT_NEAR(found[t], expected.nats[t], 2e-5) << t;
+    EXPECT_LT(most_kibibytes() - at_first, 64 * 1024);
 }
 
 /// Models with published numbers, where somebody has them: $SPIKED_EXTRA_MODELS/rope-lm.

@@ -54,8 +54,8 @@ public:
     /// indent < 0: one line.
     [[nodiscard]] std::string text(int indent = -1) const;
 
-    /// Reads one document. Duplicate keys, nesting deeper than max_depth, integers beyond 64 bits and trailing text
-    /// are refused. Throws input_error with `where` in front.
+    /// Reads one document. Duplicate keys, nesting deeper than max_depth, integers that std::int64_t does not hold
+    /// and trailing text are refused. Throws input_error with `where` in front.
     [[nodiscard]] static Json parse(std::string_view text, const std::string& where, int max_depth = 16);
 
 private:

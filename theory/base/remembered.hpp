@@ -7,8 +7,8 @@
 
 namespace spiked {
 
-/// Results of this process, for functions that are dear and asked for a few arguments by thousands of callers; threads
-/// may ask at once. Beyond `most` arguments it computes and forgets: memory stays bounded whatever is asked.
+/// Results of this process, for expensive functions that thousands of callers ask for a few arguments; threads may ask
+/// at once. Beyond `most` arguments it computes and forgets: memory stays bounded whatever is asked.
 template <class Key, class Value, std::size_t most = 256>
 class Remembered {
 public:

@@ -33,9 +33,8 @@ struct Timing {
 [[nodiscard]] Job batch_job(std::string what, std::size_t units_a_batch, std::function<void()> run_batch,
                             double (*clock)() = thread_microseconds);
 
-/// Times the jobs in turn, a sample of each a round, so that a noisy neighbour hits all alike. A
-/// sample repeats its job until it lasts at least 200 microseconds. Takes about `seconds` in all, at least 5 samples a
-/// job.
+/// Times the jobs in turn, a sample of each a round, so that a noisy neighbour hits all alike. A sample repeats its job
+/// until it lasts at least 200 microseconds. Takes about `seconds` in all, at least 5 samples a job.
 [[nodiscard]] std::vector<Timing> time_interleaved(const std::vector<Job>& jobs, double seconds);
 
 /// Keeps a result from being optimised away.

@@ -14,8 +14,8 @@ using test::expect_refused;
 
 SeparableLaw white(double beta = 1.0) { return {identity_spectrum(), identity_spectrum(), AspectRatio(beta)}; }
 
-const RankRule& rule(const FiniteSize& theory, const std::string& name) {
-    for (const RankRule& found : theory.rules)
+const RankCutoff& rule(const FiniteSize& theory, const std::string& name) {
+    for (const RankCutoff& found : theory.rules)
         if (found.name == name) return found;
     throw bug("no rule {}", name);
 }
@@ -45,7 +45,7 @@ TEST(FiniteSize, WhiteFluctuationIsTheCentredAndScaledLawOfJohnstone) {
 
 TEST(FiniteSize, RulesRaiseTheFalseAlarmsTheyPromise) {
     const FiniteSize theory = finite_size(white(), 128, 128, {}, 0.01);
-    const RankRule& test = rule(theory, "tw-test:level=0.01");
+    const RankCutoff& test = rule(theory, "tw-test:level=0.01");
     EXPECT_NEAR(test.false_alarm_probability, 0.01, 1e-12);
     EXPECT_NEAR(test.expected_false_alarms, 0.01, 1e-4);
     EXPECT_GE(test.expected_false_alarms, test.false_alarm_probability);
@@ -120,6 +120,22 @@ TEST(FiniteSize, WhiteRulesOfTheLiteratureHaveTheirThresholds) {
                 1e-12);
     EXPECT_FALSE(rule(theory, "gd-hard").estimated);
     EXPECT_FALSE(rule(finite_size(white(), 2, 2), "eoptshrink").estimated);  // no pilot
+}
+
+// A reading that takes k from the columns has more of them than a flat block's eigenvalues allow.
+TEST(FiniteSize, APilotOfTheLongSideIsLoweredToWhatTheShortOneHolds) {
+    const FiniteSize flat = finite_size(white(0.05), 20, 400);
+    ASSERT_TRUE(rule(flat, "eoptshrink:paper").estimated);
+    // k = 9: squares of the typical positions 10 and 19 of 20.
+    const BulkDistribution bulk(white(0.05));
+    const auto square = [&](double j) { return std::pow(bulk.quantile(1.0 - (j - 0.75) / 20.0).value, 2); };
+    const double edge = square(10) + (square(10) - square(19)) / (std::pow(2.0, 2.0 / 3.0) - 1.0);
+    EXPECT_NEAR(rule(flat, "eoptshrink:paper").estimated->cutoff.value,
+                std::sqrt(edge * (1.0 + std::pow(400.0, -1.0 / 3.0))), 1e-12);
+    EXPECT_TRUE(rule(finite_size(white(0.0075), 3, 400), "eoptshrink:paper").estimated);
+    EXPECT_FALSE(rule(finite_size(white(0.005), 2, 400), "eoptshrink:paper").estimated);
+    const std::size_t table[][3] = {{0, 0, 0}, {3, 0, 0}, {3, 2, 0}, {3, 3, 1}, {3, 7, 3}, {3, 8, 3}, {19, 20, 9}};
+    for (const auto& [k, side, lowered] : table) EXPECT_EQ(pilot_within(k, side), lowered) << k << " of " << side;
 }
 
 TEST(FiniteSize, PilotCountMatchesItsTable) {

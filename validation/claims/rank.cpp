@@ -5,7 +5,6 @@
 #include "estimators/eoptshrink.hpp"
 #include "estimators/spectral_estimator.hpp"
 #include "theory/finite_size.hpp"
-#include "theory/white_noise.hpp"
 #include "validation/claims/bed.hpp"
 
 // How many components are counted, and what no rule that sees only singular values can count.

@@ -30,7 +30,7 @@ std::string TrialPlan::obstacle() const {
     if (spikes() > estimators::cuda::most_vectors)
         return fmt::format("{} signals: kernels take {}", spikes(), estimators::cuda::most_vectors);
     for (const auto& rule : estimators)
-        if (rule.rank_is_told() && rule.most() > estimators::cuda::most_vectors)
+        if (rule.rank_is_given() && rule.most() > estimators::cuda::most_vectors)
             return fmt::format("rank {}: kernels take {}", rule.most(), estimators::cuda::most_vectors);
     for (const auto* roots : {&row_roots, &column_roots})
         if (std::find(roots->begin(), roots->end(), 0.0) != roots->end()) return "rows or columns without noise";

@@ -22,7 +22,10 @@ struct FillNormals {
     std::uint32_t entries;  ///< of a replicate
     Real* out;
 
-    [[nodiscard]] std::uint32_t word_blocks() const { return (entries + block_entries - 1) / block_entries; }
+    /// Of a replicate.
+    [[nodiscard]] SPIKED_DEVICE std::uint32_t word_blocks() const {
+        return (entries + block_entries - 1) / block_entries;
+    }
     [[nodiscard]] unsigned blocks() const {
         return static_cast<unsigned>((std::uint64_t{word_blocks()} * count + threads - 1) / threads);
     }
@@ -30,7 +33,7 @@ struct FillNormals {
 
     template <class Team>
     SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
-        const std::uint32_t each = (entries + block_entries - 1) / block_entries;
+        const std::uint32_t each = word_blocks();
         const std::uint64_t at = std::uint64_t{block} * threads + team.rank();
         const std::uint64_t which = at / each;
         if (which >= count) return;

@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <type_traits>
 
 #include "theory/base/cuda/team.hpp"

@@ -111,7 +111,11 @@ TEST(Json, DamageIsRefusedByName) {
               std::string::npos);
     EXPECT_NE(message_of([] { (void)Json::parse("{\"a\":", "x"); }).find("not valid JSON"), std::string::npos);
     EXPECT_NE(message_of([] { (void)Json::parse("{} {}", "x"); }).find("not valid JSON"), std::string::npos);
-    EXPECT_NE(message_of([] { (void)Json::parse("18446744073709551615", "x"); }).find("too large"), std::string::npos);
+    for (const char* integer : {"9223372036854775808", "18446744073709551615", "18446744073709551616",
+                                "-9223372036854775809", "100000000000000000000000000000"})
+        EXPECT_NE(message_of([&] { (void)Json::parse(integer, "x"); }).find("too large"), std::string::npos) << integer;
+    EXPECT_EQ(*Json::parse("-9223372036854775808", "x").integer(), std::numeric_limits<std::int64_t>::min());
+    EXPECT_EQ(*Json::parse("1e30", "x").real(), 1e30);
     EXPECT_NO_THROW((void)Json::parse(std::string(15, '[') + std::string(15, ']'), "x"));
 }
 
