@@ -86,8 +86,7 @@ public:
             if (!left.empty())
                 throw input_error(
                     "{}: {} tensors do not belong to a plain Llama model of the sizes in config.json ({}): biases, "
-                    "extra "
-                    "norms and more layers are not supported",
+                    "extra norms and more layers are not supported",
                     file->path(), left.size(), list_text(left));
         }
     }
