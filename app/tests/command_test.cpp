@@ -736,6 +736,8 @@ TEST(BadInput, UnwritableOutputIsExitSix) {
     const std::string line = "'" SPIKED_BINARY "' list >/dev/full 2>'" + scratch("full.err") + "'";
     EXPECT_EQ(WEXITSTATUS(std::system(line.c_str())), 6);
     EXPECT_NE(contents(scratch("full.err")).find("standard output"), std::string::npos);
+    const std::string closed = "'" SPIKED_BINARY "' list >&- 2>'" + scratch("full.err") + "'";
+    EXPECT_EQ(WEXITSTATUS(std::system(closed.c_str())), 6);
     // A reader who stops reading is no failure worth a word.
     const std::string pipe = scratch("cut.pipe");
     std::filesystem::remove(pipe);
@@ -743,6 +745,29 @@ TEST(BadInput, UnwritableOutputIsExitSix) {
                             "' 3<&- && exec '" SPIKED_BINARY "' list >&4 2>'" + scratch("cut.err") + "'\"";
     EXPECT_EQ(WEXITSTATUS(std::system(cut.c_str())), 6);
     EXPECT_EQ(contents(scratch("cut.err")), "");
+}
+
+TEST(BadInput, WithoutStandardErrorTheExitCodeStillSaysWhatItWas) {
+    const std::string path = saved("silent.npy", gaussian(8, 8));
+    const auto code = [](const std::string& words) {
+        return WEXITSTATUS(std::system(("'" SPIKED_BINARY "' " + words).c_str()));
+    };
+    const std::string kv = "kv run '" + sample_dump + "' --method tq-mse --bits 2 --progress ";
+    for (const char* end : {" 2>/dev/full", " 2>&-"}) {
+        EXPECT_EQ(code("show nosuch.spiked >/dev/null" + std::string(end)), 4);
+        EXPECT_EQ(code("show nosuch.spiked --json >/dev/full" + std::string(end)), 4);
+        EXPECT_EQ(code("list nothing --color always >/dev/null" + std::string(end)), 2);
+        EXPECT_EQ(code(kv + "bar >/dev/null" + end), 0);
+        EXPECT_EQ(code(kv + "lines -v >/dev/null" + end), 0);
+    }
+    // What is opened while it is closed does not take its place.
+    const std::string store = scratch("silent.spiked");
+    const std::string page = scratch("silent.html");
+    EXPECT_EQ(code(kv + "bar -v -o '" + store + "' --report '" + page + "' >/dev/null 2>&- <&-"), 0);
+    EXPECT_EQ(contents(page).find("16/16"), std::string::npos);
+    EXPECT_EQ(spiked("show '" + store + "'").code, 0);
+    EXPECT_EQ(code("quantize " + path + " -v -o '" + scratch("silent-back.npy") + "' >/dev/null 2>&-"), 0);
+    EXPECT_EQ(sim::read_npy(scratch("silent-back.npy")).n_rows, 8U);
 }
 
 TEST(BadInput, RunningOutOfMemoryIsExitSeven) {
