@@ -71,9 +71,6 @@ std::optional<estimators::NoiseCovariance> told(const std::string& spec, std::si
 /// Returns what the picture shows, in words.
 std::string plot(const Arguments& arguments, const std::vector<Estimate>& estimates,
                  const std::vector<double>& singular_values, std::size_t long_side) {
-    if (singular_values.empty())
-        throw input_error("{}: nothing to plot (every row or column is zero): leave --plot out",
-                          arguments.positionals.front());
     const auto found = std::find_if(estimates.begin(), estimates.end(),
                                     [](const Estimate& estimate) { return estimate.shrinkage.bulk_edge.has_value(); });
     const std::string name = std::filesystem::path(arguments.positionals.front()).filename().string();
@@ -82,6 +79,8 @@ std::string plot(const Arguments& arguments, const std::vector<Estimate>& estima
         reports::spectrum_figure(edge ? fmt::format("{}: spectrum, {}", name, found->name) : name + ": spectrum",
                                  singular_values, edge ? found->shrinkage.bulk_edge : std::nullopt, long_side,
                                  edge ? found->shrinkage.noise_eigenvalues : std::vector<double>());
+    if (figure.script.empty())
+        throw input_error("{}: nothing to plot ({}): leave --plot out", arguments.positionals.front(), figure.problem);
     reports::write_picture(figure, arguments.text("--plot"));
     return figure.description;
 }

@@ -139,6 +139,7 @@ std::vector<Figure> figures_of(Database& store) {
 }
 
 void draw(Figure& figure) {
+    if (figure.script.empty()) return;
     if (const auto svg = run_gnuplot(figure.script))
         figure.svg = *svg;
     else

@@ -229,7 +229,16 @@ TEST(SpectrumCommand, PlotsTheSpectrumWithItsEdge) {
     ASSERT_EQ(spiked("spectrum " + path + " --estimator svd:1 --plot " + picture).code, 0);
     EXPECT_EQ(contents(picture).find("estimated edge"), std::string::npos);
     EXPECT_EQ(spiked("spectrum " + path + " --plot " + scratch("spectrum.gif")).code, 2);
-    EXPECT_EQ(spiked("spectrum " + saved("zero.npy", arma::mat(4, 4)) + " --plot " + picture).code, 4);
+    const arma::mat zero(4, 4);
+    for (const std::string& words : {saved("zero.npy", zero), saved("zero.npy", zero) + " --keep-empty",
+                                     saved("tiny.npy", arma::mat(1e-170 * gaussian(4, 4)))}) {
+        const Outcome refused = spiked("spectrum " + words + " --plot " + picture);
+        EXPECT_EQ(refused.code, 4) << words << refused.err;
+        EXPECT_NE(refused.err.find("nothing to plot (no singular value is above 0): leave --plot out"),
+                  std::string::npos)
+            << refused.err;
+        EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+    }
 }
 
 TEST(BenchCommand, PlotsBars) {
