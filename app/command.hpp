@@ -19,6 +19,16 @@ struct Option {
     bool repeatable = false;
 };
 
+/// The words that a value may be, from what it is called in the help: `quick` and `full` of `quick|full`,
+/// `[quick|full]` and `quick|full[,...]`. None where it is free.
+struct Choices {
+    std::vector<std::string> words;
+    bool closed = false;  ///< it is nothing else: no FILE or NAME stands among them
+};
+[[nodiscard]] Choices choices(std::string value);
+/// Whether a value is a list of words with commas between them.
+[[nodiscard]] bool is_list(const std::string& value);
+
 /// The words of one call, checked against the command's options.
 class Arguments {
 public:
@@ -62,7 +72,7 @@ struct Command {
 /// Those of a command: its own, then the common ones.
 [[nodiscard]] std::vector<Option> all_options(const Command& command);
 
-/// Parses the words after the command's name. Throws usage_error with the nearest legal option.
+/// Parses the words after the command's name. Throws usage_error with the nearest legal option, or word of one.
 [[nodiscard]] Arguments parse(const Command& command, const std::vector<std::string>& words);
 
 [[nodiscard]] std::string help(const Command& command);

@@ -162,20 +162,14 @@ int demo(const Arguments& arguments) {
 }
 
 int init(const Arguments& arguments) {
-    const std::map<std::string, const char*> texts = {
+    static const std::map<std::string, const char*> texts = {
         {"bbp", bbp_study}, {"null", null_study}, {"kv", kv_study}, {"matrix", matrix_study}};
     const std::string kind = arguments.text("--kind");
-    const auto text = texts.find(kind);
-    if (text == texts.end()) {
-        std::vector<std::string> names;
-        for (const auto& [name, content] : texts) names.push_back(name);
-        throw usage_error("--kind \"{}\" is not one{}", kind, suggestion(kind, names));
-    }
     if (!arguments.positionals.empty() && texts.contains(arguments.positionals.front()))
         throw usage_error("init: \"{0}\" is a kind and would name a file: write --kind {0}",
                           arguments.positionals.front());
     const std::string path = arguments.positionals.empty() ? kind + ".toml" : arguments.positionals.front();
-    std::map<std::string, std::string> files = {{path, text->second}};
+    std::map<std::string, std::string> files = {{path, texts.at(kind)}};
     std::string next = "spiked run " + shell_word(path);
     if (arguments.has("--slurm")) {
         std::string job = slurm_job;

@@ -13,7 +13,6 @@
 #include "sim/matrix_file.hpp"
 #include "sim/npy.hpp"
 #include "theory/base/error.hpp"
-#include "theory/base/names.hpp"
 
 namespace spiked::app {
 namespace {
@@ -86,14 +85,10 @@ std::string plot(const Arguments& arguments, const std::vector<Estimate>& estima
 }
 
 int run(const Arguments& arguments) {
-    const auto loss = theory::loss_from(arguments.text("--loss"));
-    if (!loss)
-        throw usage_error(
-            "--loss \"{}\" is not possible{}", arguments.text("--loss"),
-            suggestion(arguments.text("--loss"), std::vector<std::string>{"frobenius", "operator", "nuclear"}));
+    const theory::Loss loss = theory::loss_from(arguments.text("--loss")).value();
     // Once before the file is read, for the errors in the names.
     std::vector<estimators::SpectralMethod> chosen;
-    for (const auto& name : arguments.list("--estimator")) chosen.push_back(estimators::spectral_method(name, *loss));
+    for (const auto& name : arguments.list("--estimator")) chosen.push_back(estimators::spectral_method(name, loss));
     for (const char* side : {"--row-spectrum", "--col-spectrum"})
         if (arguments.has(side) &&
             std::none_of(chosen.begin(), chosen.end(), [](const auto& method) { return method.takes_noise_law; }))
@@ -117,7 +112,7 @@ int run(const Arguments& arguments) {
     const estimators::KnownNoise known{told(arguments.text("--row-spectrum"), matrix.n_rows, block.kept_rows()),
                                        told(arguments.text("--col-spectrum"), matrix.n_cols, block.kept_columns())};
     for (auto& method : chosen) {
-        method = estimators::spectral_method(method.name, *loss, known);
+        method = estimators::spectral_method(method.name, loss, known);
         method.check_room(block.shape().rows, block.shape().columns);
     }
     std::vector<Estimate> estimates;
@@ -137,7 +132,7 @@ int run(const Arguments& arguments) {
     const std::size_t stripped_columns = matrix.n_cols - shape.columns;
     if (arguments.json()) {
         Json found = Json::array();
-        for (const auto& estimate : estimates) found.push(estimate_json(estimate, *loss));
+        for (const auto& estimate : estimates) found.push(estimate_json(estimate, loss));
         print_json(Json::object({{"schema", "spiked.spectrum/1"},
                                  {"rows", static_cast<std::size_t>(matrix.n_rows)},
                                  {"cols", static_cast<std::size_t>(matrix.n_cols)},
@@ -156,7 +151,7 @@ int run(const Arguments& arguments) {
     for (std::size_t i = 0; i < std::min<std::size_t>(8, singular_values.size()); ++i)
         text += fmt::format(" {:.6g}", singular_values[i]);
     text += singular_values.size() > 8 ? " ...\n" : "\n";
-    for (const auto& estimate : estimates) text += estimate_text(estimate, singular_values, *loss);
+    for (const auto& estimate : estimates) text += estimate_text(estimate, singular_values, loss);
     if (!picture.empty()) text += fmt::format("{}: {}\n", arguments.text("--plot"), picture);
     print_text(text);
     return 0;

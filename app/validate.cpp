@@ -13,7 +13,6 @@
 #include "reports/claim_report.hpp"
 #include "sim/output_file.hpp"
 #include "theory/base/error.hpp"
-#include "theory/base/names.hpp"
 #include "validation/claim_verdicts.hpp"
 
 namespace spiked::app {
@@ -101,12 +100,7 @@ int validate(const Arguments& arguments) {
     const auto page = output_of(arguments, "--output");
     const auto junit = output_of(arguments, "--junit");
     validation::ValidationPlan plan;
-    const std::string tier = arguments.text("--tier");
-    const std::vector<std::string> tiers = {"quick", "full"};
-    if (tier == "full")
-        plan.tier = validation::Tier::full;
-    else if (tier != "quick")
-        throw usage_error("unknown tier \"{}\"{}", tier, suggestion(tier, tiers));
+    plan.tier = arguments.text("--tier") == "full" ? validation::Tier::full : validation::Tier::quick;
     plan.seed = seed_from(arguments);
     plan.claims = arguments.list("--claim");
     plan.threads = arguments.count("--threads");

@@ -616,6 +616,16 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"kind_of_output", "kv run '" + sample_dump + "' --report page.pdf", 2, "FILE.html is expected"},
         Mistake{"matrix_output", "spectrum x.npy --denoised clean.csv", 2, "FILE.npy is expected"},
         Mistake{"kind_as_file", "init bbp", 2, "write --kind bbp"},
+        Mistake{"precision", "bench decompose --precision half", 2, "--precision \"half\" is not possible"},
+        Mistake{"kind", "init --kind bpp", 2, "did you mean \"bbp\""},
+        Mistake{"dtype", "kv generate --dtype f8", 2, "one of: f16, bf16, f32, f64"},
+        Mistake{"shell", "completion basj", 2, "did you mean \"bash\""},
+        Mistake{"which_layers", "kv retrieve x --layers lats", 2, "did you mean \"last\""},
+        Mistake{"attention", "kv run x --attention casual", 2, "did you mean \"causal\""},
+        Mistake{"metric", "kv frontier x --metric relativ_l2", 2, "did you mean \"relative_l2\""},
+        Mistake{"table", "show x.spiked --table sumary", 2, "did you mean \"summary\""},
+        Mistake{"format", "export x.spiked --format yaml", 2, "one of: csv, json, npy, latex"},
+        Mistake{"one_of_a_list", "report x.spiked --figures f --figure-format svg,gif", 2, "--figure-format \"gif\""},
         Mistake{"list", "list turboqant", 2, "one of: estimators"}),
     [](const auto& mistake) { return std::string(mistake.param.name); });
 
