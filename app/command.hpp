@@ -97,8 +97,6 @@ void keep_apart(const std::string& output, const std::string& other);
 /// A remark for a person, on standard error, unless --quiet.
 void remark(const Arguments& arguments, std::string_view text);
 
-// One file each, but for the commands around a store, which share run.cpp, those of a codec, which share kv_codec.cpp,
-// and the two that judge, which share validate.cpp.
 [[nodiscard]] Command theory_command();
 [[nodiscard]] Command spectrum_command();
 [[nodiscard]] Command quantize_command();

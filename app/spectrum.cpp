@@ -93,7 +93,7 @@ int run(const Arguments& arguments) {
         if (arguments.has(side) &&
             std::none_of(chosen.begin(), chosen.end(), [](const auto& method) { return method.takes_noise_law; }))
             throw usage_error(
-                "{} reaches no estimator (only tw-test and whiten+NAME make use of it): name one of them, "
+                "{} is used by no estimator named (only tw-test and whiten+NAME use it): name one of them, "
                 "for example --estimator whiten+gd-shrink, or leave it out",
                 side);
     const bool writes = arguments.has("--denoised") || arguments.has("--residual");

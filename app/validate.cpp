@@ -171,7 +171,7 @@ Command selftest_command() {
 
 Command validate_command() {
     std::vector<Option> options = {
-        {"--tier", "quick|full", "quick: minutes, levels and identities; full: rates over sizes too", "quick", false},
+        {"--tier", "quick|full", "quick: minutes; full: larger sizes and convergence rates too", "quick", false},
         {"--claim", "ID[,ID]", "only these; spiked list claims names them", "", true},
         seed_option,
         threads_option,

@@ -304,7 +304,7 @@ TEST(SpectrumCommand, ACovarianceThatNoEstimatorUsesIsAMistake) {
         for (const char* side : {"--row-spectrum", "--col-spectrum"}) {
             const Outcome refused = spiked("spectrum " + path + names + " " + side + " identity");
             EXPECT_EQ(refused.code, 2) << names;
-            EXPECT_NE(refused.err.find("reaches no estimator"), std::string::npos) << refused.err;
+            EXPECT_NE(refused.err.find("is used by no estimator named"), std::string::npos) << refused.err;
         }
 }
 
