@@ -2,23 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"
 
 namespace spiked::reports {
-namespace {
-
-/// Names of a store may hold what a terminal would obey.
-std::string printable(std::string text) {
-    std::replace_if(
-        text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
-    return text;
-}
-
-}  // namespace
 
 std::string checks_text(validation::Database& store) {
     const auto checks = read_checks(store);
@@ -28,10 +17,9 @@ std::string checks_text(validation::Database& store) {
     if (!checks.empty()) {
         TextTable rows({"claim", "cell", "estimate", "theory", "margin", "detectable", "verdict", "control"}, 2);
         for (const auto& check : checks)
-            rows.add({printable(check.k > 0 ? fmt::format("{} k={}", check.claim, check.k) : check.claim),
-                      printable(check.cell), with_error(check.estimate, check.standard_error),
-                      fmt::format("{:.4g}", check.expected), fmt::format("+-{:.3g}", check.margin),
-                      number(check.detectable, 2), check.verdict,
+            rows.add({check.k > 0 ? fmt::format("{} k={}", check.claim, check.k) : check.claim, check.cell,
+                      with_error(check.estimate, check.standard_error), fmt::format("{:.4g}", check.expected),
+                      fmt::format("+-{:.3g}", check.margin), number(check.detectable, 2), check.verdict,
                       check.control == "pass"   ? "passes: sees nothing"
                       : check.control == "fail" ? "fails, as it must"
                                                 : "inconclusive"});
