@@ -743,6 +743,38 @@ TEST(BadInput, ControlCharactersOfAFileDoNotReachTheTerminal) {
     }
 }
 
+TEST(BadInput, ControlCharactersOfAStoreDoNotReachTheTerminal) {
+    const std::string folder = folder_with_study("control-study", R"(spiked = 1
+[study]
+name = "con\u001b[2Jtrol"
+seed = "0x5eed"
+[model]
+kind = "spiked"
+n = 24
+d = 16
+[[codec]]
+name = "tq-mse"
+bits = [2]
+as = "evil\u001b]0;title\u0007\nmethod"
+[run]
+reps = { min = 4, batch = 4 }
+)");
+    const Outcome run = spiked("run study.toml -o s.spiked --no-report", in(folder));
+    ASSERT_EQ(run.code, 0) << run.err;
+    const Outcome again = spiked("run study.toml -o t.spiked --no-report --set run.reps.min=8", in(folder));
+    ASSERT_EQ(again.code, 0) << again.err;
+    for (const char* words : {"show s.spiked", "show s.spiked --table summary", "show s.spiked --table methods",
+                              "compare s.spiked t.spiked --all", "replay s.spiked --cell 1 --rep 0",
+                              "run study.toml --dry-run -o u.spiked"}) {
+        const Outcome found = spiked(words, in(folder));
+        EXPECT_EQ(found.code, 0) << words << found.err;
+        for (const char letter : {'\x1b', '\x07'})
+            EXPECT_EQ((found.out + found.err).find(letter), std::string::npos) << words << found.out;
+        EXPECT_EQ(found.out.find("\nmethod B"), std::string::npos) << words << found.out;
+    }
+    EXPECT_NE(spiked("show s.spiked --table summary", in(folder)).out.find("evil?]0;title??method"), std::string::npos);
+}
+
 TEST(BadInput, UnwritableOutputIsExitSix) {
     const std::string path = saved("write.npy", gaussian(8, 8));
     for (const std::string& words :
