@@ -9,7 +9,6 @@
 #include "reports/text_table.hpp"
 #include "reports/timing_figure.hpp"
 #include "theory/base/error.hpp"
-#include "theory/base/names.hpp"
 #include "theory/base/parallel.hpp"
 #include "theory/base/stopwatch.hpp"
 #include "theory/bench/theory_bench.hpp"
@@ -230,9 +229,6 @@ int run_decompose(const Arguments& arguments) {
         if (side < 2 || side > 4096)
             throw usage_error("--rows and --cols are whole numbers from 2 to 4096, not {}: write for example 128",
                               side);
-    if (precision != "float" && precision != "double")
-        throw usage_error("--precision \"{}\" is not possible{}", precision,
-                          suggestion(precision, std::vector<std::string>{"float", "double"}));
     if (arguments.has("--device")) return run_decompose_on_device(arguments, shape, wanted, precision == "float");
     const auto time =
         precision == "float" ? estimators::time_decompositions<float> : estimators::time_decompositions<double>;

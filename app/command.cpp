@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <set>
 
+#include "sim/tensor_container.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 
@@ -55,8 +56,7 @@ std::string usage(const Command& command) {
 
 /// `.npy` and `.npz` of `FILE(.npy|.npz:name)`; of a dump those that dumps have.
 std::vector<std::string> suffixes_in(const std::string& text) {
-    if (text.find("DUMP") != std::string::npos && text.find('.') == text.find("..."))
-        return {".safetensors", ".npz", ".npy"};
+    if (text.find("DUMP") != std::string::npos && text.find('.') == text.find("...")) return sim::dump_suffixes();
     std::vector<std::string> found;
     const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
     for (std::size_t at = text.find('.'); at != std::string::npos; at = text.find('.', at + 1)) {
@@ -108,6 +108,28 @@ void refuse_other_kind(const Command& command, const std::string& path) {
 }
 
 }  // namespace
+
+/// Where `,...` begins in a value that is a list.
+static std::size_t list_mark(const std::string& value) { return value.find("[,"); }
+
+bool is_list(const std::string& value) { return list_mark(value) != std::string::npos; }
+
+Choices choices(std::string value) {
+    value.resize(std::min(value.size(), list_mark(value)));
+    if (value.starts_with('[') && value.ends_with(']')) value = value.substr(1, value.size() - 2);
+    if (value.find('|') == std::string::npos) return {};
+    Choices found{{}, true};
+    for (auto& word : split(value, '|')) {
+        // FILE.md|FILE.html are no words to type.
+        if (!word.empty() && word.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string::npos)
+            found.closed = false;
+        else if (word.empty() || word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos)
+            return {};
+        else
+            found.words.push_back(std::move(word));
+    }
+    return found;
+}
 
 std::vector<Option> all_options(const Command& command) {
     std::vector<Option> options = command.options;
@@ -245,13 +267,18 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
                 throw usage_error("{}: {} stands where {} is expected: name it FILE{}", command.name, path,
                                   option.value, legal.front());
     }
-    const auto one_of = [&](const char* option, std::vector<std::string> legal) {
-        const std::string value = arguments.text(option);
-        if (std::find(legal.begin(), legal.end(), value) == legal.end())
-            throw usage_error("{}: {} \"{}\" is not possible{}", command.name, option, value, suggestion(value, legal));
+    const auto check = [&](const std::string& what, const Choices& legal, const std::vector<std::string>& typed) {
+        for (const auto& value : typed)
+            if (legal.closed && std::find(legal.words.begin(), legal.words.end(), value) == legal.words.end())
+                throw usage_error("{}: {}\"{}\" is not possible{}", command.name, what, value,
+                                  suggestion(value, legal.words));
     };
-    one_of("--progress", {"auto", "bar", "lines", "none"});
-    one_of("--color", {"auto", "always", "never"});
+    check("", choices(command.positionals), arguments.positionals);
+    for (const auto& option : options) {
+        const std::string name = long_name(option);
+        if (arguments.has(name))
+            check(name + " ", choices(option.value), is_list(option.value) ? arguments.list(name) : values[name]);
+    }
     return arguments;
 }
 

@@ -19,6 +19,16 @@ struct Option {
     bool repeatable = false;
 };
 
+/// The words that a value may be, from what it is called in the help: `quick` and `full` of `quick|full`,
+/// `[quick|full]` and `quick|full[,...]`. None where it is free.
+struct Choices {
+    std::vector<std::string> words;
+    bool closed = false;  ///< it is nothing else: no FILE or NAME stands among them
+};
+[[nodiscard]] Choices choices(std::string value);
+/// Whether a value is a list of words with commas between them.
+[[nodiscard]] bool is_list(const std::string& value);
+
 /// The words of one call, checked against the command's options.
 class Arguments {
 public:
@@ -62,7 +72,7 @@ struct Command {
 /// Those of a command: its own, then the common ones.
 [[nodiscard]] std::vector<Option> all_options(const Command& command);
 
-/// Parses the words after the command's name. Throws usage_error with the nearest legal option.
+/// Parses the words after the command's name. Throws usage_error with the nearest legal option, or word of one.
 [[nodiscard]] Arguments parse(const Command& command, const std::vector<std::string>& words);
 
 [[nodiscard]] std::string help(const Command& command);
@@ -87,8 +97,6 @@ void keep_apart(const std::string& output, const std::string& other);
 /// A remark for a person, on standard error, unless --quiet.
 void remark(const Arguments& arguments, std::string_view text);
 
-// One file each, but for the commands around a store, which share run.cpp, those of a codec, which share kv_codec.cpp,
-// and the two that judge, which share validate.cpp.
 [[nodiscard]] Command theory_command();
 [[nodiscard]] Command spectrum_command();
 [[nodiscard]] Command quantize_command();

@@ -15,26 +15,6 @@
 namespace spiked::app {
 namespace {
 
-/// Where `,...` begins in a value that is a list of words with commas between them.
-std::size_t list_mark(const std::string& value) { return value.find("[,"); }
-bool is_list(const std::string& value) { return list_mark(value) != std::string::npos; }
-
-/// `quick` and `full` of `quick|full`, `[quick|full]` and `quick|full[,...]`; nothing where a value is free.
-std::vector<std::string> choices(std::string value) {
-    value.resize(std::min(value.size(), list_mark(value)));
-    if (value.starts_with('[') && value.ends_with(']')) value = value.substr(1, value.size() - 2);
-    if (value.find('|') == std::string::npos) return {};
-    std::vector<std::string> words;
-    for (auto& word : split(value, '|')) {
-        // FILE.md|FILE.html are no words to type.
-        if (!word.empty() && word.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string::npos) continue;
-        if (word.empty() || word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos)
-            return {};
-        words.push_back(std::move(word));
-    }
-    return words;
-}
-
 /// `eoptshrink+tq-mse` and all others of a listed estimator and a listed quantizer that make a method.
 std::vector<std::string> compositions() {
     std::vector<std::string> words;
@@ -55,7 +35,7 @@ std::vector<std::string> words_of(const Option& option) {
                                                                            {"--estimator", {"estimators"}},
                                                                            {"--metric", {"metrics"}},
                                                                            {"--claim", {"claims"}}};
-    auto words = choices(option.value);
+    auto words = choices(option.value).words;
     const auto listed = topics.find(option.name);
     if (words.empty() && listed != topics.end())
         for (const auto& topic : listed->second)
@@ -119,7 +99,7 @@ std::string bash_script() {
                 values += fmt::format("    {}) return ;;\n", patterns);
         }
         options += fmt::format("    '{}') words=\"{}\" ;;\n", command.name, fmt::join(all, " "));
-        if (const auto words = choices(command.positionals); !words.empty())
+        if (const auto words = choices(command.positionals).words; !words.empty())
             positionals += fmt::format("    '{}') words=\"{}\" ;;\n", command.name, fmt::join(words, " "));
         else if (const auto ending = extension(command.positionals); !ending.empty())
             positionals += fmt::format("    '{}') ending={} ;;\n", command.name, ending);
@@ -217,7 +197,7 @@ std::string fish_script() {
         } else {
             where += fmt::format("; and not __fish_seen_subcommand_from {}", fmt::join(groups, " "));
         }
-        if (const auto words = choices(command.positionals); !words.empty())
+        if (const auto words = choices(command.positionals).words; !words.empty())
             lines += fmt::format("complete -c spiked -n '{}' -f -a '{}'\n", where, fmt::join(words, " "));
         else if (const auto ending = extension(command.positionals); !ending.empty())
             lines += fmt::format("complete -c spiked -n '{}' -k -a '(__fish_complete_suffix {})'\n", where, ending);
@@ -272,14 +252,10 @@ std::string man_page() {
 }
 
 int run(const Arguments& arguments) {
-    const std::map<std::string, std::string (*)()> writers = {
+    static const std::map<std::string, std::string (*)()> writers = {
         {"bash", bash_script}, {"zsh", zsh_script}, {"fish", fish_script}, {"man", man_page}};
     const std::string& what = arguments.positionals.front();
-    const auto writer = writers.find(what);
-    if (writer == writers.end())
-        throw usage_error("completion \"{}\" is not possible{}", what,
-                          suggestion(what, std::vector<std::string>{"bash", "zsh", "fish", "man"}));
-    const std::string text = writer->second();
+    const std::string text = writers.at(what)();
     if (arguments.json())
         print_json(Json::object({{"schema", "spiked.completion/1"}, {"for", what}, {"text", text}}));
     else

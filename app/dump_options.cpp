@@ -1,8 +1,9 @@
 #include "app/dump_options.hpp"
 
+#include <map>
+
 #include "sim/dump_view.hpp"
 #include "theory/base/error.hpp"
-#include "theory/base/names.hpp"
 
 namespace spiked::app {
 namespace {
@@ -10,10 +11,7 @@ namespace {
 std::optional<sim::Side> read_side(const Arguments& arguments) {
     const std::string side = arguments.text("--side");
     if (side.empty()) return std::nullopt;
-    if (side == "key") return sim::Side::key;
-    if (side == "value") return sim::Side::value;
-    throw usage_error("--side \"{}\" is not possible{}", side,
-                      suggestion(side, std::vector<std::string>{"key", "value"}));
+    return side == "key" ? sim::Side::key : sim::Side::value;
 }
 
 }  // namespace
@@ -60,15 +58,9 @@ void require_dump_name(const std::string& output) {
 Option dtype_option() { return {"--dtype", "f16|bf16|f32|f64", "of the numbers in the file", "f16", false}; }
 
 sim::DType read_dtype(const Arguments& arguments) {
-    const std::string& name = arguments.text("--dtype");
-    const std::vector<std::pair<std::string, sim::DType>> types = {
+    static const std::map<std::string, sim::DType> types = {
         {"f16", sim::DType::f16}, {"bf16", sim::DType::bf16}, {"f32", sim::DType::f32}, {"f64", sim::DType::f64}};
-    std::vector<std::string> names;
-    for (const auto& [known, type] : types) {
-        if (known == name) return type;
-        names.push_back(known);
-    }
-    throw usage_error("--dtype \"{}\" is not possible{}", name, suggestion(name, names));
+    return types.at(arguments.text("--dtype"));
 }
 
 }  // namespace spiked::app

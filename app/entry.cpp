@@ -1,5 +1,6 @@
 #include "app/entry.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <new>
@@ -96,13 +98,16 @@ int dispatch(std::vector<std::string> words) {
 
 int report(bool json, bool colour, ExitCode code, const std::string& message) {
     if (message.empty()) return static_cast<int>(code);
-    fmt::print(stderr, "{}spiked:{} {}\n", colour ? "\033[31m" : "", colour ? "\033[0m" : "",
-               without_control_characters(message));
+    // Where nothing can be written the exit code still says what it was: fmt::print would throw.
+    std::fputs(fmt::format("{}spiked:{} {}\n", colour ? "\033[31m" : "", colour ? "\033[0m" : "",
+                           without_control_characters(message))
+                   .c_str(),
+               stderr);
     if (json && code != ExitCode::cannot_write)
-        fmt::print(
-            "{}\n",
+        std::puts(
             Json::object({{"schema", "spiked.error/1"}, {"exit_code", static_cast<int>(code)}, {"error", message}})
-                .text(2));
+                .text(2)
+                .c_str());
     return static_cast<int>(code);
 }
 
@@ -111,6 +116,13 @@ bool wants_colour(const std::vector<std::string>& words) {
     for (std::size_t i = 0; i + 1 < words.size(); ++i)
         if (words[i] == "--color" && words[i + 1] != "auto") return words[i + 1] == "always";
     return flag(words, "--color=always") || isatty(STDERR_FILENO) != 0;
+}
+
+/// A file that is opened gets the first free number: where a stream is closed, words for it would go into that file.
+/// What is opened here instead cannot be used, as a closed stream cannot.
+void keep_standard_streams() {
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (fcntl(stream, F_GETFD) < 0) (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 std::string memory_message() {
@@ -131,6 +143,7 @@ int run_command_line(int argc, char** argv) {
     const std::vector<std::string> words(argv + 1, argv + argc);
     const bool json = flag(words, "--json");
     const bool colour = wants_colour(words);
+    keep_standard_streams();
     std::signal(SIGPIPE, SIG_IGN);
     remember_command_line(argc, argv);
     use_one_blas_thread();

@@ -31,7 +31,7 @@ int run(const Arguments& arguments) {
 Command kv_adequacy_command() {
     std::vector<Option> options = dump_options();
     const std::vector<Option> own = {
-        {"--level", "P", "share of the blocks that fit which a test may reject", "0.01", false},
+        {"--level", "P", "significance level of each test", "0.01", false},
         {"--seed", "HEX", "of the simulated null laws", "0x5eed", false},
         {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
     };

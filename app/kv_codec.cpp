@@ -5,7 +5,6 @@
 #include "app/method_options.hpp"
 #include "app/progress.hpp"
 #include "reports/kv_report.hpp"
-#include "reports/text_table.hpp"
 #include "sim/output_file.hpp"
 #include "sim/printable.hpp"
 #include "sim/text_file.hpp"
@@ -35,14 +34,6 @@ Json ledger_bits_json(const estimators::Ledger& ledger) {
     return json;
 }
 
-std::vector<double> per_entry(const validation::EncodeSummary& found) {
-    std::vector<double> ledger;
-    for (std::size_t item = 0; item < estimators::item_count; ++item)
-        ledger.push_back(static_cast<double>(found.ledger.bits(static_cast<Item>(item))) /
-                         static_cast<double>(found.entries));
-    return ledger;
-}
-
 Json as_json(const validation::EncodePlan& plan, const validation::EncodeSummary& found) {
     return Json::object({{"schema", "spiked.encode/1"},
                          {"dump", plan.dump},
@@ -59,7 +50,7 @@ Json as_json(const validation::EncodePlan& plan, const validation::EncodeSummary
                          {"bits_per_entry", found.bits_per_entry()},
                          {"paper_bits", optional_json(found.paper_bits)},
                          {"mean_rank", optional_json(found.mean_rank)},
-                         {"ledger", reports::ledger_json(per_entry(found))},
+                         {"ledger", reports::ledger_json(reports::per_entry(found.ledger, found.entries))},
                          {"ledger_bits", ledger_bits_json(found.ledger)},
                          {"relative_l2", Json::object({{"key", optional_json(found.key_error)},
                                                        {"value", optional_json(found.value_error)}})},
@@ -70,19 +61,14 @@ std::string as_text(const validation::EncodePlan& plan, const validation::Encode
     const auto percent = [](const std::optional<double>& value) {
         return value ? fmt::format("{:.4f} %", 100.0 * *value) : std::string("no full block");
     };
-    const std::vector<double> ledger = per_entry(found);
-    reports::TextTable table({"item", "bits an entry"});
-    for (std::size_t item = 0; item < estimators::item_count; ++item)
-        if (ledger[item] > 0.0)
-            table.add({std::string(estimators::item_names[item]), fmt::format("{:.6f}", ledger[item])});
-    table.add({"total", fmt::format("{:.6f}", found.bits_per_entry())});
     return fmt::format(
         "{} at {} bits: {} -> {}, {}\n{} tensors of keys and values in {} blocks of {} tokens; {} other tensors as "
         "they "
         "are, {}\nrelative L2  keys {}, values {}\npaper's bits  {}\n\n{}",
         plan.method, plan.bits, plan.dump, plan.output, sim::bytes_text(found.bytes), found.tensors, found.blocks,
         plan.block_tokens, found.kept_tensors, sim::bytes_text(found.kept_bytes), percent(found.key_error),
-        percent(found.value_error), found.paper_bits ? fmt::format("{:.4f}", *found.paper_bits) : "none", table.text());
+        percent(found.value_error), found.paper_bits ? fmt::format("{:.4f}", *found.paper_bits) : "none",
+        reports::ledger_text(reports::per_entry(found.ledger, found.entries)));
 }
 
 int encode(const Arguments& arguments) {

@@ -155,7 +155,7 @@ int run(const Arguments& arguments) {
 
 Command kv_inspect_command() {
     return {"kv inspect",
-            "what is in a KV dump, which layouts are legal, what its header does not say",
+            "tensors, possible layouts and missing metadata of a KV dump",
             {"spiked kv inspect dump.safetensors", "spiked kv inspect dump.npz --layout head,token,dim --json"},
             "DUMP",
             1,

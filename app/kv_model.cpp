@@ -14,7 +14,6 @@
 #include "reports/needle_figure.hpp"
 #include "sim/llama/llama_dump.hpp"
 #include "theory/base/error.hpp"
-#include "theory/base/names.hpp"
 #include "validation/perplexity.hpp"
 #include "validation/retrieval.hpp"
 
@@ -64,11 +63,7 @@ int retrieve(const Arguments& arguments) {
         (void)reports::picture_format(arguments.text("--plot"));  // before anything runs
         for (const auto& dump : plan.dumps) keep_apart(arguments.text("--plot"), dump);
     }
-    const std::string layers = arguments.text("--layers");
-    const std::vector<std::string> known = {"all", "last"};
-    if (std::find(known.begin(), known.end(), layers) == known.end())
-        throw usage_error("--layers \"{}\" is not possible{}", layers, suggestion(layers, known));
-    plan.last_layer_only = layers == "last";
+    plan.last_layer_only = arguments.text("--layers") == "last";
     if (!plan.dumps.empty() && arguments.has("--layers") && !plan.last_layer_only)
         throw usage_error("--layers all needs the model (a dump redoes its last layer only): give --model");
     validation::Retrieval found;

@@ -11,7 +11,6 @@
 #include "app/method_options.hpp"
 #include "app/model_options.hpp"
 #include "app/study_run.hpp"
-#include "estimators/name_options.hpp"
 #include "reports/figures.hpp"
 #include "reports/gnuplot.hpp"
 #include "reports/kv_report.hpp"
@@ -166,13 +165,12 @@ int measured_model(const Arguments& arguments, const std::string& metric,
 
 /// The metric asked for: of a model or of dumps, whichever is given.
 std::string frontier_metric(const Arguments& arguments) {
-    const auto& metrics = reports::frontier_metrics();
     const bool model = arguments.has("--model");
     if (model == !arguments.positionals.empty())
         throw usage_error("{}", model ? "dumps and --model are given: leave one of them out"
                                       : "neither dumps nor --model: name dumps, or the folder of a model");
     if (model && !arguments.has("--metric")) return arguments.has("--tokens") ? "added_nats" : "retrieval";
-    const std::string metric = metrics[estimators::position_of(arguments.text("--metric"), "metric", metrics)];
+    const std::string metric = arguments.text("--metric");
     if (model != (metric == "added_nats" || metric == "retrieval" || metric == "wrong_answers"))
         throw usage_error("--metric {} is of {}: choose another, or leave --metric out", metric,
                           model ? "dumps" : "a model (--model)");

@@ -98,7 +98,7 @@ Option budget_option() {
 const std::vector<Option>& needle_options() {
     static const std::vector<Option> options = {
         {"--needles", "N", "in a prompt", "16", false},
-        {"--asked", "Q", "of them, at most", "32", false},
+        {"--asked", "Q", "needles asked for in a prompt, at most", "32", false},
         {"--prompts", "P", "drawn from the seed", "64", false},
         {"--context", "TOKENS",
          "of a prompt with its questions; by default what the model reads, or as the filler allows", "", false},

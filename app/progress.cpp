@@ -33,11 +33,11 @@ void ProgressDisplay::show(std::size_t done, std::size_t total) {
         const std::size_t cells = static_cast<std::size_t>(20.0 * share);
         std::string bar;
         for (std::size_t i = 0; i < 20; ++i) bar += i < cells ? "█" : "░";
-        fmt::print(stderr, "\r\033[K{}  {}  {}/{}  {:.0f} s left", label_, bar, done, total, left);
+        std::fputs(fmt::format("\r\033[K{}  {}  {}/{}  {:.0f} s left", label_, bar, done, total, left).c_str(), stderr);
         std::fflush(stderr);
         drawn_ = true;
     } else {
-        fmt::print(stderr, "{}: {}/{}, {:.0f} s left\n", label_, done, total, left);
+        std::fputs(fmt::format("{}: {}/{}, {:.0f} s left\n", label_, done, total, left).c_str(), stderr);
     }
 }
 

@@ -4,10 +4,10 @@
 #include "app/method_options.hpp"
 #include "estimators/compressor.hpp"
 #include "reports/kv_report.hpp"
-#include "reports/text_table.hpp"
 #include "sim/matrix_file.hpp"
 #include "sim/npy.hpp"
 #include "theory/base/error.hpp"
+#include "validation/block_metrics.hpp"
 #include "validation/experiment.hpp"
 
 namespace spiked::app {
@@ -38,14 +38,10 @@ int run(const Arguments& arguments) {
     if (arguments.has("--output")) sim::write_npy(arguments.text("--output"), decoded);
 
     const double entries = static_cast<double>(decoded.n_elem);
-    const double norm = arma::norm(block.block(), "fro");
-    const double error_norm = arma::norm(decoded - block.block(), "fro");
-    const double relative_l2 = error_norm == 0.0 ? 0.0 : error_norm / norm;
+    const double relative_l2 = validation::relative_l2(block.block(), decoded);
     const double bits_per_entry = static_cast<double>(encoded.ledger.total()) / entries;
     const double paper_bits = compressor.paper_bits(rank, decoded.n_rows);
-    std::vector<double> ledger;
-    for (std::size_t item = 0; item < estimators::item_count; ++item)
-        ledger.push_back(static_cast<double>(encoded.ledger.bits(static_cast<estimators::Item>(item))) / entries);
+    const auto ledger = reports::per_entry(encoded.ledger, decoded.n_elem);
 
     if (arguments.json()) {
         print_json(Json::object({{"schema", "spiked.quantize/1"},
@@ -59,15 +55,10 @@ int run(const Arguments& arguments) {
                                  {"relative_l2", relative_l2}}));
         return 0;
     }
-    reports::TextTable table({"item", "bits an entry"});
-    for (std::size_t item = 0; item < estimators::item_count; ++item)
-        if (ledger[item] > 0.0)
-            table.add({std::string(estimators::item_names[item]), fmt::format("{:.6f}", ledger[item])});
-    table.add({"total", fmt::format("{:.6f}", bits_per_entry)});
     print_text(fmt::format(
         "{} at {} bits on {}: {} x {}, rank {}, {} bytes\nrelative L2  {:.4f} %\npaper's bits  {:.4f}\n\n{}",
         method.text, bits.front(), file, decoded.n_rows, decoded.n_cols, rank, encoded.bytes.size(),
-        100.0 * relative_l2, paper_bits, table.text()));
+        100.0 * relative_l2, paper_bits, reports::ledger_text(ledger)));
     return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "app/study_run.hpp"
+#include "reports/text_table.hpp"
 #include "theory/base/parallel.hpp"
 #include "validation/rehearsal.hpp"
 
@@ -17,7 +18,8 @@ std::string duration_text(double seconds) {
                               : fmt::format("{:.1f} days", seconds / 86400.0);
 }
 
-std::string bytes_text(std::uint64_t bytes) {
+/// Of a forecast, whose bytes mean nothing.
+std::string rough_size(std::uint64_t bytes) {
     const double size = static_cast<double>(bytes);
     return size < 1e6   ? fmt::format("{:.0f} kB", size / 1e3)
            : size < 1e9 ? fmt::format("{:.1f} MB", size / 1e6)
@@ -25,14 +27,14 @@ std::string bytes_text(std::uint64_t bytes) {
 }
 
 std::string forecast_text(const validation::CheckForecast& check) {
-    std::string text =
-        fmt::format("{}: {} of {} questions within reach", check.check, check.reachable, check.questions);
+    std::string text = fmt::format("{}: {} of {} questions within reach", reports::one_line(check.check),
+                                   check.reachable, check.questions);
     if (check.blind > 0)
         text += fmt::format("; {} never (the planted fault lies inside the margin: make it smaller)", check.blind);
     if (check.untried > 0) text += fmt::format("; {} not tried", check.untried);
     if (check.needed > 0)
         text += fmt::format("; the hardest, {}: interval +- {:.3g} must be below {:.3g}, from about {} replicates on",
-                            check.cell, check.half_width, check.room, check.needed);
+                            reports::one_line(check.cell), check.half_width, check.room, check.needed);
     return text;
 }
 
@@ -90,8 +92,8 @@ int rehearse_study(const Arguments& arguments, const validation::Study& study) {
     text += fmt::format("time     about {} on {} threads", duration_text(forecast.least_seconds), threads);
     if (forecast.most_seconds > forecast.least_seconds)
         text += fmt::format(", at most {} where until asks for more", duration_text(forecast.most_seconds));
-    text += fmt::format("\nmemory   about {}\nstore    {}, at most about {}\n", bytes_text(forecast.memory_bytes),
-                        study.store_path, bytes_text(forecast.store_bytes));
+    text += fmt::format("\nmemory   about {}\nstore    {}, at most about {}\n", rough_size(forecast.memory_bytes),
+                        study.store_path, rough_size(forecast.store_bytes));
     for (const auto& check : forecast.checks) text += "check    " + forecast_text(check) + "\n";
     text += fmt::format("tried    {} replicates in {} of {} cells; nothing was kept\n", forecast.replicates_tried,
                         forecast.cells_tried, plan.cells.size());

@@ -12,7 +12,9 @@
 #include "reports/html_report.hpp"
 #include "reports/kv_report.hpp"
 #include "reports/printed_values.hpp"
+#include "reports/store_queries.hpp"
 #include "reports/store_text.hpp"
+#include "reports/text_table.hpp"
 #include "sim/output_file.hpp"
 #include "theory/base/cuda/device.hpp"
 #include "theory/base/error.hpp"
@@ -44,7 +46,6 @@ validation::StudyOverrides read_overrides(const Arguments& arguments) {
 }
 
 Json run_json(validation::Database& store, const std::string& path) {
-    const auto verdicts = count_verdicts(store);
     validation::Statement study(store, "SELECT name, kind, seed, status, science_hash, backend FROM study");
     (void)study.step();
     return Json::object({{"schema", "spiked.run/1"},
@@ -57,9 +58,7 @@ Json run_json(validation::Database& store, const std::string& path) {
                          {"store", path},
                          {"replicates", store.integer("SELECT coalesce(sum(reps), 0) FROM batch")},
                          {"failed", store.integer("SELECT coalesce(sum(failed), 0) FROM batch")},
-                         {"checks", Json::object({{"passed", verdicts.passed},
-                                                  {"failed", verdicts.failed},
-                                                  {"inconclusive", verdicts.inconclusive}})}});
+                         {"checks", reports::counts_json(count_verdicts(store))}});
 }
 
 std::string results_text(validation::Database& store) {
@@ -67,11 +66,14 @@ std::string results_text(validation::Database& store) {
     if (!study.step()) return "";
     std::string partial;
     if (study.text(1) != "complete")
-        partial = fmt::format("PARTIAL ({}): {} of {}{} replicates\n\n", study.text(1),
+        partial = fmt::format("PARTIAL ({}): {} of {}{} replicates\n\n", reports::one_line(study.text(1)),
                               store.integer("SELECT coalesce(sum(reps), 0) FROM batch"),
                               store.integer("SELECT sum(reps_least < reps_target) FROM cell") > 0 ? "at most " : "",
                               store.integer("SELECT sum(reps_target) FROM cell"));
-    if (study.text(0) == "kv_dump") return partial + reports::kv_text(kv_table(store), equal_bits(store));
+    if (reports::replicate_word(store) == "block")
+        return partial + reports::kv_text(kv_table(store), equal_bits(store));
+    if (validation::of_dumps_or_models(study.text(0)))
+        return partial + reports::frontier_text(kv_table(store), reports::frontier_metric(store), {});
     if (store.integer("SELECT count(*) FROM verdict") == 0)
         return partial + reports::export_table(store, "summary", "text");
     return partial + reports::checks_text(store);
@@ -162,20 +164,14 @@ int demo(const Arguments& arguments) {
 }
 
 int init(const Arguments& arguments) {
-    const std::map<std::string, const char*> texts = {
+    static const std::map<std::string, const char*> texts = {
         {"bbp", bbp_study}, {"null", null_study}, {"kv", kv_study}, {"matrix", matrix_study}};
     const std::string kind = arguments.text("--kind");
-    const auto text = texts.find(kind);
-    if (text == texts.end()) {
-        std::vector<std::string> names;
-        for (const auto& [name, content] : texts) names.push_back(name);
-        throw usage_error("--kind \"{}\" is not one{}", kind, suggestion(kind, names));
-    }
     if (!arguments.positionals.empty() && texts.contains(arguments.positionals.front()))
         throw usage_error("init: \"{0}\" is a kind and would name a file: write --kind {0}",
                           arguments.positionals.front());
     const std::string path = arguments.positionals.empty() ? kind + ".toml" : arguments.positionals.front();
-    std::map<std::string, std::string> files = {{path, text->second}};
+    std::map<std::string, std::string> files = {{path, texts.at(kind)}};
     std::string next = "spiked run " + shell_word(path);
     if (arguments.has("--slurm")) {
         std::string job = slurm_job;

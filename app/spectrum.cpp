@@ -13,7 +13,6 @@
 #include "sim/matrix_file.hpp"
 #include "sim/npy.hpp"
 #include "theory/base/error.hpp"
-#include "theory/base/names.hpp"
 
 namespace spiked::app {
 namespace {
@@ -71,9 +70,6 @@ std::optional<estimators::NoiseCovariance> told(const std::string& spec, std::si
 /// Returns what the picture shows, in words.
 std::string plot(const Arguments& arguments, const std::vector<Estimate>& estimates,
                  const std::vector<double>& singular_values, std::size_t long_side) {
-    if (singular_values.empty())
-        throw input_error("{}: nothing to plot (every row or column is zero): leave --plot out",
-                          arguments.positionals.front());
     const auto found = std::find_if(estimates.begin(), estimates.end(),
                                     [](const Estimate& estimate) { return estimate.shrinkage.bulk_edge.has_value(); });
     const std::string name = std::filesystem::path(arguments.positionals.front()).filename().string();
@@ -82,24 +78,22 @@ std::string plot(const Arguments& arguments, const std::vector<Estimate>& estima
         reports::spectrum_figure(edge ? fmt::format("{}: spectrum, {}", name, found->name) : name + ": spectrum",
                                  singular_values, edge ? found->shrinkage.bulk_edge : std::nullopt, long_side,
                                  edge ? found->shrinkage.noise_eigenvalues : std::vector<double>());
+    if (figure.script.empty())
+        throw input_error("{}: nothing to plot ({}): leave --plot out", arguments.positionals.front(), figure.problem);
     reports::write_picture(figure, arguments.text("--plot"));
     return figure.description;
 }
 
 int run(const Arguments& arguments) {
-    const auto loss = theory::loss_from(arguments.text("--loss"));
-    if (!loss)
-        throw usage_error(
-            "--loss \"{}\" is not possible{}", arguments.text("--loss"),
-            suggestion(arguments.text("--loss"), std::vector<std::string>{"frobenius", "operator", "nuclear"}));
+    const theory::Loss loss = theory::loss_from(arguments.text("--loss")).value();
     // Once before the file is read, for the errors in the names.
     std::vector<estimators::SpectralMethod> chosen;
-    for (const auto& name : arguments.list("--estimator")) chosen.push_back(estimators::spectral_method(name, *loss));
+    for (const auto& name : arguments.list("--estimator")) chosen.push_back(estimators::spectral_method(name, loss));
     for (const char* side : {"--row-spectrum", "--col-spectrum"})
         if (arguments.has(side) &&
             std::none_of(chosen.begin(), chosen.end(), [](const auto& method) { return method.takes_noise_law; }))
             throw usage_error(
-                "{} reaches no estimator (only tw-test and whiten+NAME make use of it): name one of them, "
+                "{} is used by no estimator named (only tw-test and whiten+NAME use it): name one of them, "
                 "for example --estimator whiten+gd-shrink, or leave it out",
                 side);
     const bool writes = arguments.has("--denoised") || arguments.has("--residual");
@@ -118,7 +112,7 @@ int run(const Arguments& arguments) {
     const estimators::KnownNoise known{told(arguments.text("--row-spectrum"), matrix.n_rows, block.kept_rows()),
                                        told(arguments.text("--col-spectrum"), matrix.n_cols, block.kept_columns())};
     for (auto& method : chosen) {
-        method = estimators::spectral_method(method.name, *loss, known);
+        method = estimators::spectral_method(method.name, loss, known);
         method.check_room(block.shape().rows, block.shape().columns);
     }
     std::vector<Estimate> estimates;
@@ -138,7 +132,7 @@ int run(const Arguments& arguments) {
     const std::size_t stripped_columns = matrix.n_cols - shape.columns;
     if (arguments.json()) {
         Json found = Json::array();
-        for (const auto& estimate : estimates) found.push(estimate_json(estimate, *loss));
+        for (const auto& estimate : estimates) found.push(estimate_json(estimate, loss));
         print_json(Json::object({{"schema", "spiked.spectrum/1"},
                                  {"rows", static_cast<std::size_t>(matrix.n_rows)},
                                  {"cols", static_cast<std::size_t>(matrix.n_cols)},
@@ -157,7 +151,7 @@ int run(const Arguments& arguments) {
     for (std::size_t i = 0; i < std::min<std::size_t>(8, singular_values.size()); ++i)
         text += fmt::format(" {:.6g}", singular_values[i]);
     text += singular_values.size() > 8 ? " ...\n" : "\n";
-    for (const auto& estimate : estimates) text += estimate_text(estimate, singular_values, *loss);
+    for (const auto& estimate : estimates) text += estimate_text(estimate, singular_values, loss);
     if (!picture.empty()) text += fmt::format("{}: {}\n", arguments.text("--plot"), picture);
     print_text(text);
     return 0;

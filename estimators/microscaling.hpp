@@ -16,8 +16,9 @@ enum class GroupScale { e8m0, e4m3 };
 /// + 8 / G, and 32 a block. The last group of a row may be shorter; a group of zeros comes back as zeros.
 ///
 /// Source: Open Compute Project, Microscaling Formats (MX) 1.0, 2023; NVFP4 as its vendor documents it. Relative
-/// squared error of normal entries in whole groups of 32: .01322, .00080, .00086 at 4, 6, 8 bits. Throws input_error for
-/// NaN, infinity, what no scale holds and, on decoding, scales or elements that are NaN; usage_error for other bits.
+/// squared error of normal entries in whole groups of 32: .01322, .00080, .00086 at 4, 6, 8 bits. Throws input_error
+/// for NaN, infinity, what no scale holds and, on decoding, scales or elements that are NaN; usage_error for other
+/// bits.
 [[nodiscard]] RowQuantizer microscaling(std::size_t dimension, unsigned bits, const QuantizerOptions& options,
                                         std::size_t group, GroupScale scale);
 

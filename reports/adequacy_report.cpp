@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "reports/kv_report.hpp"
 #include "reports/text_table.hpp"
-#include "sim/printable.hpp"
 #include "validation/block_adequacy.hpp"
 #include "validation/kv_table.hpp"
 
@@ -11,8 +11,8 @@ namespace spiked::reports {
 namespace {
 
 using validation::AdequacyRow;
-using validation::ClusteredValue;
 using validation::Interval;
+using validation::MeanAndError;
 
 std::string name_of(const AdequacyRow& row) {
     if (!row.side) return "all";
@@ -27,7 +27,7 @@ std::string share(const Interval& rejected, double allowed) {
     return with_error(100.0 * rejected.estimate, 100.0 * rejected.error, 3) + (rejected.low > allowed ? "!" : " ");
 }
 
-std::string plain(const ClusteredValue& value) { return with_error(value.mean, value.mcse, 3); }
+std::string plain(const MeanAndError& value) { return with_error(value.mean, value.mcse, 3); }
 
 std::string spectrum_sentence(const AdequacyRow& row, double level) {
     const Interval& shape = row.rejected.front();
@@ -42,17 +42,12 @@ std::string spectrum_sentence(const AdequacyRow& row, double level) {
         100.0 * shape.low, 100.0 * shape.high, verdict);
 }
 
-Json value_json(const ClusteredValue& value) { return Json::object({{"mean", value.mean}, {"mcse", value.mcse}}); }
+Json value_json(const MeanAndError& value) { return Json::object({{"mean", value.mean}, {"mcse", value.mcse}}); }
 
 }  // namespace
 
 std::string adequacy_text(const validation::Adequacy& adequacy, bool heads) {
-    std::string text;
-    for (const auto& input : adequacy.inputs) {
-        text += fmt::format("{}  {} blocks  {}\n", input.file, input.blocks, sim::printable(input.model));
-        if (input.tokens_skipped > 0)
-            text += fmt::format("  {} tokens of partial last blocks left out\n", input.tokens_skipped);
-    }
+    std::string text = inputs_text(adequacy.inputs);
     const auto& tests = validation::adequacy_tests();
     double of_model = 0.0;
     for (const auto& test : tests) of_model += test.of_model ? 1.0 : 0.0;
@@ -98,13 +93,6 @@ std::string adequacy_text(const validation::Adequacy& adequacy, bool heads) {
 }
 
 Json adequacy_json(const validation::Adequacy& adequacy) {
-    Json inputs = Json::array();
-    for (const auto& input : adequacy.inputs)
-        inputs.push(Json::object({{"file", input.file},
-                                  {"sha256", input.sha256},
-                                  {"model", input.model.empty() ? Json() : Json(input.model)},
-                                  {"blocks", static_cast<std::int64_t>(input.blocks)},
-                                  {"tokens_skipped", static_cast<std::int64_t>(input.tokens_skipped)}}));
     const auto& tests = validation::adequacy_tests();
     Json asked = Json::array();
     for (const auto& test : tests)
@@ -133,7 +121,7 @@ Json adequacy_json(const validation::Adequacy& adequacy) {
                                 {"rejected", std::move(rejected)}}));
     }
     return Json::object({{"schema", "spiked.adequacy/1"},
-                         {"inputs", std::move(inputs)},
+                         {"inputs", inputs_json(adequacy.inputs)},
                          {"seed", adequacy.seed.text()},
                          {"level", adequacy.level},
                          {"draws", adequacy.draws},

@@ -38,19 +38,6 @@ struct Histogram {
     }
 };
 
-struct Moments {
-    double mean = 0.0;
-    double spread = 0.0;
-};
-
-Moments moments_of(const std::vector<double>& values) {
-    Moments found;
-    for (const double value : values) found.mean += value / static_cast<double>(values.size());
-    for (const double value : values) found.spread += (value - found.mean) * (value - found.mean);
-    found.spread = std::sqrt(found.spread / static_cast<double>(values.size() - 1));
-    return found;
-}
-
 }  // namespace
 
 std::vector<Figure> distribution(Database& store, const Json& spec) {
@@ -106,7 +93,9 @@ std::vector<Figure> distribution(Database& store, const Json& spec) {
         const auto count = static_cast<double>(sorted.size());
         const double band = std::sqrt(std::log(2.0 / (1.0 - band_level)) / (2.0 * count));
         const Histogram histogram(sorted);
-        const Moments moments = moments_of(sorted);
+        validation::Moments moments;
+        for (const double value : sorted) moments.add(value);
+        const double spread = std::sqrt(moments.m2 / static_cast<double>(moments.count - 1));
         const double theory = cells.real(2);
         data += fmt::format("$b{} << END\n", drawn);
         for (std::size_t b = 0; b < histogram.counts.size(); ++b)
@@ -153,14 +142,14 @@ std::vector<Figure> distribution(Database& store, const Json& spec) {
         steps.plots = {
             fmt::format("$e{} using 1:3:4 with filledcurves fill solid 0.35 noborder lc rgb '#1573D1'", drawn),
             fmt::format("$e{} using 1:2 with steps lw 1.6 lc rgb '#004C7F'", drawn)};
-        if (moments.spread > 0.0)
-            steps.plots.push_back(fmt::format("norm((x - {:.8g}) / {:.8g}) with lines lw 1.2 dt 3 lc black",
-                                              moments.mean, moments.spread));
+        if (spread > 0.0)
+            steps.plots.push_back(
+                fmt::format("norm((x - {:.8g}) / {:.8g}) with lines lw 1.2 dt 3 lc black", moments.mean, spread));
         panels.push_back(std::move(bars));
         panels.push_back(std::move(steps));
         sentences.push_back(fmt::format("{}: {} draws from {:.4g} to {:.4g}, median {:.4g}, mean {}{}", cells.text(1),
                                         sorted.size(), sorted.front(), sorted.back(), sorted[sorted.size() / 2],
-                                        with_error(moments.mean, moments.spread / std::sqrt(count)),
+                                        with_error(moments.mean, moments.standard_error()),
                                         std::isfinite(theory) ? fmt::format(" where theory says {:.4g}", theory) : ""));
         ++drawn;
     }

@@ -5,6 +5,7 @@
 #include <armadillo>
 #include <cmath>
 
+#include "reports/figures.hpp"
 #include "reports/latex.hpp"
 #include "reports/method_table.hpp"
 #include "reports/text_table.hpp"
@@ -35,21 +36,17 @@ std::string number_text(const Statement& row, int column) {
 std::string csv_field(const Statement& row, int column) {
     if (row.is_null(column)) return "";
     if (!row.is_text(column)) return number_text(row, column);
-    const std::string text = row.text(column);
-    if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-    std::string quoted = "\"";
-    for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-    return quoted + "\"";
+    return row.text(column);
 }
 
 std::string as_csv(Statement& row) {
-    std::string text;
-    for (int c = 0; c < row.columns(); ++c) text += (c == 0 ? "" : ",") + row.column_name(c);
-    text += "\n";
-    while (row.step()) {
-        for (int c = 0; c < row.columns(); ++c) text += (c == 0 ? "" : ",") + csv_field(row, c);
-        text += "\n";
-    }
+    const auto line = [&](const auto& field) {
+        std::vector<std::string> fields;
+        for (int c = 0; c < row.columns(); ++c) fields.push_back(field(c));
+        return csv_line(fields);
+    };
+    std::string text = line([&](int c) { return row.column_name(c); });
+    while (row.step()) text += line([&](int c) { return csv_field(row, c); });
     return text;
 }
 

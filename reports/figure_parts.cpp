@@ -41,23 +41,6 @@ std::vector<std::string> texts_of(const Json& spec, std::string_view key, std::v
     return texts.empty() ? fallback : texts;
 }
 
-std::string words_of(const std::string& metric) {
-    static const std::map<std::string, std::string> words = {{"relative_l2", "relative L2 error"},
-                                                             {"overlap.left", "overlap of left vectors"},
-                                                             {"overlap.right", "overlap of right vectors"},
-                                                             {"rank_over", "share of ranks too high"},
-                                                             {"rank_right", "share of ranks that are right"},
-                                                             {"attention_logits", "error of attention logits"},
-                                                             {"attention_output", "relative error of attention output"},
-                                                             {"added_nats", "added nats a token"},
-                                                             {"retrieval", "nats lost of the answers' log-probability"},
-                                                             {"wrong_answers", "share of answers that are wrong"}};
-    if (const auto found = words.find(metric); found != words.end()) return found->second;
-    std::string plain = metric;
-    std::replace(plain.begin(), plain.end(), '_', ' ');
-    return plain;
-}
-
 std::optional<arma::mat> stored_array(validation::Database& store, std::int64_t cell, std::int64_t rep,
                                       const std::string& method, const std::string& name, std::string* used) {
     validation::Statement query(

@@ -10,6 +10,7 @@
 
 #include "reports/figures.hpp"
 #include "reports/gnuplot.hpp"
+#include "reports/metric_words.hpp"
 #include "reports/store_queries.hpp"
 
 // What several makers of figures share.
@@ -21,8 +22,6 @@ constexpr std::size_t most_points = 1000;  // keeps a page small; the table view
 /// A list of texts in the JSON of [[figure]], a single text, or the fallback.
 [[nodiscard]] std::vector<std::string> texts_of(const Json& spec, std::string_view key,
                                                 std::vector<std::string> fallback);
-/// A metric as axes and titles name it: in words, with the unit where it is no share.
-[[nodiscard]] std::string words_of(const std::string& metric);
 /// An array of a cell, from the method asked for or else the first that has it; `used`: which that is.
 [[nodiscard]] std::optional<arma::mat> stored_array(validation::Database& store, std::int64_t cell, std::int64_t rep,
                                                     const std::string& method, const std::string& name,
@@ -44,7 +43,6 @@ struct Point {
 
 /// Points of one series in one panel.
 struct Series {
-    std::string label;
     std::size_t style = 0;
     std::vector<Point> points;
 };

@@ -6,6 +6,7 @@
 
 #include "reports/gnuplot.hpp"
 #include "reports/needle_figure.hpp"
+#include "reports/store_queries.hpp"
 #include "sim/output_file.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -76,29 +77,19 @@ const std::vector<FigureKind>& figure_kinds() {
     return kinds;
 }
 
-namespace {
-
-bool has_means(Database& store, const std::string& metric) {
-    Statement query(store, "SELECT 1 FROM moment JOIN metric USING(metric_id) WHERE name = ?1 AND n > 0 LIMIT 1");
-    query.bind(1, metric);
-    return query.step();
-}
-
-}  // namespace
-
 std::vector<Figure> figures_of(Database& store) {
     std::vector<std::pair<std::string, Json>> wanted;
     Statement query(store, "SELECT kind, spec FROM figure ORDER BY figure_id");
     while (query.step())
         wanted.emplace_back(query.text(0), Json::parse(query.text(1), store.path() + ": table figure"));
     if (wanted.empty()) {
-        Statement study(store, "SELECT kind FROM study");
-        const bool dump = study.step() && study.text(0) == "kv_dump";
-        if (dump) {
-            for (const char* kind : {"frontier", "rank-map", "head-picture"}) wanted.emplace_back(kind, Json::object());
+        const auto of = [](Json::Array y) { return Json::object({{"y", std::move(y)}}); };
+        if (is_dump_study(store)) {
+            wanted.emplace_back("frontier", Json::object({{"y", frontier_metric(store)}}));
+            if (replicate_word(store) == "block")
+                for (const char* kind : {"rank-map", "head-picture"}) wanted.emplace_back(kind, Json::object());
         } else {
             // A study without spikes has false alarms, or ranks.
-            const auto of = [](Json::Array y) { return Json::object({{"y", std::move(y)}}); };
             const bool spikes = has_means(store, "overlap.left") || has_means(store, "outlier");
             const char* rank = has_means(store, "rank_over") ? "rank_over" : "rank";
             if (spikes || !has_means(store, rank)) {
@@ -139,6 +130,7 @@ std::vector<Figure> figures_of(Database& store) {
 }
 
 void draw(Figure& figure) {
+    if (figure.script.empty()) return;
     if (const auto svg = run_gnuplot(figure.script))
         figure.svg = *svg;
     else

@@ -142,6 +142,8 @@ std::string subheading(const PagePlace& place, std::string_view title) {
     return fmt::format("<h{0}>{1}</h{0}>\n", place.level + 1, escape(title));
 }
 
+Html code(std::string_view text) { return Html::raw("<code>" + escape(text) + "</code>"); }
+
 std::string paragraph(std::string_view text, std::string_view css_class) {
     return fmt::format("<p class=\"{}\">{}</p>\n", css_class, escape(text));
 }

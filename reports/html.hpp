@@ -59,6 +59,7 @@ struct PagePlace {
                                   const std::string& markup);
 /// A heading one level below that of a section.
 [[nodiscard]] std::string subheading(const PagePlace& place, std::string_view title);
+[[nodiscard]] Html code(std::string_view text);
 [[nodiscard]] std::string paragraph(std::string_view text, std::string_view css_class = "note");
 
 /// A block that opens on a click (and in print).

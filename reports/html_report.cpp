@@ -11,9 +11,11 @@
 #include <set>
 #include <tuple>
 
+#include "reports/check_sections.hpp"
 #include "reports/figures.hpp"
 #include "reports/gnuplot.hpp"
 #include "reports/html.hpp"
+#include "reports/origin_sections.hpp"
 #include "reports/printed_values.hpp"
 #include "reports/result_sections.hpp"
 #include "reports/store_queries.hpp"
@@ -21,6 +23,7 @@
 #include "sim/output_file.hpp"
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
+#include "validation/experiment.hpp"
 #include "validation/store.hpp"
 
 namespace spiked::reports {
@@ -31,55 +34,14 @@ using validation::Statement;
 
 constexpr std::size_t all_cells_up_to = 200;
 constexpr std::size_t worst_cells_shown = 50;
-constexpr std::size_t passes_unfolded = 20;
 constexpr std::size_t failures_shown = 50;
 constexpr std::size_t events_shown = 100;
 constexpr std::size_t data_rows_shown = 200;
-constexpr std::size_t sessions_shown = 50;
-constexpr std::size_t inputs_shown = 200;
-constexpr std::size_t long_text = 60'000;  // bytes of a configuration shown
 /// Of a page, however large its studies are: below 5 MB with what stands around its parts.
 constexpr std::size_t page_bytes = 4'700'000;
 
-Html code(std::string_view text) { return Html::raw("<code>" + escape(text) + "</code>"); }
-
-std::string preformatted(const std::string& text) {
-    const std::string end =
-        text.size() > long_text ? fmt::format("\n... {} bytes more; the store has them", text.size() - long_text) : "";
-    return "<pre>" + escape(std::string_view(text).substr(0, long_text)) + escape(end) + "</pre>\n";
-}
-
-/// The word and a mark beside it: colour alone tells nothing.
-Html verdict_mark(const std::string& verdict) {
-    if (verdict == "none") return "no checks";
-    const char* mark = verdict == "pass" ? "\u2713" : verdict == "fail" ? "\u2717" : "?";
-    return Html::raw(fmt::format("<span class=\"v {}\">{} {}</span>", escape(verdict), mark, escape(verdict)));
-}
-
-/// Of checks together; `none` where there are none.
-std::string verdict_of(const CheckCounts& counts) {
-    return counts.failed > 0 ? "fail" : counts.inconclusive > 0 ? "inconclusive" : counts.passed > 0 ? "pass" : "none";
-}
-
-struct Study {
-    std::string name, title, kind, config_source, config_resolved, science_hash, seed, seed_source;
-    double false_alarm = 0.0;
-    std::string backend, status, created;
-};
-
-Study read_study(Database& store) {
-    Statement query(
-        store,
-        "SELECT name, title, kind, config_source, config_resolved, science_hash, seed, seed_source, false_alarm, "
-        "backend, status, created_utc FROM study");
-    if (!query.step())
-        throw input_error("{}: the store holds no study (one row is expected): run the study again", store.path());
-    return {query.text(0), query.text(1), query.text(2), query.text(3), query.text(4),  query.text(5),
-            query.text(6), query.text(7), query.real(8), query.text(9), query.text(10), query.text(11)};
-}
-
 struct Progress {
-    std::int64_t cells, cells_done, replicates, least, target, failed, sessions;
+    std::int64_t cells, cells_done, replicates, least, target, failed;
 };
 
 Progress read_progress(Database& store) {
@@ -88,8 +50,7 @@ Progress read_progress(Database& store) {
             store.integer("SELECT coalesce(SUM(reps), 0) FROM batch"),
             store.integer("SELECT coalesce(SUM(reps_least), 0) FROM cell"),
             store.integer("SELECT coalesce(SUM(reps_target), 0) FROM cell"),
-            store.integer("SELECT coalesce(SUM(failed), 0) FROM batch"),
-            store.integer("SELECT COUNT(*) FROM session")};
+            store.integer("SELECT coalesce(SUM(failed), 0) FROM batch")};
 }
 
 /// A section of a part; left out when it has no markup.
@@ -111,11 +72,12 @@ public:
           progress_(read_progress(store)),
           checks_(read_checks(store)),
           questions_(static_cast<std::size_t>(store.integer("SELECT count(*) FROM question"))),
-          dump_(study_.kind == "kv_dump") {}
+          dump_(validation::of_dumps_or_models(study_.kind)),
+          replicate_(replicate_word(store)) {}
 
-    [[nodiscard]] const Study& study() const { return study_; }
+    [[nodiscard]] const StudyRow& study() const { return study_; }
     [[nodiscard]] const Progress& progress() const { return progress_; }
-    [[nodiscard]] CheckCounts counts() const { return count_checks(checks_); }
+    [[nodiscard]] validation::VerdictCounts counts() const { return count_checks(checks_); }
     /// The worst of the checks; none where all passed.
     [[nodiscard]] const CheckRow* worst() const {
         return checks_.empty() || checks_.front().verdict == "pass" ? nullptr : &checks_.front();
@@ -138,7 +100,7 @@ public:
         most_bytes_ = most_bytes;
         std::string result_tables = results();  // which decides what cells are shown
         std::vector<Section> sections = {
-            {"checks", "Checks", checks()},
+            {"checks", "Checks", checks_markup(store_, checks_, place_, shown_, most_bytes_)},
             {"figures", "Figures", figures()},
             {"results", "Results", std::move(result_tables)},
             {"printed", "Beside printed values",
@@ -146,8 +108,8 @@ public:
             {"ledger", "Bits ledger", ledger_markup(store_, place_, most_bytes_ / 10)},
             {"failures", "Failures", failures()},
             {"conventions", "Conventions", conventions()},
-            {"reproduce", "Reproduce", reproduce()},
-            {"cite", "How to cite", cite()},
+            {"reproduce", "Reproduce", reproduce_markup(store_, study_)},
+            {"cite", "How to cite", cite_markup(store_, study_)},
         };
         leave_out_the_largest(sections);
         std::string page =
@@ -211,7 +173,7 @@ private:
         std::vector<std::string> facts;
         if (title() != study_.name) facts.push_back(study_.name);
         facts.push_back(counted(static_cast<std::size_t>(progress_.cells), "cell"));
-        facts.push_back(counted(static_cast<std::size_t>(progress_.replicates), dump_ ? "block" : "replicate"));
+        facts.push_back(counted(static_cast<std::size_t>(progress_.replicates), replicate_));
         facts.push_back(fmt::format("{} failed", progress_.failed));
         facts.push_back("seed " + study_.seed);
         facts.push_back(study_.backend);
@@ -233,7 +195,7 @@ private:
                        : study_.status == "running" ? "the study is running, or was killed"
                                                     : "the study is " + study_.status),
                 progress_.cells_done, progress_.cells, progress_.replicates,
-                progress_.least < progress_.target ? "at most " : "", progress_.target, dump_ ? "block" : "replicate",
+                progress_.least < progress_.target ? "at most " : "", progress_.target, replicate_,
                 shard                       ? "spiked merge joins it with the others"
                 : study_.status == "failed" ? "more replicates of a cell failed than run.failure_budget allows, so the "
                                               "same command goes no further: mend the study, or allow more"
@@ -252,75 +214,6 @@ private:
             verdict, place_.prefix, verdict_mark(verdict).markup,
             escape(counts_text(counts) + fmt::format(" of {}", checks_.size())), study_.false_alarm);
         return markup + first_to_look_at("") + "</div>\n";
-    }
-
-    static HtmlTable check_table(std::string_view caption) {
-        return {caption,
-                {"verdict", "check", "cell", "#estimate", "#theory", "#margin", "#interval", "#detectable", "#n",
-                 "#control"}};
-    }
-
-    void add_check(HtmlTable& table, const CheckRow& check) const {
-        std::string name = escape(check.check);
-        std::string details = check.claim == check.check ? "" : escape(check.claim);
-        if (check.k > 0) details += fmt::format("{}spike {}", details.empty() ? "" : ", ", check.k);
-        if (check.method != "sample") details += (details.empty() ? "" : ", ") + escape(check.method);
-        if (!details.empty()) name += "<small>" + details + "</small>";
-        const std::string reason =
-            check.reason.empty() ? "" : fmt::format("<small class=\"why\">{}</small>", escape(check.reason));
-        const std::string control = check.control == "fail"   ? "fails"
-                                    : check.control == "pass" ? "passes!"
-                                                              : "inconclusive";
-        table.add(
-            {verdict_mark(check.verdict), Html::raw(name), Html::raw(escape(check.cell) + reason),
-             with_error(check.estimate, check.standard_error), predicted(check.expected),
-             Html::raw("&plusmn;" + escape(number(check.margin, 3))),
-             fmt::format("{} \u2026 {}", number(check.low), number(check.high)), number(check.detectable, 2),
-             std::to_string(check.n),
-             Html::raw(fmt::format("{}<small>predicts {}</small>", control, escape(number(check.control_expected))))},
-            fmt::format("{}check-{}", place_.prefix, check.id));
-    }
-
-    std::string checks() {
-        if (checks_.empty()) return "";
-        std::string markup = shown_.note;
-        auto open = check_table("");
-        auto passed = check_table("");
-        for (auto* table : {&open, &passed}) table->limit(most_bytes_ / 10, "spiked export STORE --table checks");
-        std::size_t passes = 0;
-        std::size_t hidden = 0;
-        std::size_t hidden_bad = 0;
-        for (const auto& check : checks_) {
-            if (!shown(check.cell_id)) {
-                ++hidden;
-                if (check.verdict != "pass") ++hidden_bad;
-                continue;
-            }
-            const bool fold = check.verdict == "pass" && ++passes > passes_unfolded;
-            add_check(fold ? passed : open, check);
-        }
-        markup += open.html();
-        if (passed.rows() > 0) markup += folded(fmt::format("{} more passed", passed.rows()), passed.html());
-        if (hidden > 0)
-            markup += paragraph(fmt::format(
-                "{} at other cells are left out, {} of them not passed: spiked export STORE --table checks.",
-                counted(hidden, "check"), hidden_bad));
-        HtmlTable claims("What each claim says, and the fault its control plants",
-                         {"claim", "place", "statement", "control"});
-        Statement query(
-            store_,
-            "SELECT id, place, statement, control FROM claim WHERE id IN (SELECT claim FROM verdict) ORDER BY id");
-        while (query.step()) claims.add({code(query.text(0)), query.text(1), query.text(2), query.text(3)});
-        markup += folded("The claims", claims.html());
-        markup += paragraph(
-            "Estimates carry their standard error in the last digits: 0.7525(22) is 0.7525 with an error of 0.0022. "
-            "Interval: of the mean, at "
-            "this check's share of the false-alarm rate. Detectable: the smallest deviation that would have failed "
-            "with probability 0.99. "
-            "Control: the same data judged against what a planted fault predicts; it must fail, and a check whose "
-            "control passes counts as "
-            "failed.");
-        return markup;
     }
 
     std::string figures() {
@@ -459,101 +352,15 @@ private:
         return fixed.html() + (metrics.rows() > 0 ? folded("Definitions of the metrics", metrics.html()) : "");
     }
 
-    static void flatten(const Json& json, const std::string& prefix, std::string& terms) {
-        if (json.members() != nullptr) {
-            for (const auto& [name, value] : *json.members())
-                flatten(value, prefix.empty() ? name : prefix + "." + name, terms);
-            return;
-        }
-        const std::string text = json.string() != nullptr ? *json.string() : json.text();
-        terms += fmt::format("<dt>{}</dt><dd>{}</dd>\n", escape(prefix), escape(text));
-    }
-
-    /// Build of the first session; later ones are named in the table of sessions when they differ.
-    [[nodiscard]] Json provenance() const {
-        Statement query(store_, "SELECT provenance FROM session ORDER BY session_id LIMIT 1");
-        if (!query.step()) return {};
-        try {
-            return Json::parse(query.text(0), "provenance");
-        } catch (const Error&) {
-            return query.text(0);
-        }
-    }
-
-    std::string reproduce() {
-        Statement first(store_, "SELECT argv FROM session ORDER BY session_id LIMIT 1");
-        const std::string command = first.step() ? first.text(0) : "";
-        std::string terms;
-        const auto term = [&](std::string_view name, const Html& value) {
-            terms += fmt::format("<dt>{}</dt><dd>{}</dd>\n", escape(name), value.markup);
-        };
-        term("seed", Html::raw(fmt::format("{} ({})", code(study_.seed).markup, escape(study_.seed_source))));
-        term("science hash", code(study_.science_hash));
-        term("backend", study_.backend);
-        term("created", study_.created);
-        term("status", study_.status);
-        std::string markup = preformatted(command) + "<dl>\n" + terms + "</dl>\n";
-        markup += folded("Study as its author wrote it", preformatted(study_.config_source));
-        markup += folded("Study as it was run, defaults included", preformatted(study_.config_resolved));
-
-        std::string build;
-        flatten(provenance(), "", build);
-        if (!build.empty()) markup += folded("Build", "<dl>\n" + build + "</dl>\n");
-
-        const auto input_count = store_.integer("SELECT COUNT(*) FROM input");
-        HtmlTable inputs(fmt::format("Inputs{}", input_count > static_cast<std::int64_t>(inputs_shown)
-                                                     ? fmt::format(", the first {} of {}", inputs_shown, input_count)
-                                                     : ""),
-                         {"file", "#bytes", "sha256", "format", "layout", "model"});
-        Statement input(store_,
-                        "SELECT path, bytes, sha256, format, layout, model FROM input ORDER BY input_id LIMIT ?1");
-        input.bind(1, inputs_shown);
-        while (input.step())
-            inputs.add(
-                {input.text(0), input.text(1), code(input.text(2)), input.text(3), input.text(4), input.text(5)});
-        if (inputs.rows() > 0) markup += inputs.html();
-
-        HtmlTable sessions(
-            fmt::format("Sessions{}", progress_.sessions > static_cast<std::int64_t>(sessions_shown)
-                                          ? fmt::format(", the last {} of {}", sessions_shown, progress_.sessions)
-                                          : ""),
-            {"#session", "started", "ended", "exit", "why it stopped", "host", "#threads", "device", "build"});
-        Statement session(store_,
-                          "SELECT session_id, started_utc, ended_utc, exit_code, stop_reason, host, threads, device, "
-                          "provenance = (SELECT "
-                          "provenance FROM session ORDER BY session_id LIMIT 1) FROM (SELECT * FROM session ORDER BY "
-                          "session_id DESC LIMIT ?1) "
-                          "ORDER BY session_id");
-        session.bind(1, sessions_shown);
-        while (session.step())
-            sessions.add({session.text(0), session.text(1), session.is_null(2) ? "no end recorded" : session.text(2),
-                          session.text(3), session.text(4), session.text(5), session.text(6), session.text(7),
-                          session.integer(8) != 0 ? "as above" : "another build"});
-        if (sessions.rows() > 0) markup += sessions.html();
-        return markup;
-    }
-
-    std::string cite() {
-        const Json build = provenance();
-        const std::string version = text_of(build, "version");
-        const std::string commit = text_of(build, "commit");
-        const std::string who =
-            "Spiked" + (version.empty() ? "" : " " + version) + (commit.empty() ? "" : " (" + commit + ")");
-        return preformatted(fmt::format(
-            "The Spiked authors. {}: study \"{}\", science {}, seed {}, {}. BSD 3-Clause License.\n\nThe method, its "
-            "theory and the tables that it is judged by:\nPei-Chun Su. eOptShrinkQ: Near-Lossless KV Cache Compression "
-            "Through Optimal Spectral Denoising and Quantization.",
-            who, study_.name, study_.science_hash, study_.seed, study_.created));
-    }
-
     Database& store_;
     const ReportOptions& options_;
     PagePlace place_;
-    Study study_;
+    StudyRow study_;
     Progress progress_;
     std::vector<CheckRow> checks_;
     std::size_t questions_;
     bool dump_;
+    std::string replicate_;
     ShownCells shown_;
     std::size_t most_bytes_ = page_bytes;
     bool checks_left_out_ = false;
@@ -587,7 +394,7 @@ std::string html_report(const std::vector<std::string>& store_paths, const Repor
         return (page_head(part.study().name, generator) + part.html(page_bytes)).append(page_end);
     }
     std::string parts;
-    CheckCounts counts;
+    validation::VerdictCounts counts;
     bool partial = false;
     CheckRow worst;
     std::string first_to_look_at;

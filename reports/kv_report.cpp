@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
+#include "reports/figures.hpp"
+#include "reports/metric_words.hpp"
 #include "reports/text_table.hpp"
 #include "sim/printable.hpp"
 #include "theory/rate_distortion.hpp"
@@ -13,98 +16,59 @@
 namespace spiked::reports {
 namespace {
 
-using validation::ClusteredValue;
+using validation::MeanAndError;
 
-std::string percent(const ClusteredValue& share) { return with_error(100.0 * share.mean, 100.0 * share.mcse); }
-std::string plain(const ClusteredValue& value) { return with_error(value.mean, value.mcse); }
+std::string percent(const MeanAndError& share) { return with_error(100.0 * share.mean, 100.0 * share.mcse); }
+std::string plain(const MeanAndError& value) { return with_error(value.mean, value.mcse); }
 
-/// A number of the table: its metric, what it is called in JSON (the metric's own name where empty) and, if it is shown
-/// in text, in which table and under which head.
-struct Column {
-    const char* metric;
-    const char* json;
-    const char* head;
-    bool share = false;  ///< shown in percent
-};
+using Columns = std::vector<const char*>;
+const Columns main_columns = {"rank",    "bits_per_entry", "paper_bits",    "relative_l2",
+                              "ip_bias", "ip_std",         "ip_bias_plain", "ip_std_plain"};
+const Columns attention_columns = {"attention_logits", "attention_kl",     "attention_top1",
+                                   "attention_top8",   "attention_output", "attention_output_both"};
+const Columns query_columns = {"ip_bias_random",  "ip_std_random",  "ip_bias_plain_random",  "ip_std_plain_random",
+                               "ip_bias_aligned", "ip_std_aligned", "ip_bias_plain_aligned", "ip_std_plain_aligned",
+                               "ip_bias_own",     "ip_std_own",     "ip_bias_plain_own",     "ip_std_plain_own",
+                               "ip_bias_query",   "ip_std_query",   "ip_bias_plain_query",   "ip_std_plain_query"};
 
-const std::vector<Column>& main_columns() {
-    static const std::vector<Column> columns = {
-        {"rank", "mean_rank", "mean rank"},     {"bits_per_entry", "", "bits"},      {"paper_bits", "", "paper bits"},
-        {"relative_l2", "", "rel. L2 %", true}, {"ip_bias", "", "IP bias"},          {"ip_std", "", "IP std"},
-        {"ip_bias_plain", "", "IP bias plain"}, {"ip_std_plain", "", "IP std plain"}};
-    return columns;
+std::string shown(const std::string& metric, const MeanAndError& value) {
+    const double scale = scale_of(metric);
+    return with_error(scale * value.mean, scale * value.mcse);
 }
 
-const std::vector<Column>& attention_columns() {
-    static const std::vector<Column> columns = {{"attention_logits", "", "logits"},
-                                                {"attention_kl", "", "KL"},
-                                                {"attention_top1", "", "top-1 %", true},
-                                                {"attention_top8", "", "top-8 %", true},
-                                                {"attention_output", "", "attention %", true},
-                                                {"attention_output_both", "", "both %", true}};
-    return columns;
-}
-
-const std::vector<Column>& query_columns() {
-    static const std::vector<Column> columns = {{"ip_bias_random", "", ""},
-                                                {"ip_std_random", "", ""},
-                                                {"ip_bias_plain_random", "", "random"},
-                                                {"ip_std_plain_random", "", "std"},
-                                                {"ip_bias_aligned", "", ""},
-                                                {"ip_std_aligned", "", ""},
-                                                {"ip_bias_plain_aligned", "", "aligned"},
-                                                {"ip_std_plain_aligned", "", "std"},
-                                                {"ip_bias_own", "", ""},
-                                                {"ip_std_own", "", ""},
-                                                {"ip_bias_plain_own", "", "own row"},
-                                                {"ip_std_plain_own", "", "std"},
-                                                {"ip_bias_query", "", ""},
-                                                {"ip_std_query", "", ""},
-                                                {"ip_bias_plain_query", "", "dumped"},
-                                                {"ip_std_plain_query", "", "std"}};
-    return columns;
-}
-
-/// Method and bits, then the columns that have a head and, for some row of the side, a number.
-std::string table_of(const validation::KvTable& table, const std::string& side, const std::vector<Column>& columns) {
-    std::vector<const Column*> shown;
-    for (const auto& column : columns)
-        if (*column.head != '\0' && std::any_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
-                return row.side == side && !std::isnan(row.of(column.metric).mean);
-            }))
-            shown.push_back(&column);
+/// Method and bits, then the columns that have a heading and, for some row of the side, a number.
+std::string table_of(const validation::KvTable& table, const std::string& side, const Columns& columns) {
+    std::vector<const char*> filled;
     std::vector<std::string> heads = {"method", "B"};
-    for (const Column* column : shown) heads.emplace_back(column->head);
+    for (const char* metric : columns) {
+        const std::string head = narrow_heading_of(metric);
+        if (head.empty() || std::none_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
+                return row.side == side && !std::isnan(row.of(metric).mean);
+            }))
+            continue;
+        filled.push_back(metric);
+        heads.push_back(head);
+    }
     TextTable text(heads);
     for (const auto& row : table.rows) {
         if (row.side != side) continue;
         std::vector<std::string> cells = {row.method, fmt::format("{}", row.bits)};
-        for (const Column* column : shown) cells.push_back((column->share ? percent : plain)(row.of(column->metric)));
+        for (const char* metric : filled) cells.push_back(shown(metric, row.of(metric)));
         text.add(cells);
     }
     return text.text();
 }
 
-/// Methods below each other, bit levels beside each other, and who is not compared; empty when there is neither.
+/// Who is not compared below it; empty when there is neither.
 std::string equal_bits_table(const validation::EqualBitsTable& equal, const std::string& side) {
-    std::vector<std::string> heads = {"method"};
-    std::vector<std::vector<std::string>> lines;
-    for (const auto& at : equal.rows) {
-        if (at.group != side) continue;
-        const bool first = lines.empty() || at.method == lines.front().front();
-        if (first) heads.insert(heads.end(), {fmt::format("{:.4g} bits", at.bits_per_entry), "ratio"});
-        auto line = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.front() == at.method; });
-        if (line == lines.end()) line = lines.insert(lines.end(), {at.method});
-        line->insert(line->end(), {percent(at.error), first ? "1" : plain(at.ratio)});
-    }
+    const EqualBitsLines found = equal_bits_lines(equal, side);
     std::string text;
-    if (!lines.empty()) {
-        TextTable table(heads);
-        for (const auto& line : lines) table.add(line);
+    if (!found.lines.empty()) {
+        TextTable table(found.heads);
+        for (const auto& line : found.lines) table.add(line);
         text = table.text();
     }
-    const std::string outside = equal.outside_text(side);
-    return outside.empty() ? text : text + outside + "\n";
+    return found.outside.empty() ? text : text + one_line(found.outside) + "\n";
 }
 
 double shared_bits(const validation::KvRow& row) { return row.of("shared_bits").mean; }
@@ -112,46 +76,57 @@ double shared_bits(const validation::KvRow& row) { return row.of("shared_bits").
 /// What the best code of normal entries loses at as many bits (Shannon): the bound where rows are coded alone.
 double normal_bound(double bits) { return std::sqrt(theory::shannon_distortion(bits)); }
 
-/// What a frontier shows of a metric.
-struct FrontierColumn {
-    std::string metric;
-    const char* head;
-    const char* words;
-    bool share = false;
-};
-
-const std::vector<FrontierColumn>& frontier_columns() {
-    static const std::vector<FrontierColumn> columns = {
-        {"relative_l2", "rel. L2 %", "relative L2", true},
-        {"attention_logits", "logits", "attention logits", false},
-        {"attention_output", "attention %", "attention output", true},
-        {"added_nats", "added nats", "added nats a token", false},
-        {"retrieval", "lost log p", "log-probability of answers lost", false},
-        {"wrong_answers", "wrong %", "share of answers that are wrong", true}};
-    return columns;
-}
-
-std::string shown(const FrontierColumn& column, const ClusteredValue& value) {
-    if (std::isnan(value.mean)) return "";
-    return column.share ? percent(value) : plain(value);
+std::string cluster_words(const std::string& cluster) {
+    return cluster == "head" ? "layer and head" : one_line(cluster);
 }
 
 }  // namespace
 
+EqualBitsLines equal_bits_lines(const validation::EqualBitsTable& equal, const std::string& group) {
+    EqualBitsLines found{{"method"}, {}, equal.outside_text(group)};
+    auto& lines = found.lines;
+    for (const auto& at : equal.rows) {
+        if (at.group != group) continue;
+        const bool first = lines.empty() || at.method == lines.front().front();
+        if (first) found.heads.insert(found.heads.end(), {fmt::format("{:.4g} bits", at.bits_per_entry), "ratio"});
+        auto line = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.front() == at.method; });
+        if (line == lines.end()) line = lines.insert(lines.end(), {at.method});
+        line->insert(line->end(), {percent(at.error), first ? "1" : plain(at.ratio)});
+    }
+    return found;
+}
+
+std::string inputs_text(const std::vector<validation::KvInput>& inputs) {
+    std::string text;
+    for (const auto& input : inputs) {
+        text += fmt::format("{}  {}  {}\n", one_line(input.file), counted(input.blocks, "block"),
+                            sim::printable(input.model));
+        if (input.tokens_skipped > 0)
+            text += fmt::format("  {} of partial last blocks left out\n", counted(input.tokens_skipped, "token"));
+    }
+    return text;
+}
+
+Json inputs_json(const std::vector<validation::KvInput>& inputs) {
+    Json list = Json::array();
+    for (const auto& input : inputs)
+        list.push(Json::object({{"file", input.file},
+                                {"sha256", input.sha256},
+                                {"model", input.model.empty() ? Json() : Json(input.model)},
+                                {"blocks", static_cast<std::int64_t>(input.blocks)},
+                                {"tokens_skipped", static_cast<std::int64_t>(input.tokens_skipped)}}));
+    return list;
+}
+
 const std::vector<std::string>& frontier_metrics() {
-    static const std::vector<std::string> names = [] {
-        std::vector<std::string> all;
-        for (const auto& column : frontier_columns()) all.push_back(column.metric);
-        return all;
-    }();
+    static const std::vector<std::string> names = {"relative_l2", "attention_logits", "attention_output",
+                                                   "added_nats",  "retrieval",        "wrong_answers"};
     return names;
 }
 
 std::string frontier_text(const validation::KvTable& table, const std::string& metric,
                           const std::vector<validation::EqualBits>& at) {
     const auto hull = validation::convex_hull(table, metric);
-    const auto& all = frontier_columns();
-    const auto& chosen = *std::find_if(all.begin(), all.end(), [&](const auto& c) { return c.metric == metric; });
     std::string text;
     bool attends = false;
     bool of_blocks = false;
@@ -163,21 +138,20 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
             return table.rows[a].of("bits_per_entry").mean < table.rows[b].of("bits_per_entry").mean;
         });
-        const auto measured = [&](const FrontierColumn& column) {
+        const auto measured = [&](std::string_view name) {
             return std::any_of(order.begin(), order.end(),
-                               [&](std::size_t i) { return !std::isnan(table.rows[i].of(column.metric).mean); });
+                               [&](std::size_t i) { return !std::isnan(table.rows[i].of(name).mean); });
         };
         const bool calibrated =
             std::any_of(order.begin(), order.end(), [&](std::size_t i) { return shared_bits(table.rows[i]) > 0.0; });
-        std::vector<const FrontierColumn*> columns;
-        for (const auto& column : all)
-            if (measured(column)) columns.push_back(&column);
-        of_blocks = of_blocks || measured(all.front());
-        attends = attends || measured(all[1]) || measured(all[2]);
+        std::vector<std::string> columns;
+        std::copy_if(frontier_metrics().begin(), frontier_metrics().end(), std::back_inserter(columns), measured);
+        of_blocks = of_blocks || measured("relative_l2");
+        attends = attends || measured("attention_logits") || measured("attention_output");
         std::vector<std::string> heads = {"", "method", "B", "bits"};
-        for (const auto* column : columns) {
-            heads.emplace_back(column->head);
-            if (column == &all.front()) heads.emplace_back("normal entries %");
+        for (const auto& column : columns) {
+            heads.push_back(narrow_heading_of(column));
+            if (column == "relative_l2") heads.emplace_back("normal entries %");
         }
         if (calibrated) heads.emplace_back("shared bits");
         TextTable lines(heads);
@@ -186,9 +160,10 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
             const auto bits = row.of("bits_per_entry");
             std::vector<std::string> cells = {hull[i] ? "*" : "", method_at(row.method, row.budget),
                                               fmt::format("{}", row.bits), plain(bits)};
-            for (const auto* column : columns) {
-                cells.push_back(shown(*column, row.of(column->metric)));
-                if (column == &all.front()) cells.push_back(fmt::format("{:.2f}", 100.0 * normal_bound(bits.mean)));
+            for (const auto& column : columns) {
+                const auto value = row.of(column);
+                cells.push_back(std::isnan(value.mean) ? "" : shown(column, value));
+                if (column == "relative_l2") cells.push_back(fmt::format("{:.2f}", 100.0 * normal_bound(bits.mean)));
             }
             if (calibrated) cells.push_back(shared_bits(row) > 0.0 ? fmt::format("{:.3g}", shared_bits(row)) : "");
             lines.add(cells);
@@ -196,18 +171,19 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         const auto cases = table.rows[order.front()].blocks;
         const bool whole = side == std::string_view("cache");
         const std::string rows = whole ? side : fmt::format("{}s", side);
-        text += fmt::format("{}, {} {}\n{}\n", rows, cases, whole ? table.cluster + "s" : "blocks", lines.text());
-        TextTable best({rows, chosen.head, "ratio to the best"});
+        text +=
+            fmt::format("{}, {}\n{}\n", rows, counted(cases, whole ? one_line(table.cluster) : "block"), lines.text());
+        TextTable best({rows, narrow_heading_of(metric), "ratio to the best"});
         std::vector<const validation::EqualBits*> methods;
         for (const auto& one : at)
             if (one.group == side) {
                 methods.push_back(&one);
-                best.add({one.method, shown(chosen, one.error), methods.size() == 1 ? "1" : plain(one.ratio)});
+                best.add({one.method, shown(metric, one.error), methods.size() == 1 ? "1" : plain(one.ratio)});
             }
         if (!methods.empty())
             text += fmt::format("at {:.4g} bits, the best first\n{}", methods.front()->bits_per_entry, best.text());
         if (methods.size() > 1 && methods[1]->ratio.mcse > 0.0)
-            text += fmt::format("{} is ahead of {} by {}\n", methods[0]->method, methods[1]->method,
+            text += fmt::format("{} is ahead of {} by {}\n", one_line(methods[0]->method), one_line(methods[1]->method),
                                 standard_errors((methods[1]->ratio.mean - 1.0) / methods[1]->ratio.mcse));
         std::vector<std::string> elsewhere;
         for (const std::size_t i : order) {
@@ -219,14 +195,15 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
                 elsewhere.push_back(name);
         }
         if (!methods.empty() && !elsewhere.empty())
-            text += fmt::format("not measured on both sides of {:.4g} bits: {}\n", methods.front()->bits_per_entry,
-                                fmt::join(elsewhere, ", "));
+            text += one_line(fmt::format("not measured on both sides of {:.4g} bits: {}",
+                                         methods.front()->bits_per_entry, fmt::join(elsewhere, ", "))) +
+                    "\n";
         if (!methods.empty()) text += '\n';
     }
     text += fmt::format(
-        "* on the convex hull of the logarithm of the error ({}) over stored bits.\nErrors clustered by {} ({} "
+        "* on the convex hull of the logarithm of the {} over stored bits.\nErrors clustered by {} ({} "
         "clusters); at equal bits interpolated between bit widths, ratios with paired clusters.\n",
-        chosen.words, table.cluster == "head" ? "layer and head" : table.cluster, table.clusters);
+        words_of(metric), cluster_words(table.cluster), table.clusters);
     if (of_blocks)
         text +=
             "normal entries: the least any code of them loses (Shannon). shared bits: of a calibrated basis, an entry "
@@ -275,27 +252,23 @@ Json frontier_json(const validation::KvTable& table, const std::string& metric,
 }
 
 std::string kv_text(const validation::KvTable& table, const validation::EqualBitsTable& equal) {
-    std::string text;
-    for (const auto& input : table.inputs) {
-        text += fmt::format("{}  {} blocks  {}\n", input.file, input.blocks, sim::printable(input.model));
-        if (input.tokens_skipped > 0)
-            text += fmt::format("  {} tokens of partial last blocks left out\n", input.tokens_skipped);
-    }
+    std::string text = inputs_text(table.inputs);
     for (const char* side : {"key", "value"}) {
         std::uint64_t blocks = 0;
         for (const auto& row : table.rows)
             if (row.side == side) blocks = row.blocks;
         if (blocks == 0) continue;
-        text += fmt::format("\n{}s, {} blocks\n{}", side, blocks, table_of(table, side, main_columns()));
+        text += fmt::format("\n{}s, {}\n{}", side, counted(blocks, "block"), table_of(table, side, main_columns));
         text += fmt::format("\n{}s, inner products with other queries, not renormalised: bias and std\n{}", side,
-                            table_of(table, side, query_columns()));
+                            table_of(table, side, query_columns));
         if (std::any_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
                 return row.side == side && !std::isnan(row.of("attention_output").mean);
             }))
             text += fmt::format("\n{}s, attention over the whole sequence\n{}", side,
-                                table_of(table, side, attention_columns()));
+                                table_of(table, side, attention_columns));
         const std::string compared = equal_bits_table(equal, side);
-        if (!compared.empty()) text += fmt::format("\n{}s, rel. L2 % at equal bits\n{}", side, compared);
+        if (!compared.empty())
+            text += fmt::format("\n{}s, {} at equal bits\n{}", side, narrow_heading_of("relative_l2"), compared);
     }
     text += fmt::format(
         "\nMeans over blocks; in brackets the standard error in the last digits, clustered by {} ({} clusters).\n"
@@ -303,7 +276,7 @@ std::string kv_text(const validation::KvTable& table, const validation::EqualBit
         "IP: error of the cosine of different rows, decoded rows renormalised as in the paper; plain: not "
         "renormalised.\nOther queries: random directions, the block's strongest direction, the row itself, the model's "
         "own.\n",
-        table.cluster == "head" ? "layer and head" : table.cluster, table.clusters);
+        cluster_words(table.cluster), table.clusters);
     if (!equal.rows.empty())
         text +=
             "Equal bits: the logarithm of the mean error interpolated between bit widths; ratio to the first method.\n";
@@ -316,6 +289,26 @@ std::string kv_text(const validation::KvTable& table, const validation::EqualBit
     return text;
 }
 
+std::vector<double> per_entry(const estimators::Ledger& ledger, std::uint64_t entries) {
+    std::vector<double> bits;
+    for (std::size_t item = 0; item < estimators::item_count; ++item)
+        bits.push_back(static_cast<double>(ledger.bits(static_cast<estimators::Item>(item))) /
+                       static_cast<double>(entries));
+    return bits;
+}
+
+std::string ledger_text(const std::vector<double>& bits_per_entry) {
+    TextTable table({"item", "bits an entry"});
+    double total = 0.0;
+    for (std::size_t item = 0; item < estimators::item_count; ++item) {
+        total += bits_per_entry[item];
+        if (bits_per_entry[item] > 0.0)
+            table.add({std::string(estimators::item_names[item]), fmt::format("{:.6f}", bits_per_entry[item])});
+    }
+    table.add({"total", fmt::format("{:.6f}", total)});
+    return table.text();
+}
+
 Json ledger_json(const std::vector<double>& bits_per_entry) {
     Json ledger = Json::object();
     for (std::size_t item = 0; item < estimators::item_count; ++item)
@@ -324,26 +317,17 @@ Json ledger_json(const std::vector<double>& bits_per_entry) {
 }
 
 Json kv_json(const validation::KvTable& table, const validation::EqualBitsTable& equal) {
-    Json inputs = Json::array();
-    for (const auto& input : table.inputs)
-        inputs.push(Json::object({{"file", input.file},
-                                  {"sha256", input.sha256},
-                                  {"model", input.model.empty() ? Json() : Json(input.model)},
-                                  {"blocks", static_cast<std::int64_t>(input.blocks)},
-                                  {"tokens_skipped", static_cast<std::int64_t>(input.tokens_skipped)}}));
     Json rows = Json::array();
     for (const auto& row : table.rows) {
         Json line = Json::object({{"side", row.side},
                                   {"method", row.method},
                                   {"bits", validation::bits_json(row.bits)},
                                   {"ledger", ledger_json(row.ledger)}});
-        std::vector<Column> columns = main_columns();
-        columns.insert(columns.end(), attention_columns().begin(), attention_columns().end());
-        columns.insert(columns.end(), query_columns().begin(), query_columns().end());
-        for (const auto& column : columns) {
-            const std::string name = *column.json != '\0' ? column.json : column.metric;
-            line.set(name, row.of(column.metric).mean).set("mcse_" + name, row.of(column.metric).mcse);
-        }
+        for (const Columns* columns : {&main_columns, &attention_columns, &query_columns})
+            for (const std::string metric : *columns) {
+                const std::string name = metric == "rank" ? "mean_rank" : metric;
+                line.set(name, row.of(metric).mean).set("mcse_" + name, row.of(metric).mcse);
+            }
         line.set("blocks", static_cast<std::int64_t>(row.blocks));
         rows.push(std::move(line));
     }
@@ -363,7 +347,7 @@ Json kv_json(const validation::KvTable& table, const validation::EqualBitsTable&
                                    {"least_bits", method.least},
                                    {"most_bits", method.most}}));
     return Json::object({{"schema", "spiked.kv/1"},
-                         {"inputs", std::move(inputs)},
+                         {"inputs", inputs_json(table.inputs)},
                          {"cluster", table.cluster},
                          {"clusters", table.clusters},
                          {"rows", std::move(rows)},

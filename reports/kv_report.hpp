@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <vector>
 
 #include "theory/base/json.hpp"
 #include "validation/equal_bits.hpp"
@@ -13,6 +14,18 @@ namespace spiked::reports {
 /// The same with every digit, `spiked.kv/1`.
 [[nodiscard]] Json kv_json(const validation::KvTable& table, const validation::EqualBitsTable& equal);
 
+/// Methods below each other, bit levels beside each other, of one group; what stands in `lines` is to be escaped.
+struct EqualBitsLines {
+    std::vector<std::string> heads;
+    std::vector<std::vector<std::string>> lines;
+    std::string outside;  ///< who is not compared, as a sentence; empty where all are
+};
+[[nodiscard]] EqualBitsLines equal_bits_lines(const validation::EqualBitsTable& equal, const std::string& group);
+
+/// The dumps of a table: a line each for a terminal, an object each.
+[[nodiscard]] std::string inputs_text(const std::vector<validation::KvInput>& inputs);
+[[nodiscard]] Json inputs_json(const std::vector<validation::KvInput>& inputs);
+
 /// Errors that a frontier shows, by the names of their metrics: the first of them always, the others where measured.
 [[nodiscard]] const std::vector<std::string>& frontier_metrics();
 /// Every method and bit width by stored bits with these errors, the convex hull of one of them marked; then, where
@@ -23,6 +36,10 @@ namespace spiked::reports {
 [[nodiscard]] Json frontier_json(const validation::KvTable& table, const std::string& metric,
                                  const std::vector<validation::EqualBits>& at);
 
+/// Bits an entry by item.
+[[nodiscard]] std::vector<double> per_entry(const estimators::Ledger& ledger, std::uint64_t entries);
+/// The items that hold any, and all together: a line each.
+[[nodiscard]] std::string ledger_text(const std::vector<double>& bits_per_entry);
 /// Bits an entry by item, every item present.
 [[nodiscard]] Json ledger_json(const std::vector<double>& bits_per_entry);
 

@@ -11,9 +11,9 @@ namespace spiked::reports {
 /// text as latex_text.
 [[nodiscard]] std::string latex_number(const std::string& text, bool bold = false);
 
-/// `tabular`s with booktabs rules, a new one after every 50 rows; cells are LaTeX. Columns named in `numeric` are
-/// aligned to the right. A row with one cell only stands across all columns as the head of a group. What may be wider
-/// than a line is shrunk to it where it is.
+/// `tabular`s with booktabs rules, a new one where a page of 38 rows is full; cells are LaTeX. Columns named in
+/// `numeric` are aligned to the right. A row with one cell only stands across all columns as the head of a group. What
+/// may be wider than a line is shrunk to it where it is.
 [[nodiscard]] std::string latex_table(const std::vector<std::string>& header, const std::vector<bool>& numeric,
                                       const std::vector<std::vector<std::string>>& rows);
 

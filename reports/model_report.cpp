@@ -46,7 +46,7 @@ std::string perplexity_text(const validation::Perplexity& found) {
            fmt::format(
                "\n{} tokens of {} documents: those that see a compressed block of {}. Keys and values of full past "
                "blocks are compressed, the block\nbeing read is exact. In brackets standard errors over documents, "
-               "of paired differences for added nats{}; each has rotations of its own.{}\n",
+               "of paired differences for added nats{}; each document is coded with its own random rotations.{}\n",
                found.tokens, found.documents, found.block_tokens, found.documents < 2 ? "; one document has none" : "",
                held_text(found.rows));
 }
@@ -100,7 +100,8 @@ std::string retrieval_text(const validation::Retrieval& found, bool heads) {
     return text +
            fmt::format(
                "\n{}. Keys and values of {} are compressed in {}{}.{}\nAttention: of the head that finds the "
-               "needles best in full precision.{} Means over questions{}; each prompt has rotations of its own.\n",
+               "needles best in full precision.{} Means over questions{}; each prompt is coded with its own random "
+               "rotations.\n",
                found.dumps.empty()
                    ? fmt::format("{} questions each in {} prompts of {} needles in {} tokens",
                                  found.questions / found.prompts, found.prompts, found.needles, found.context)

@@ -24,7 +24,6 @@ Figure figure_of(const std::vector<NeedlePanel>& all, std::size_t layer, std::si
     const std::size_t shown = std::min(all.size(), most);
     const std::size_t questions = all.front().where.n_rows;
     Figure figure;
-    figure.kind = "needle-attention";
     figure.title = fmt::format("attention of {} questions on their needles, layer {}, head {}", questions, layer, head);
     figure.description =
         "Rows are questions, columns the needles they ask for, darker is more attention (white none, the darkest blue "

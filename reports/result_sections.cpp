@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reports/figure_parts.hpp"
+#include "reports/kv_report.hpp"
 #include "reports/method_table.hpp"
 #include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"
@@ -113,31 +114,13 @@ Html shown_mean(const MethodMean& mean, std::int64_t measured, double scale = 1.
     return Html::raw((mean.best ? "<b>" + text + "</b>" : text) + partial(mean.n, measured));
 }
 
-struct PaperColumn {
-    const char* metric;
-    const char* head;
-    bool share = false;  ///< shown in percent
-};
-
 /// The paper's table, one a side.
 std::string paper_tables(Database& store, std::size_t most_bytes) {
-    static const std::vector<PaperColumn> all = {{"rank", "#mean rank"},
-                                                 {"bits_per_entry", "#bits"},
-                                                 {"paper_bits", "#paper bits"},
-                                                 {"relative_l2", "#relative L2 %", true},
-                                                 {"ip_bias", "#IP bias"},
-                                                 {"ip_std", "#IP std"},
-                                                 {"ip_bias_plain", "#IP bias plain"},
-                                                 {"ip_std_plain", "#IP std plain"},
-                                                 {"attention_logits", "#logits"},
-                                                 {"attention_kl", "#KL"},
-                                                 {"attention_top1", "#top-1 %", true},
-                                                 {"attention_top8", "#top-8 %", true},
-                                                 {"attention_output", "#attention %", true},
-                                                 {"attention_output_both", "#both %", true},
-                                                 {"added_nats", "#added nats"},
-                                                 {"retrieval", "#log-probability lost"},
-                                                 {"wrong_answers", "#wrong answers %", true}};
+    static const std::vector<std::string> all = {
+        "rank",           "bits_per_entry", "paper_bits",       "relative_l2",           "ip_bias",
+        "ip_std",         "ip_bias_plain",  "ip_std_plain",     "attention_logits",      "attention_kl",
+        "attention_top1", "attention_top8", "attention_output", "attention_output_both", "added_nats",
+        "retrieval",      "wrong_answers"};
     const MethodTable table = method_table(store);
     std::string markup;
     std::size_t clusters = 0;
@@ -149,19 +132,19 @@ std::string paper_tables(Database& store, std::size_t most_bytes) {
         const auto begin_row = table.rows.begin() + static_cast<std::ptrdiff_t>(first);
         const auto end_row = table.rows.begin() + static_cast<std::ptrdiff_t>(end);
         std::vector<std::string> heads = {"method", "#B"};
-        std::vector<std::pair<std::size_t, const PaperColumn*>> columns;
-        for (const auto& column : all)
+        std::vector<std::size_t> columns;
+        for (const auto& metric : all)
             for (std::size_t c = 0; c < table.columns.size(); ++c)
-                if (table.columns[c].metric == column.metric &&
+                if (table.columns[c].metric == metric &&
                     std::any_of(begin_row, end_row, [&](const auto& row) { return row.means[c].n > 0; })) {
-                    columns.emplace_back(c, &column);
-                    heads.emplace_back(column.head);
-                    attention = attention || std::string_view(column.metric) == "attention_output";
-                    blockwise = blockwise || std::string_view(column.metric) == "relative_l2";
+                    columns.push_back(c);
+                    heads.push_back("#" + heading_of(metric));
+                    attention = attention || metric == "attention_output";
+                    blockwise = blockwise || metric == "relative_l2";
                 }
         std::int64_t blocks = 0;
         for (auto row = begin_row; row != end_row; ++row)
-            for (const auto& [c, column] : columns) {
+            for (const auto c : columns) {
                 blocks = std::max(blocks, row->means[c].n + row->means[c].failed);
                 clusters = std::max(clusters, row->means[c].parts.sums.size());
             }
@@ -171,8 +154,8 @@ std::string paper_tables(Database& store, std::size_t most_bytes) {
         side.limit(most_bytes, all_means);
         for (auto row = begin_row; row != end_row; ++row) {
             std::vector<Html> cells = {row->method, row->bits};
-            for (const auto& [c, column] : columns)
-                cells.push_back(shown_mean(row->means[c], blocks, column->share ? 100.0 : 1.0, 5));
+            for (const auto c : columns)
+                cells.push_back(shown_mean(row->means[c], blocks, scale_of(table.columns[c].metric), 5));
             side.add(cells);
         }
         markup += side.html();
@@ -400,23 +383,14 @@ std::string equal_bits_tables(Database& store, bool dump) {
     std::string markup;
     for (std::size_t g = 0; g < std::min(groups.size(), most_panels); ++g) {
         const auto& group = groups[g];
-        std::vector<std::string> heads = {"method"};
-        std::vector<std::pair<std::string, std::vector<Html>>> lines;
-        for (const auto& at : equal.rows) {
-            if (at.group != group) continue;
-            const bool first = lines.empty() || at.method == lines.front().first;
-            if (first) heads.insert(heads.end(), {fmt::format("#{:.4g} bits", at.bits_per_entry), "#ratio"});
-            auto line = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.first == at.method; });
-            if (line == lines.end()) line = lines.insert(lines.end(), {at.method, {at.method}});
-            line->second.emplace_back(with_error(100.0 * at.error.mean, 100.0 * at.error.mcse));
-            line->second.emplace_back(first ? std::string("1") : with_error(at.ratio.mean, at.ratio.mcse));
-        }
+        auto [heads, lines, outside] = equal_bits_lines(equal, group);
+        for (std::size_t h = 1; h < heads.size(); ++h) heads[h] = "#" + heads[h];  // numbers
         HtmlTable table(
             fmt::format("{}: relative L2 error in percent at equal stored bits", dump ? group + "s" : names[group]),
             heads);
-        for (const auto& line : lines) table.add(line.second);
+        for (const auto& line : lines) table.add(std::vector<Html>(line.begin(), line.end()));
         if (table.rows() > 0) markup += table.html();
-        if (const auto outside = equal.outside_text(group); !outside.empty())
+        if (!outside.empty())
             markup += paragraph(table.rows() > 0 ? outside : (dump ? group + "s" : names[group]) + ": " + outside);
     }
     if (markup.empty()) return "";

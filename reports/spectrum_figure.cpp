@@ -7,7 +7,7 @@
 #include <functional>
 #include <limits>
 
-#include "reports/gnuplot.hpp"
+#include "reports/figure_parts.hpp"
 #include "theory/fitted_noise.hpp"
 
 namespace spiked::reports {
@@ -16,8 +16,14 @@ constexpr std::size_t most_singular_values = 1024;
 
 Figure spectrum_figure(const std::string& title, std::vector<double> singular, std::optional<Eigenvalue> bulk_edge,
                        std::size_t long_side, std::vector<double> noise) {
+    // Eigenvalues are drawn, too: a square that overflows is no number to draw, one that underflows is 0.
+    const auto finite = [](double s) { return std::isfinite(s * s); };
+    if (!std::all_of(singular.begin(), singular.end(), finite) ||
+        !std::all_of(noise.begin(), noise.end(), [](double value) { return std::isfinite(value); }))
+        return without_data(title, "its singular values or noise eigenvalues are not all finite numbers");
+    if (std::none_of(singular.begin(), singular.end(), [](double s) { return s * s > 0.0; }))
+        return without_data(title, "no singular value is above 0");
     Figure figure;
-    figure.kind = "spectrum";
     figure.title = title;
     std::sort(singular.begin(), singular.end(), std::greater<>());
     std::sort(noise.begin(), noise.end(), std::greater<>());
@@ -69,9 +75,9 @@ Figure spectrum_figure(const std::string& title, std::vector<double> singular, s
     std::size_t beyond = 0;
     for (const double s : singular) {
         if (fitted && s * s <= zero) continue;
-        const auto bin = static_cast<std::size_t>(s * s / width);
+        const double bin = s * s / width;
         if (bin < bins)
-            counts[bin] += 1.0;
+            counts[static_cast<std::size_t>(bin)] += 1.0;
         else
             ++beyond;
     }

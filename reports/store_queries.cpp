@@ -8,7 +8,11 @@
 #include <set>
 #include <tuple>
 
+#include "reports/figures.hpp"
+#include "reports/kv_report.hpp"
+#include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
+#include "validation/experiment.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -57,7 +61,48 @@ validation::Moments pooled_moments(Database& store, std::int64_t cell, std::int6
     return all;
 }
 
-bool is_dump_study(Database& store) { return store.integer("SELECT kind IN ('kv_dump', 'kv_model') FROM study") != 0; }
+bool is_dump_study(Database& store) {
+    Statement kind(store, "SELECT kind FROM study");
+    return kind.step() && validation::of_dumps_or_models(kind.text(0));
+}
+
+std::string replicate_word(Database& store) {
+    if (!is_dump_study(store)) return "replicate";
+    // Cells of a model are its documents or prompts, which are the clusters, too; of a dump they are heads.
+    Statement whole(store,
+                    "SELECT min(by.txt) FROM factor by JOIN factor side USING(cell_id) WHERE by.name = 'cluster_by' "
+                    "AND side.name = 'side' AND side.txt = 'cache'");
+    return whole.step() && !whole.is_null(0) ? whole.text(0) : "block";
+}
+
+std::string frontier_metric(Database& store) {
+    const auto& known = frontier_metrics();
+    Statement figure(store, "SELECT spec FROM figure WHERE kind = 'frontier' ORDER BY figure_id LIMIT 1");
+    if (figure.step())
+        if (const auto y = text_of(Json::parse(figure.text(0), store.path() + ": table figure"), "y");
+            std::find(known.begin(), known.end(), y) != known.end())
+            return y;
+    for (const auto& metric : known)
+        if (has_means(store, metric)) return metric;
+    return known.front();
+}
+
+bool has_means(Database& store, const std::string& metric) {
+    Statement query(store, "SELECT 1 FROM moment JOIN metric USING(metric_id) WHERE name = ?1 AND n > 0 LIMIT 1");
+    query.bind(1, metric);
+    return query.step();
+}
+
+StudyRow read_study(Database& store) {
+    Statement query(
+        store,
+        "SELECT name, title, kind, config_source, config_resolved, science_hash, seed, seed_source, false_alarm, "
+        "backend, status, created_utc FROM study");
+    if (!query.step())
+        throw input_error("{}: the store holds no study (one row is expected): run the study again", store.path());
+    return {query.text(0), query.text(1), query.text(2), query.text(3), query.text(4),  query.text(5),
+            query.text(6), query.text(7), query.real(8), query.text(9), query.text(10), query.text(11)};
+}
 
 std::vector<CheckRow> read_checks(Database& store) {
     Statement query(store,
@@ -103,15 +148,19 @@ bool farther_off(const CheckRow& a, const CheckRow& b) {
     return place(a) < place(b);
 }
 
-CheckCounts count_checks(const std::vector<CheckRow>& checks) {
-    CheckCounts counts;
+validation::VerdictCounts count_checks(const std::vector<CheckRow>& checks) {
+    validation::VerdictCounts counts;
     for (const auto& check : checks)
         ++(check.verdict == "pass" ? counts.passed : check.verdict == "fail" ? counts.failed : counts.inconclusive);
     return counts;
 }
 
-std::string counts_text(const CheckCounts& counts) {
+std::string counts_text(const validation::VerdictCounts& counts) {
     return fmt::format("{} passed, {} failed, {} inconclusive", counts.passed, counts.failed, counts.inconclusive);
+}
+
+Json counts_json(const validation::VerdictCounts& counts) {
+    return Json::object({{"passed", counts.passed}, {"failed", counts.failed}, {"inconclusive", counts.inconclusive}});
 }
 
 std::vector<CellRow> read_cells(Database& store) {

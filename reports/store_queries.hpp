@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "theory/base/json.hpp"
+#include "validation/judge.hpp"
 #include "validation/moments.hpp"
 #include "validation/sqlite.hpp"
 
@@ -11,9 +13,24 @@ namespace spiked::reports {
 
 /// Whether a study's cells are heads of dumps, or documents and prompts of a model: tables by side, clustered.
 [[nodiscard]] bool is_dump_study(validation::Database& store);
+/// What one replicate of a study is: `block` of a dump, `document` or `prompt` of a model, else `replicate`.
+[[nodiscard]] std::string replicate_word(validation::Database& store);
+/// What a frontier of the store is about: `y` of its first such figure, without one the first of frontier_metrics that
+/// it has means of; relative_l2 while there are none.
+[[nodiscard]] std::string frontier_metric(validation::Database& store);
+[[nodiscard]] bool has_means(validation::Database& store, const std::string& metric);
 /// Of all batches of one quantity.
 [[nodiscard]] validation::Moments pooled_moments(validation::Database& store, std::int64_t cell, std::int64_t method,
                                                  std::int64_t metric, std::int64_t k);
+
+/// The row of table `study`.
+struct StudyRow {
+    std::string name, title, kind, config_source, config_resolved, science_hash, seed, seed_source;
+    double false_alarm = 0.0;
+    std::string backend, status, created;
+};
+/// Throws input_error for a store without one.
+[[nodiscard]] StudyRow read_study(validation::Database& store);
 
 /// One row of table `verdict` with the names it refers to.
 struct CheckRow {
@@ -46,15 +63,12 @@ struct CheckRow {
 /// The order of those that did not pass, also of several stores: a worse verdict, then farther off in margins.
 [[nodiscard]] bool farther_off(const CheckRow& a, const CheckRow& b);
 
-struct CheckCounts {
-    std::size_t passed = 0;
-    std::size_t failed = 0;
-    std::size_t inconclusive = 0;
-};
-[[nodiscard]] CheckCounts count_checks(const std::vector<CheckRow>& checks);
+[[nodiscard]] validation::VerdictCounts count_checks(const std::vector<CheckRow>& checks);
 
 /// `2 passed, 0 failed, 1 inconclusive`
-[[nodiscard]] std::string counts_text(const CheckCounts& counts);
+[[nodiscard]] std::string counts_text(const validation::VerdictCounts& counts);
+/// The same as members of an object.
+[[nodiscard]] Json counts_json(const validation::VerdictCounts& counts);
 
 /// What a cell is, factor by factor.
 struct FactorValue {

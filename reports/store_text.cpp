@@ -11,13 +11,6 @@
 namespace spiked::reports {
 namespace {
 
-/// Names of a store may hold what a terminal would obey.
-std::string printable(std::string text) {
-    std::replace_if(
-        text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
-    return text;
-}
-
 constexpr std::size_t passes_unfolded = 20;
 
 /// How much of its margin an interval takes: 1 where it would pass no more.
@@ -35,10 +28,9 @@ std::string checks_text(validation::Database& store) {
     const bool folds = counts.passed > passes_unfolded;
     TextTable rows({"claim", "cell", "estimate", "theory", "margin", "detectable", "verdict", "control"}, 2);
     const auto add = [&](const CheckRow& check, const std::string& of_how_many) {
-        rows.add({printable(check.k > 0 ? fmt::format("{} k={}", check.claim, check.k) : check.claim),
-                  printable(check.cell) + of_how_many, with_error(check.estimate, check.standard_error),
-                  fmt::format("{:.4g}", check.expected), fmt::format("+-{:.3g}", check.margin),
-                  number(check.detectable, 2), check.verdict,
+        rows.add({check.k > 0 ? fmt::format("{} k={}", check.claim, check.k) : check.claim, check.cell + of_how_many,
+                  with_error(check.estimate, check.standard_error), fmt::format("{:.4g}", check.expected),
+                  fmt::format("+-{:.3g}", check.margin), number(check.detectable, 2), check.verdict,
                   check.control == "pass"   ? "passes: sees nothing"
                   : check.control == "fail" ? "fails, as it must"
                                             : "inconclusive"});
@@ -64,10 +56,10 @@ std::string checks_text(validation::Database& store) {
     std::string text = checks.empty() ? "" : rows.text() + "\n";
     if (!checks.empty()) text += "detectable: the smallest deviation that would have failed with probability 0.99.\n";
     if (folds)
-        text += fmt::format("Of the passes of a claim the one closest to its margin is shown{}.\n",
+        text += fmt::format("Of the passes of a claim the one closest to its margin is shown{}\n",
                             store.path() == ":memory:"
-                                ? ""
-                                : fmt::format("; all of them: spiked show {} --table checks", printable(store.path())));
+                                ? "."
+                                : fmt::format("; all of them: spiked show {} --table checks", store.path()));
     return text + fmt::format("{}; false-alarm rate for the whole run {:g}\n", counts_text(counts), false_alarm);
 }
 

@@ -7,6 +7,17 @@
 
 namespace spiked::reports {
 
+std::string one_line(std::string text) {
+    std::replace_if(
+        text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
+    return text;
+}
+
+void TextTable::add(std::vector<std::string> row) {
+    for (auto& cell : row) cell = one_line(std::move(cell));
+    rows_.push_back(std::move(row));
+}
+
 std::string TextTable::text() const {
     std::vector<std::size_t> width(rows_.front().size());
     for (const auto& row : rows_)

@@ -6,13 +6,18 @@
 
 namespace spiked::reports {
 
-/// Columns aligned for a terminal: the first `left_aligned` and those of words to the left, numbers to the right.
+/// Text of a store or a file as a terminal may show it within a line: `?` for what it would obey.
+[[nodiscard]] std::string one_line(std::string text);
+
+/// Columns aligned for a terminal: the first `left_aligned` and those of words to the left, numbers to the right. Every
+/// cell is one_line.
 class TextTable {
 public:
-    explicit TextTable(std::vector<std::string> header, std::size_t left_aligned = 1)
-        : rows_{std::move(header)}, left_aligned_(left_aligned) {}
+    explicit TextTable(std::vector<std::string> header, std::size_t left_aligned = 1) : left_aligned_(left_aligned) {
+        add(std::move(header));
+    }
     void of_words(std::size_t column) { words_.insert(column); }
-    void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+    void add(std::vector<std::string> row);
     [[nodiscard]] std::string text() const;
 
 private:

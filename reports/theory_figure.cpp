@@ -96,7 +96,6 @@ Figure phase_transition(const theory::SeparableLaw& law, std::span<const SignalS
     const std::string scale = unit == 1.0 ? "" : fmt::format(", in {:.0e}", unit);
 
     Figure figure;
-    figure.kind = "phase-transition";
     figure.title = fmt::format(
         "n/d = {:.4g}: bulk edge {:.4g} (singular value {:.4g}), detection threshold {:.4g} (signal strength)",
         law.aspect().value(), law.bulk_edge().value, edge, threshold);

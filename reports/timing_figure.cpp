@@ -27,7 +27,6 @@ std::string shortened(double number) {
 
 Figure timing_figure(const std::string& title, const std::vector<Timing>& timings) {
     Figure figure;
-    figure.kind = "throughput";
     figure.title = title;
     figure.columns = {"what", "#median us", "#p10 us", "#a second"};
     figure.csv = csv_line({"what", "median_us", "p10_us", "per_second"});

@@ -113,12 +113,32 @@ private:
     mutable std::deque<std::pair<std::size_t, Bytes>> kept_;
 };
 
+template <class Container>
+std::unique_ptr<TensorContainer> opened(const std::string& path) {
+    return std::make_unique<Container>(path);
+}
+
+struct Kind {
+    const char* suffix;
+    std::unique_ptr<TensorContainer> (*open)(const std::string& path);
+};
+constexpr Kind kinds[] = {
+    {".safetensors", opened<SafetensorsContainer>}, {".npz", opened<NpzContainer>}, {".npy", opened<NpyContainer>}};
+
 }  // namespace
 
+const std::vector<std::string>& dump_suffixes() {
+    static const std::vector<std::string> suffixes = [] {
+        std::vector<std::string> all;
+        for (const auto& [suffix, open] : kinds) all.emplace_back(suffix);
+        return all;
+    }();
+    return suffixes;
+}
+
 std::unique_ptr<TensorContainer> open_tensors(const std::string& path) {
-    if (path.ends_with(".npy")) return std::make_unique<NpyContainer>(path);
-    if (path.ends_with(".npz")) return std::make_unique<NpzContainer>(path);
-    if (path.ends_with(".safetensors")) return std::make_unique<SafetensorsContainer>(path);
+    for (const auto& [suffix, open] : kinds)
+        if (path.ends_with(suffix)) return open(path);
     const ByteFile file(path);
     refuse_other_format(file, FileKind::safetensors);
     throw input_error("{}: unknown kind of file (a dump is .safetensors, .npz or .npy): rename or convert it", path);

@@ -34,6 +34,9 @@ public:
     virtual void read_bytes(std::size_t index, std::uint64_t first_byte, std::span<std::byte> out) const = 0;
 };
 
+/// Of the files that are read so.
+[[nodiscard]] const std::vector<std::string>& dump_suffixes();
+
 /// By suffix. A .npz keeps its two last used members unpacked in memory; the others read from the disk.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_tensors(const std::string& path);
 

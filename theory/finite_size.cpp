@@ -260,4 +260,14 @@ SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength stren
     return result;
 }
 
+std::vector<TopNoiseQuantile> top_noise_quantiles(const FiniteSize& finite, Eigenvalue edge) {
+    const double unit = finite.top_noise_standard_deviation / std::sqrt(tracy_widom_variance);
+    std::vector<TopNoiseQuantile> quantiles;
+    for (const double probability : {0.01, 0.05, 0.5, 0.95, 0.99}) {
+        const double standard = tracy_widom_quantile(probability);
+        quantiles.push_back({probability, standard, {edge.value + unit * standard}});
+    }
+    return quantiles;
+}
+
 }  // namespace spiked::theory

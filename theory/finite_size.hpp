@@ -78,4 +78,13 @@ struct FiniteSize {
 [[nodiscard]] SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength strength, std::size_t rows,
                                                  std::size_t columns);
 
+struct TopNoiseQuantile {
+    double probability = 0.0;
+    double tracy_widom = 0.0;
+    Eigenvalue eigenvalue;
+};
+/// Of the largest noise eigenvalue at that size, at 1, 5, 50, 95 and 99 %: Tracy-Widom quantiles in the scale of the
+/// law above its edge.
+[[nodiscard]] std::vector<TopNoiseQuantile> top_noise_quantiles(const FiniteSize& finite, Eigenvalue edge);
+
 }  // namespace spiked::theory

@@ -18,9 +18,8 @@ struct Codebook {
 /// Newton's method on the positive half of the levels, in extended precision, cells integrated by Gauss-Legendre.
 /// Centroids come from integrals centred in their cell: differences of closed-form partial moments would cancel by the
 /// cell width, and the system amplifies that by the square of the number of levels.
-/// Accuracy: 1e-15 absolute where long double has 64 bits of mantissa. Cost: under 0.1 ms (1 bit) to about 3 ms (8) when
-/// first asked for.
-/// Throw usage_error on bits outside 1..8 and on impossible dimensions.
+/// Accuracy: 1e-15 absolute where long double has 64 bits of mantissa. Cost: under 0.1 ms (1 bit) to about 3 ms (8)
+/// when first asked for. Throw usage_error on bits outside 1..8 and on impossible dimensions.
 
 /// For the standard normal law.
 [[nodiscard]] Codebook lloyd_max_normal(int bits);

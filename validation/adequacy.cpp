@@ -70,9 +70,9 @@ AdequacyRow row_of(const std::vector<HeadTally>& heads, const std::function<bool
         }
         row.clusters = clusters.sums.size();
         const PartEstimate estimate = clusters.mean();
-        return ClusteredValue{estimate.value, estimate.error()};
+        return MeanAndError{estimate.value, estimate.error()};
     };
-    constexpr std::pair<ClusteredValue AdequacyRow::*, double HeadTally::*> sums[] = {
+    constexpr std::pair<MeanAndError AdequacyRow::*, double HeadTally::*> sums[] = {
         {&AdequacyRow::rank, &HeadTally::rank},
         {&AdequacyRow::half_rank, &HeadTally::half_rank},
         {&AdequacyRow::power_law, &HeadTally::power_law},
@@ -80,7 +80,7 @@ AdequacyRow row_of(const std::vector<HeadTally>& heads, const std::function<bool
         {&AdequacyRow::peak_over_bound, &HeadTally::peak_over_bound}};
     for (const auto& [field, sum] : sums) row.*field = mean([sum = sum](const HeadTally& head) { return head.*sum; });
     for (std::size_t test = 0; test <= adequacy_tests().size(); ++test) {
-        const ClusteredValue share = mean([test](const HeadTally& head) { return head.rejected[test]; });
+        const MeanAndError share = mean([test](const HeadTally& head) { return head.rejected[test]; });
         double rejected = 0.0;
         for (const auto* head : members) rejected += head->rejected[test];
         Interval interval = share_interval(static_cast<std::uint64_t>(rejected), row.blocks, 0.05);

@@ -28,7 +28,7 @@ struct AdequacyRow {
     std::uint64_t blocks = 0;  ///< judged
     std::uint64_t skipped = 0;
     std::uint64_t clusters = 0;
-    ClusteredValue rank, half_rank, power_law, exponent, peak_over_bound;  ///< power_law: share it fits better
+    MeanAndError rank, half_rank, power_law, exponent, peak_over_bound;  ///< power_law: share it fits better
     /// Share of blocks rejected by each test, and last by any of those of the model. Standard error clustered (NaN with
     /// one cluster), limits those of the binomial law at 95 %.
     std::vector<Interval> rejected;

@@ -93,13 +93,17 @@ const std::array<QueryModel, 5>& query_models() {
     return models;
 }
 
+double relative_l2(const arma::mat& block, const arma::mat& decoded) {
+    const double error = arma::norm(decoded - block, "fro");
+    return error == 0.0 ? 0.0 : error / arma::norm(block, "fro");
+}
+
 BlockMetrics measure_block(const arma::mat& block, const arma::mat& decoded, const BlockQueries& queries) {
     if (arma::size(block) != arma::size(decoded))
         throw bug("a {} x {} block was decoded as {} x {}", block.n_rows, block.n_cols, decoded.n_rows, decoded.n_cols);
     BlockMetrics metrics;
     const arma::mat error = decoded - block;
-    const double error_norm = arma::norm(error, "fro");
-    metrics.relative_l2 = error_norm == 0.0 ? 0.0 : error_norm / arma::norm(block, "fro");
+    metrics.relative_l2 = relative_l2(block, decoded);
 
     const arma::uvec kept = arma::find(arma::any(block, 1));
     RowErrors rows{unit_rows(block.rows(kept)), unit_rows(decoded.rows(kept)), error.rows(kept).t()};

@@ -15,9 +15,12 @@ struct InnerProductErrors {
     double deviation_plain = bias;
 };
 
+/// ||X - X^||_F / ||X||_F; 0 for a zero block decoded as zero.
+[[nodiscard]] double relative_l2(const arma::mat& block, const arma::mat& decoded);
+
 /// How far a decoded block is from the block. Rows are vectors.
 struct BlockMetrics {
-    double relative_l2 = 0.0;    ///< ||X - X^||_F / ||X||_F; 0 for a zero block decoded as zero
+    double relative_l2 = 0.0;    ///< relative_l2 of the two
     InnerProductErrors other;    ///< the query of row t is every other row of the block, as in the paper
     InnerProductErrors random;   ///< queries of random directions
     InnerProductErrors aligned;  ///< one query along the block's strongest component

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "theory/base/error.hpp"
+#include "validation/experiment.hpp"
 #include "validation/moments.hpp"
 #include "validation/paired.hpp"
 #include "validation/statistics.hpp"
@@ -270,7 +271,8 @@ StoreComparison compare_stores(const std::string& path_a, const std::string& pat
     for (const auto& [cell, match] : matches)
         if (!match.same_hash) ++result.cells_by_label;
     result.false_alarm = std::min(alarm_a, alarm_b);
-    result.dependent_draws = a.integer("SELECT kind IN ('kv_dump', 'kv_model') FROM study") != 0;
+    Statement kind(a, "SELECT kind FROM study");
+    result.dependent_draws = kind.step() && of_dumps_or_models(kind.text(0));
     if (same_seed) compare_batches(a, b, matches, result);
     std::map<std::tuple<std::int64_t, std::string, std::string, int>, const StoredMean*> of_b;
     const auto means_b = read_means(b);

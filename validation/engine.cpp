@@ -51,7 +51,7 @@ std::vector<BatchJob> missing_jobs(const Part& part, const std::vector<CellProgr
 
 bool fails_the_replicate(const Experiment& experiment, const Error& error) {
     // Words were checked before anything ran, so one that is found wrong now was about this draw.
-    return experiment.kind != "kv_dump" && experiment.kind != "kv_model" &&
+    return !of_dumps_or_models(experiment.kind) &&
            (error.code() == ExitCode::unusable_input || error.code() == ExitCode::usage);
 }
 

@@ -11,7 +11,7 @@ namespace spiked::validation {
 namespace {
 
 /// exp of an estimate, its error with it.
-ClusteredValue exponential(const PartEstimate& logarithm) {
+MeanAndError exponential(const PartEstimate& logarithm) {
     const double value = std::exp(logarithm.value);
     return {value, value * logarithm.error()};
 }

@@ -13,8 +13,8 @@ struct EqualBits {
     std::string group;  ///< the side in a dump study, else the label of the cell
     std::string method;
     double bits_per_entry = 0.0;
-    ClusteredValue error;  ///< of the metric asked for
-    ClusteredValue ratio;  ///< to the first method at the same bits; clusters are paired
+    MeanAndError error;  ///< of the metric asked for
+    MeanAndError ratio;  ///< to the first method at the same bits; clusters are paired
 };
 
 struct EqualBitsTable {

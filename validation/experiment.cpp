@@ -126,6 +126,8 @@ double Check::margin(const ExperimentCell& cell, double expected) const {
     return (margin_absolute + margin_relative * std::abs(expected)) * std::pow(side / 128.0, rate_exponent);
 }
 
+bool of_dumps_or_models(std::string_view kind) { return kind == "kv_dump" || kind == "kv_model"; }
+
 std::string Experiment::science_hash() const { return hex(sha256(science.text())); }
 
 std::size_t Experiment::replicates() const {

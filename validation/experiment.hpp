@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/stream/address.hpp"
@@ -139,11 +140,15 @@ struct NamedArray {
     arma::mat values;
 };
 
+/// Whether the cells of this kind of study are heads of dumps, or documents and prompts of a model: clustered, by side,
+/// and of blocks that are there once.
+[[nodiscard]] bool of_dumps_or_models(std::string_view kind);
+
 /// Everything the engine needs to run a study, whatever its blocks are made of.
 struct Experiment {
     std::string name;
     std::string title;
-    std::string kind;                 ///< spiked | kv_dump | kv_model
+    std::string kind;                 ///< spiked | kv_like | matrix | kv_dump | kv_model
     std::string config_source;        ///< the study file, or the command line
     Json config_set = Json::array();  ///< [key, value] pairs: what --set changed of it
     Json science;                     ///< all that can change a number

@@ -8,6 +8,7 @@
 #include "theory/base/error.hpp"
 #include "theory/base/parallel.hpp"
 #include "theory/base/sha256.hpp"
+#include "validation/block_metrics.hpp"
 #include "validation/device_trials.hpp"
 #include "validation/kv_codec.hpp"
 #include "validation/kv_codec_blocks.hpp"
@@ -67,11 +68,6 @@ KvContainerHeader header_of(const EncodePlan& plan, const sim::KvDump& dump) {
     }
     check_bounds(header);
     return header;
-}
-
-double relative_error(const arma::mat& block, const arma::mat& decoded) {
-    const double error = arma::norm(decoded - block, "fro");
-    return error == 0.0 ? 0.0 : error / arma::norm(block, "fro");
 }
 
 class Encoder {
@@ -211,7 +207,7 @@ private:
     static Coded code(const Compressor& compressor, estimators::AnalysedBlock& block) {
         auto [encoded, rank] = compressor.encode(block);
         const arma::mat& rows = block.block();
-        const double error = relative_error(rows, compressor.decode(encoded.bytes, rows.n_rows));
+        const double error = relative_l2(rows, compressor.decode(encoded.bytes, rows.n_rows));
         return {std::move(encoded), rank, compressor.paper_bits(rank, rows.n_rows), error};
     }
 

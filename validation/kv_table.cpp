@@ -4,9 +4,9 @@
 
 namespace spiked::validation {
 
-ClusteredValue KvRow::of(std::string_view metric) const {
+MeanAndError KvRow::of(std::string_view metric) const {
     const auto found = means.find(metric);
-    return found == means.end() ? ClusteredValue{} : found->second;
+    return found == means.end() ? MeanAndError{} : found->second;
 }
 
 KvTable kv_table(Database& store) {

@@ -12,9 +12,6 @@
 
 namespace spiked::validation {
 
-/// A mean over blocks with its clustered error, as the store gives them.
-using ClusteredValue = MeanAndError;
-
 /// One line of the paper's table: a side, a method and a bit width over every layer, head and full block of all dumps.
 struct KvRow {
     std::string side;
@@ -22,11 +19,11 @@ struct KvRow {
     double bits = 0;
     std::optional<double> budget;  ///< of an eviction
     std::vector<double> ledger;    ///< bits per entry by item, in the order of estimators::item_names
-    std::map<std::string, ClusteredValue, std::less<>> means;  ///< by metric
+    std::map<std::string, MeanAndError, std::less<>> means;  ///< over blocks, clustered errors; by metric
     std::uint64_t blocks = 0;
 
     /// NaN where the metric was not measured.
-    [[nodiscard]] ClusteredValue of(std::string_view metric) const;
+    [[nodiscard]] MeanAndError of(std::string_view metric) const;
 };
 
 struct KvInput {

@@ -2,7 +2,7 @@
 CREATE TABLE study(            -- exactly one row
   id INTEGER PRIMARY KEY CHECK(id = 1),
   name TEXT NOT NULL, title TEXT NOT NULL,
-  kind TEXT NOT NULL,                 -- spiked | kv_dump | kv_model
+  kind TEXT NOT NULL,                 -- spiked | kv_like | matrix | kv_dump | kv_model
   config_source TEXT NOT NULL,        -- the file as its author wrote it, or the command line
   config_resolved TEXT NOT NULL,      -- canonical JSON of what can change a number, after defaults and --set
   science_hash TEXT NOT NULL,         -- sha256 of config_resolved

@@ -229,7 +229,16 @@ TEST(SpectrumCommand, PlotsTheSpectrumWithItsEdge) {
     ASSERT_EQ(spiked("spectrum " + path + " --estimator svd:1 --plot " + picture).code, 0);
     EXPECT_EQ(contents(picture).find("estimated edge"), std::string::npos);
     EXPECT_EQ(spiked("spectrum " + path + " --plot " + scratch("spectrum.gif")).code, 2);
-    EXPECT_EQ(spiked("spectrum " + saved("zero.npy", arma::mat(4, 4)) + " --plot " + picture).code, 4);
+    const arma::mat zero(4, 4);
+    for (const std::string& words : {saved("zero.npy", zero), saved("zero.npy", zero) + " --keep-empty",
+                                     saved("tiny.npy", arma::mat(1e-170 * gaussian(4, 4)))}) {
+        const Outcome refused = spiked("spectrum " + words + " --plot " + picture);
+        EXPECT_EQ(refused.code, 4) << words << refused.err;
+        EXPECT_NE(refused.err.find("nothing to plot (no singular value is above 0): leave --plot out"),
+                  std::string::npos)
+            << refused.err;
+        EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+    }
 }
 
 TEST(BenchCommand, PlotsBars) {
@@ -295,7 +304,7 @@ TEST(SpectrumCommand, ACovarianceThatNoEstimatorUsesIsAMistake) {
         for (const char* side : {"--row-spectrum", "--col-spectrum"}) {
             const Outcome refused = spiked("spectrum " + path + names + " " + side + " identity");
             EXPECT_EQ(refused.code, 2) << names;
-            EXPECT_NE(refused.err.find("reaches no estimator"), std::string::npos) << refused.err;
+            EXPECT_NE(refused.err.find("is used by no estimator named"), std::string::npos) << refused.err;
         }
 }
 
@@ -607,6 +616,16 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"kind_of_output", "kv run '" + sample_dump + "' --report page.pdf", 2, "FILE.html is expected"},
         Mistake{"matrix_output", "spectrum x.npy --denoised clean.csv", 2, "FILE.npy is expected"},
         Mistake{"kind_as_file", "init bbp", 2, "write --kind bbp"},
+        Mistake{"precision", "bench decompose --precision half", 2, "--precision \"half\" is not possible"},
+        Mistake{"kind", "init --kind bpp", 2, "did you mean \"bbp\""},
+        Mistake{"dtype", "kv generate --dtype f8", 2, "one of: f16, bf16, f32, f64"},
+        Mistake{"shell", "completion basj", 2, "did you mean \"bash\""},
+        Mistake{"which_layers", "kv retrieve x --layers lats", 2, "did you mean \"last\""},
+        Mistake{"attention", "kv run x --attention casual", 2, "did you mean \"causal\""},
+        Mistake{"metric", "kv frontier x --metric relativ_l2", 2, "did you mean \"relative_l2\""},
+        Mistake{"table", "show x.spiked --table sumary", 2, "did you mean \"summary\""},
+        Mistake{"format", "export x.spiked --format yaml", 2, "one of: csv, json, npy, latex"},
+        Mistake{"one_of_a_list", "report x.spiked --figures f --figure-format svg,gif", 2, "--figure-format \"gif\""},
         Mistake{"list", "list turboqant", 2, "one of: estimators"}),
     [](const auto& mistake) { return std::string(mistake.param.name); });
 
@@ -724,6 +743,38 @@ TEST(BadInput, ControlCharactersOfAFileDoNotReachTheTerminal) {
     }
 }
 
+TEST(BadInput, ControlCharactersOfAStoreDoNotReachTheTerminal) {
+    const std::string folder = folder_with_study("control-study", R"(spiked = 1
+[study]
+name = "con\u001b[2Jtrol"
+seed = "0x5eed"
+[model]
+kind = "spiked"
+n = 24
+d = 16
+[[codec]]
+name = "tq-mse"
+bits = [2]
+as = "evil\u001b]0;title\u0007\nmethod"
+[run]
+reps = { min = 4, batch = 4 }
+)");
+    const Outcome run = spiked("run study.toml -o s.spiked --no-report", in(folder));
+    ASSERT_EQ(run.code, 0) << run.err;
+    const Outcome again = spiked("run study.toml -o t.spiked --no-report --set run.reps.min=8", in(folder));
+    ASSERT_EQ(again.code, 0) << again.err;
+    for (const char* words : {"show s.spiked", "show s.spiked --table summary", "show s.spiked --table methods",
+                              "compare s.spiked t.spiked --all", "replay s.spiked --cell 1 --rep 0",
+                              "run study.toml --dry-run -o u.spiked"}) {
+        const Outcome found = spiked(words, in(folder));
+        EXPECT_EQ(found.code, 0) << words << found.err;
+        for (const char letter : {'\x1b', '\x07'})
+            EXPECT_EQ((found.out + found.err).find(letter), std::string::npos) << words << found.out;
+        EXPECT_EQ(found.out.find("\nmethod B"), std::string::npos) << words << found.out;
+    }
+    EXPECT_NE(spiked("show s.spiked --table summary", in(folder)).out.find("evil?]0;title??method"), std::string::npos);
+}
+
 TEST(BadInput, UnwritableOutputIsExitSix) {
     const std::string path = saved("write.npy", gaussian(8, 8));
     for (const std::string& words :
@@ -736,6 +787,8 @@ TEST(BadInput, UnwritableOutputIsExitSix) {
     const std::string line = "'" SPIKED_BINARY "' list >/dev/full 2>'" + scratch("full.err") + "'";
     EXPECT_EQ(WEXITSTATUS(std::system(line.c_str())), 6);
     EXPECT_NE(contents(scratch("full.err")).find("standard output"), std::string::npos);
+    const std::string closed = "'" SPIKED_BINARY "' list >&- 2>'" + scratch("full.err") + "'";
+    EXPECT_EQ(WEXITSTATUS(std::system(closed.c_str())), 6);
     // A reader who stops reading is no failure worth a word.
     const std::string pipe = scratch("cut.pipe");
     std::filesystem::remove(pipe);
@@ -743,6 +796,29 @@ TEST(BadInput, UnwritableOutputIsExitSix) {
                             "' 3<&- && exec '" SPIKED_BINARY "' list >&4 2>'" + scratch("cut.err") + "'\"";
     EXPECT_EQ(WEXITSTATUS(std::system(cut.c_str())), 6);
     EXPECT_EQ(contents(scratch("cut.err")), "");
+}
+
+TEST(BadInput, WithoutStandardErrorTheExitCodeStillSaysWhatItWas) {
+    const std::string path = saved("silent.npy", gaussian(8, 8));
+    const auto code = [](const std::string& words) {
+        return WEXITSTATUS(std::system(("'" SPIKED_BINARY "' " + words).c_str()));
+    };
+    const std::string kv = "kv run '" + sample_dump + "' --method tq-mse --bits 2 --progress ";
+    for (const char* end : {" 2>/dev/full", " 2>&-"}) {
+        EXPECT_EQ(code("show nosuch.spiked >/dev/null" + std::string(end)), 4);
+        EXPECT_EQ(code("show nosuch.spiked --json >/dev/full" + std::string(end)), 4);
+        EXPECT_EQ(code("list nothing --color always >/dev/null" + std::string(end)), 2);
+        EXPECT_EQ(code(kv + "bar >/dev/null" + end), 0);
+        EXPECT_EQ(code(kv + "lines -v >/dev/null" + end), 0);
+    }
+    // What is opened while it is closed does not take its place.
+    const std::string store = scratch("silent.spiked");
+    const std::string page = scratch("silent.html");
+    EXPECT_EQ(code(kv + "bar -v -o '" + store + "' --report '" + page + "' >/dev/null 2>&- <&-"), 0);
+    EXPECT_EQ(contents(page).find("16/16"), std::string::npos);
+    EXPECT_EQ(spiked("show '" + store + "'").code, 0);
+    EXPECT_EQ(code("quantize " + path + " -v -o '" + scratch("silent-back.npy") + "' >/dev/null 2>&-"), 0);
+    EXPECT_EQ(sim::read_npy(scratch("silent-back.npy")).n_rows, 8U);
 }
 
 TEST(BadInput, RunningOutOfMemoryIsExitSeven) {

@@ -163,7 +163,7 @@ TEST(KvFrontierCommand, ShowsWhatCodingDoesToAttention) {
 
     const std::string text =
         spiked("kv frontier '" + sample_dump + "' --layers 0 --bits 2 --method tq-mse --metric attention_logits").out;
-    for (const char* head : {"rel. L2 %", "logits", "attention %", "the error (attention logits)"})
+    for (const char* head : {"rel. L2 %", "logits", "attention %", "logarithm of the error of attention logits"})
         EXPECT_NE(text.find(head), std::string::npos) << head;
 
     // A method that is not measured around the budget is named, not passed over.

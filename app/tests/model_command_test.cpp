@@ -198,6 +198,12 @@ TEST(FrontierOfAModel, IsWhatPerplexityMeasures) {
          {"cache, 3 documents", "added nats", "snapkv at 0.3", "snapkv at 0.6", "clustered by document (3 clusters)"})
         EXPECT_NE(again.out.find(part), std::string::npos) << part << again.out;
     EXPECT_NE(spiked("kv frontier" + words + "--budget 0.3 -o '" + store + "'").code, 0);
+    // And wherever a store is shown.
+    EXPECT_EQ(spiked("show '" + store + "'").out, again.out);
+    EXPECT_NE(page.find("3 documents \u00b7 "), std::string::npos);
+    const Outcome one = spiked("kv frontier --model '" + model().folder + "' --tokens '" + model().folder +
+                               "/tokens.npy' --block 16 --method tq-mse --bits 2");
+    EXPECT_NE(one.out.find("cache, 1 document\n"), std::string::npos) << one.out << one.err;
 
     const auto refused = [](const std::string& all, int code, const std::string& part) {
         const Outcome outcome = spiked("kv frontier " + all);

@@ -77,7 +77,8 @@ TEST(QuantizerPeerFaults, Q3AndQ4LevelsAreOptimalAtEveryLength) {
 
 TEST(QuantizerPeerFaults, Q3SizesAreThoseOfTheBytes) {
     for (const auto& entry : row_quantizers()) {
-        const Encoded encoded = row_quantizer(entry.name, 64, entry.widths.front(), {.seed = test_seed}).encode(gaussian(1, 64, 4));
+        const Encoded encoded =
+            row_quantizer(entry.name, 64, entry.widths.front(), {.seed = test_seed}).encode(gaussian(1, 64, 4));
         EXPECT_EQ(encoded.ledger.total(), 8 * encoded.bytes.size()) << entry.name;
     }
     // 64 indices of 3 bits and an fp16 norm: 26 bytes (a package says 52 and stores 132).
@@ -136,10 +137,12 @@ TEST(QuantizerPeerFaults, ABadRowIsNamedAndRefusedInsteadOfSpoilingAColumn) {
     arma::mat rows = gaussian(8, 16, 8);
     rows(3, 2) = std::nan("");
     for (const auto& entry : row_quantizers())
-        EXPECT_NE(message_of([&] { (void)row_quantizer(entry.name, 16, entry.widths.front(), {.seed = test_seed}).encode(rows); },
-                             ExitCode::unusable_input)
-                      .find("NaN"),
-                  std::string::npos);
+        EXPECT_NE(
+            message_of(
+                [&] { (void)row_quantizer(entry.name, 16, entry.widths.front(), {.seed = test_seed}).encode(rows); },
+                ExitCode::unusable_input)
+                .find("NaN"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -367,6 +367,28 @@ TEST(SpectrumFigure, CountsValuesOnBothSidesOfTheEdge) {
     EXPECT_FALSE(has(bare.script, "$density"));
 }
 
+TEST(SpectrumFigure, WhatCannotBeDrawnIsSaidAndDrawsNothing) {
+    const double missing = std::nan("");
+    const auto says = [](Figure figure, const std::string& why) {
+        draw(figure);
+        EXPECT_TRUE(has(figure.problem, why)) << figure.problem;
+        EXPECT_EQ(figure.script + figure.svg, "");
+    };
+    says(spectrum_figure("block", {}, std::nullopt, 60), "no singular value is above 0");
+    says(spectrum_figure("block", {0.0, 0.0}, Eigenvalue{0.0}, 60, {0.0, 0.0}), "no singular value is above 0");
+    says(spectrum_figure("block", {1e-170, 1e-180}, std::nullopt, 60), "no singular value is above 0");
+    says(spectrum_figure("block", {2.0, missing, 1.0}, std::nullopt, 60), "not all finite");
+    says(spectrum_figure("block", {1e160, 1.0}, std::nullopt, 60), "not all finite");
+    says(spectrum_figure("block", {2.0, 1.0}, std::nullopt, 60, {missing, 1.0}), "not all finite");
+    // An edge far below all values, or none that is a number, leaves a picture.
+    for (const double edge : {1e-40, missing, -1.0})
+        expect_whole([&] {
+            auto figure = spectrum_figure("block", {3.0, 2.0, 1.0}, Eigenvalue{edge}, 60);
+            draw(figure);
+            return figure;
+        }());
+}
+
 /// Eigenvalues of noise with variances exp(-decay share) of its columns, or of its rows.
 std::vector<double> noise_eigenvalues(std::size_t rows, std::size_t columns, double decay, std::uint64_t draw,
                                       bool of_rows = false) {

@@ -9,10 +9,13 @@
 #include "reports/gnuplot.hpp"
 #include "reports/html.hpp"
 #include "reports/html_report.hpp"
+#include "reports/kv_report.hpp"
 #include "reports/printed_values.hpp"
+#include "reports/store_queries.hpp"
 #include "reports/store_text.hpp"
 #include "reports/tests/fixture_store.hpp"
 #include "theory/base/error.hpp"
+#include "validation/kv_table.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -332,7 +335,7 @@ TEST_F(Report, OnTerminalsPassesAfterTwentyAreALineAClaim) {
                                   "expected), abs(hi - expected)) / margin DESC LIMIT 1");
     ASSERT_TRUE(nearest.step());
     EXPECT_TRUE(has(text, fmt::format("{} (closest of {})", nearest.text(0), nearest.integer(1)))) << text;
-    EXPECT_TRUE(has(text, "all of them: spiked show " + path + " --table checks."));
+    EXPECT_TRUE(has(text, "all of them: spiked show " + path + " --table checks\n"));
 }
 
 TEST_F(Report, FetchesNothingAndRunsNothing) {
@@ -675,6 +678,43 @@ TEST_F(Report, ADumpHasThePapersTableAndPictures) {
     ASSERT_TRUE(query.step());
     const auto figure = frontier(store, Json::object()).front();
     EXPECT_TRUE(has(figure.csv, "keys,tq-mse,2,2.125,160," + exact(query.real(0)) + ","));
+}
+
+TEST_F(Report, AStudyOfAModelCountsDocumentsAndDrawsWhatItMeasured) {
+    const std::string path = folder / "model.spiked";
+    {
+        FixtureStore store(path, "kv_model", "kv-frontier");
+        std::vector<std::int64_t> codecs;
+        for (int bits = 1; bits <= 3; ++bits)
+            codecs.push_back(store.method(fmt::format("tq-mse B={}", bits), "codec", "tq-mse", bits));
+        for (int document = 0; document < 3; ++document) {
+            const auto cell = store.cell(fmt::format("document {}", document), 128, 64, 2);
+            for (const auto& [name, text] : {std::pair<std::string, std::string>{"side", "cache"},
+                                             {"cluster", fmt::format("document {}", document)},
+                                             {"cluster_by", "document"}})
+                store.factor(cell, name, text);
+            for (int bits = 1; bits <= 3; ++bits) {
+                store.moment(cell, codecs[bits - 1], "added_nats", 0, 1.0 / bits + 0.01 * document, 0.0, 2);
+                store.moment(cell, codecs[bits - 1], "bits_per_entry", 0, bits + 0.25, 0.0, 2);
+            }
+        }
+        store.finish();
+    }
+    const std::string page = page_of(path);
+    EXPECT_TRUE(has(page, "3 cells \u00b7 6 documents \u00b7 ")) << page.substr(0, 3000);
+    EXPECT_TRUE(has(section_of(page, "figures"), "added nats a token against stored bits")) << page;
+    EXPECT_FALSE(has(page, "overlap.left"));
+    Database store(path, Database::Mode::read);
+    EXPECT_TRUE(is_dump_study(store));
+    EXPECT_EQ(frontier_metric(store), "added_nats");
+    const std::string text = frontier_text(kv_table(store), frontier_metric(store), {});
+    EXPECT_TRUE(has(text, "logarithm of the added nats a token over stored bits")) << text;
+    // A figure says which.
+    store = Database(path, Database::Mode::write);
+    store.execute("INSERT INTO figure VALUES(1, 'frontier', '{\"y\":\"wrong_answers\"}')");
+    EXPECT_EQ(frontier_metric(store), "wrong_answers");
+    store.execute("UPDATE figure SET spec = '{\"y\":\"no such\"}'");
+    EXPECT_EQ(frontier_metric(store), "added_nats");
 }
 
 TEST_F(Report, FiguresHoldTheNumbersOfTheStore) {

@@ -2,7 +2,10 @@
 
 #include <cmath>
 
+#include "reports/kv_report.hpp"
+#include "reports/metric_words.hpp"
 #include "reports/text_table.hpp"
+#include "validation/experiment.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -35,6 +38,29 @@ TEST(TextTable, AlignsNamesLeftAndNumbersRight) {
     table.add({"a", "1.5"});
     table.add({"longer", "10"});
     EXPECT_EQ(table.text(), "name      x\na       1.5\nlonger   10\n");
+}
+
+TEST(TextTable, NamesThatATerminalWouldObeyStayInTheirCell) {
+    TextTable table({"na\x1b[2Jme", "x"});
+    table.add({"a\nb\x7f\t", "1\x1b]0;title\a"});
+    const std::string text = table.text();
+    EXPECT_EQ(text, "na?[2Jme            x\na?b??     1?]0;title?\n");
+    EXPECT_EQ(one_line("\xc3\xa9t\xc3\xa9\r\n"), "\xc3\xa9t\xc3\xa9??");
+}
+
+TEST(MetricWords, AMetricHasOneHeadingAndPercentWhereItsUnitIsAShare) {
+    EXPECT_EQ(heading_of("relative_l2"), "relative L2 %");
+    EXPECT_EQ(narrow_heading_of("relative_l2"), "rel. L2 %");
+    EXPECT_EQ(narrow_heading_of("added_nats"), heading_of("added_nats"));
+    EXPECT_EQ(heading_of("ip_bias_random"), "") << "no table has it";
+    EXPECT_EQ(heading_of("no_metric"), "");
+    EXPECT_EQ(words_of("shared_bits"), "shared bits");
+    for (const auto& metric : validation::metrics()) {
+        const std::string heading = heading_of(metric.name);
+        EXPECT_EQ(scale_of(metric.name), metric.unit == "share" ? 100.0 : 1.0) << metric.name;
+        EXPECT_EQ(heading.ends_with(" %"), !heading.empty() && metric.unit == "share") << metric.name;
+    }
+    for (const auto& metric : frontier_metrics()) EXPECT_NE(heading_of(metric), "") << metric;
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ public:
     explicit AspectRatio(double rows_over_columns) : value_(rows_over_columns) {
         if (!(value_ >= 1e-9 && value_ <= 1e9))
             throw usage_error(
-                "aspect ratio {} is not usable (rows over columns, positive, from 1e-9 to 1e9): give n/d, for example 0.5",
+                "aspect ratio {} is not usable (rows over columns, positive, from 1e-9 to 1e9): give n/d, for example "
+                "0.5",
                 rows_over_columns);
     }
     [[nodiscard]] static AspectRatio of(std::size_t rows, std::size_t columns) {

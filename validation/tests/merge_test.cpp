@@ -204,7 +204,11 @@ TEST(MergeRefuses, StoresThatAreNotPartsOfOneStudy) {
     const std::string older = scratch_path("older");
     run_into(study.experiment(), older, {.threads = 1, .shard = {2, 2}});
     edit(older, "UPDATE metric SET name = 'x' WHERE metric_id = 2");
-    EXPECT_NE(message_of([&] { merge_stores({one, older}, output); }, ExitCode::unusable_input)
+    EXPECT_NE(message_of(
+                  [&] {
+                      merge_stores({one, older}, output);
+                  },
+                  ExitCode::unusable_input)
                   .find("its metric 2 is x, not overlap.left"),
               std::string::npos);
     edit(older, "PRAGMA user_version = 1");
