@@ -124,7 +124,8 @@ TEST(ValidateCommand, UnusableWords) {
         << claim.err;
     const Outcome tier = spiked("validate --tier quik");
     EXPECT_EQ(tier.code, 2);
-    EXPECT_NE(tier.err.find("validate: --tier \"quik\" is not possible; did you mean \"quick\"?"), std::string::npos) << tier.err;
+    EXPECT_NE(tier.err.find("validate: --tier \"quik\" is not possible; did you mean \"quick\"?"), std::string::npos)
+        << tier.err;
     EXPECT_EQ(spiked("validate --seed 0xnone --claim qjl.mean").code, 2);
     const Outcome nowhere = spiked("validate --claim rope.cost --layers 0");
     EXPECT_EQ(nowhere.code, 2);
