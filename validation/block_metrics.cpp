@@ -94,8 +94,9 @@ const std::array<QueryModel, 5>& query_models() {
 }
 
 double relative_l2(const arma::mat& block, const arma::mat& decoded) {
-    const double error = arma::norm(decoded - block, "fro");
-    return error == 0.0 ? 0.0 : error / arma::norm(block, "fro");
+    const arma::mat error = decoded - block;
+    const double error_norm = arma::norm(error, "fro");
+    return error_norm == 0.0 ? 0.0 : error_norm / arma::norm(block, "fro");
 }
 
 BlockMetrics measure_block(const arma::mat& block, const arma::mat& decoded, const BlockQueries& queries) {
