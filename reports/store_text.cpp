@@ -24,7 +24,7 @@ std::string checks_text(validation::Database& store) {
     const auto checks = read_checks(store);
     validation::Statement study(store, "SELECT false_alarm FROM study");
     const double false_alarm = study.step() ? study.real(0) : std::nan("");
-    const CheckCounts counts = count_checks(checks);
+    const auto counts = count_checks(checks);
     const bool folds = counts.passed > passes_unfolded;
     TextTable rows({"claim", "cell", "estimate", "theory", "margin", "detectable", "verdict", "control"}, 2);
     const auto add = [&](const CheckRow& check, const std::string& of_how_many) {
