@@ -51,10 +51,11 @@ const Command& find_command(std::vector<std::string>& words) {
         const auto command = std::find_if(words.begin(), words.end(), [&](const auto& word) {
             return is_group(word) || std::find(names.begin(), names.end(), word) != names.end();
         });
-        throw usage_error("{} stands in front of the command{}", words.front(),
-                          command == words.end()
-                              ? ": name the command first, spiked --help shows all"
-                              : fmt::format(": write spiked {} first, its options behind it", *command));
+        if (command != words.end())
+            throw usage_error("{} stands in front of the command: write spiked {} first, its options behind it",
+                              words.front(), *command);
+        const std::vector<std::string> alone = {"--help", "--version"};
+        throw usage_error("{} is no command{}", words.front(), suggestion(words.front(), alone));
     }
     const std::string typed = words.front() + (grouped ? " " + words[1] : "");
     throw usage_error("unknown command \"{}\"{}", typed, suggestion(typed, names));

@@ -286,7 +286,7 @@ Command kv_frontier_command() {
     options.insert(options.end(), more.begin(), more.end());
     options.insert(options.end(), needle_options().begin(), needle_options().end());
     return {"kv frontier",
-            "which method loses least at how many stored bits: all of them in order, the convex hull marked",
+            "which method loses least at how many stored bits: in order, the convex hull marked",
             {"spiked kv frontier dump.safetensors --at 2.5",
              "spiked kv frontier dump.safetensors --calibrate other.safetensors --plot frontier.svg",
              "spiked kv frontier dump.safetensors --at 3 --metric attention_output -o dump.spiked",

@@ -58,10 +58,11 @@ std::vector<Line> quantizer_lines() {
                      "the estimator's low-rank part stored in factors, the rest through the quantizer",
                      {"--factor-bits N (default 4)", "--factor-codebook normal|lloyd|fp16", "--open-loop"},
                      "paper Algorithm 1"});
-    lines.push_back({"svd:rd+tcq",
-                     "recommended above some 2.4 stored bits, for keys with a rotary embedding behind unrope+",
-                     {},
-                     "measured: estimators/README.md, which method at 2.5 bits"});
+    lines.push_back(
+        {"svd:rd+tcq",
+         "recommended for values from some 2.4 stored bits on, for keys with a rotary embedding behind unrope+",
+         {},
+         "measured: estimators/README.md, which method at 2.5 bits"});
     for (const auto& [alias, meaning] : estimators::method_aliases())
         lines.push_back({alias, "the paper's name of " + meaning, {}, "paper"});
     return lines;

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <ctime>
@@ -61,6 +62,13 @@ bool as_html(const std::string& path) {
 /// What a claim about blocks does not ask of a dump, and why.
 void say_what_is_not_asked(const Arguments& arguments, const std::vector<validation::Claim>& of_dumps) {
     const auto wanted = arguments.list("--claim");
+    const auto& about_blocks = validation::claims_about_blocks;
+    const auto is_about_blocks = [&](const std::string& id) {
+        return std::find(std::begin(about_blocks), std::end(about_blocks), id) != std::end(about_blocks);
+    };
+    if (!wanted.empty() && std::none_of(wanted.begin(), wanted.end(), is_about_blocks))
+        remark(arguments, fmt::format("dumps are left out: no claim asked for is about their blocks ({} are)",
+                                      fmt::join(about_blocks, ", ")));
     const auto titles = validation::dump_titles(arguments.positionals);
     const std::string side = arguments.text("--side");
     for (std::size_t i = 0; i < titles.size(); ++i)

@@ -18,9 +18,11 @@ EOptShrinkOptions options_of(const NameOptions& typed) {
 }
 
 EOptShrinkOptions parsed_options(const ParsedName& parsed, theory::Loss loss) {
-    const NameOptions typed(
-        parsed, {"rank", "bits", "pilot", "edge", "factor", "power", "margin", "cap", "impute", "mass", "clip"},
-        {"paper", "author", "edgefit"});
+    std::vector<std::string> keys = {"rank",   "pilot", "edge",   "factor", "power",
+                                     "margin", "cap",   "impute", "mass",   "clip"};
+    for (const auto& key : keys_of(rank_options()))
+        if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+    const NameOptions typed(parsed, keys, {"paper", "author", "edgefit"});
     if (typed.words().size() > 1)
         throw usage_error("\"{}\": {} and {} are two readings (one at a time): leave one out", parsed.text,
                           typed.words()[0], typed.words()[1]);

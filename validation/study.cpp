@@ -179,16 +179,15 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     experiment.name = about.text("name", "study");
     experiment.title = about.text("title", experiment.name);
     const std::string seed = about.text("seed", "");
-    const toml::node* seed_node = about.node("seed");
-    guarded(seed_node == nullptr ? file : *seed_node, mistakes, [&] {
-        if (overrides.seed == "fresh" || (overrides.seed.empty() && seed.empty())) {
-            experiment.seed = stream::StudySeed::fresh();
-            experiment.seed_source = "generated";
-        } else {
-            experiment.seed = stream::StudySeed::parse(overrides.seed.empty() ? seed : overrides.seed);
-            experiment.seed_source = overrides.seed.empty() ? "config" : "cli";
-        }
-    });
+    if (overrides.seed == "fresh" || (overrides.seed.empty() && seed.empty())) {
+        experiment.seed = stream::StudySeed::fresh();
+        experiment.seed_source = "generated";
+    } else if (!overrides.seed.empty()) {
+        experiment.seed = stream::StudySeed::parse(overrides.seed);
+        experiment.seed_source = "cli";
+    } else {
+        guarded(*about.node("seed"), mistakes, [&] { experiment.seed = stream::StudySeed::parse(seed); });
+    }
     about.no_other_keys();
 
     const RunTable run = read_run(root, experiment, mistakes);

@@ -114,6 +114,11 @@ TEST(ValidateCommand, ASideThatIsZeroIsNotAsked) {
     EXPECT_NE(zero.err.find("one-bit-saved is not asked of " + path + ": no blocks to ask it of, or all of them zero"),
               std::string::npos)
         << zero.err;
+    const Outcome none = spiked("validate --claim bits.formula --progress none " + path);
+    EXPECT_EQ(none.code, 0) << none.err;
+    EXPECT_NE(none.err.find("dumps are left out: no claim asked for is about their blocks (one-bit-saved, "),
+              std::string::npos)
+        << none.err;
 }
 
 TEST(ValidateCommand, UnusableWords) {

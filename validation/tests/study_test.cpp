@@ -151,6 +151,13 @@ margin = { abs = 0.02 }
         EXPECT_NE(message.find(part), std::string::npos) << part << "\nin\n" << message;
 }
 
+TEST(StudyFile, AWrongSeedOfTheCommandLineIsNoMistakeOfTheFile) {
+    const std::string message =
+        message_of([&] { (void)parse_study(small_study, "small.toml", {.seed = "hello"}); }, ExitCode::usage);
+    EXPECT_EQ(message.find("small.toml"), std::string::npos) << message;
+    EXPECT_NE(message.find("hello"), std::string::npos) << message;
+}
+
 TEST(StudyFile, TablesThatAreNoListSayHowTheyAreWritten) {
     const std::string start =
         "spiked = 1\n[study]\nname = \"x\"\n[model]\nkind = \"spiked\"\nn = 24\nd = 24\nsignal = { strength = 2.0 }\n";
