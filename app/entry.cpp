@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <new>
 
 #include "app/build_info.hpp"
@@ -145,7 +146,9 @@ int run_command_line(int argc, char** argv) {
     const bool json = flag(words, "--json");
     const bool colour = wants_colour(words);
     keep_standard_streams();
+    // Writing then fails with a reason, which becomes a message.
     std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGXFSZ, SIG_IGN);
     remember_command_line(argc, argv);
     use_one_blas_thread();
     try {
@@ -154,6 +157,11 @@ int run_command_line(int argc, char** argv) {
         return report(json, colour, error.code(), error.what());
     } catch (const std::bad_alloc&) {
         return report(json, colour, ExitCode::out_of_memory, memory_message());
+    } catch (const std::filesystem::filesystem_error& error) {
+        const std::string path = error.path1().string();
+        return report(json, colour, ExitCode::unusable_input,
+                      fmt::format("{}: cannot be reached ({}): check the path, its folders and their permissions",
+                                  path.empty() ? "the current folder" : path, error.code().message()));
     } catch (const std::exception& error) {
         return report(json, colour, ExitCode::bug,
                       fmt::format("unexpected: {}: please report it with the command", error.what()));

@@ -156,12 +156,15 @@ validation::BatchExecutor executor_for(const validation::Study& study) {
 void take_stop_requests(bool tell) {
     tells = tell;
     for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM}) std::signal(signal, ask_to_stop);
+    // A terminal that goes away asks, too, but not whom nohup keeps.
+    if (std::signal(SIGHUP, ask_to_stop) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 }
 
 const std::atomic<bool>& stop_requests() { return stop_asked; }
 
 void leave_stop_requests() {
     for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM}) std::signal(signal, SIG_DFL);
+    if (std::signal(SIGHUP, SIG_DFL) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 }
 
 void remember_command_line(int argc, char** argv) {

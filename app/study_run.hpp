@@ -25,7 +25,7 @@ struct StudyRun {
 void move_to_device(const Arguments& arguments, validation::Experiment& experiment, const StudyRun& run,
                     const std::string& typed);
 
-/// Makes or resumes the store, runs, judges, writes the report. SIGINT, SIGTERM and SIGUSR1 give up the batches
+/// Makes or resumes the store, runs, judges, writes the report. SIGINT, SIGTERM, SIGHUP and SIGUSR1 give up the batches
 /// under way and leave a store that the same command takes up again. Whatever else ends the run is noted in the store
 /// too, as far as it can still be written. `finished` is called with the open store before it is
 /// closed. Returns the exit code of the study.
@@ -39,8 +39,8 @@ using StudyExecutor =
 void run_batches_with(StudyExecutor executor);
 [[nodiscard]] validation::BatchExecutor executor_for(const validation::Study& study);
 
-/// From now on SIGINT, SIGTERM and SIGUSR1 ask the run to stop instead of ending the process; a second one, over
-/// a second later, ends it. `tell`: says so on standard error when the first comes.
+/// From now on SIGINT, SIGTERM, SIGHUP and SIGUSR1 ask the run to stop instead of ending the process; a second one,
+/// over a second later, ends it. `tell`: says so on standard error when the first comes.
 void take_stop_requests(bool tell);
 [[nodiscard]] const std::atomic<bool>& stop_requests();
 /// From now on they end it.

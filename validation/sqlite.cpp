@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -29,7 +30,7 @@ Database::Database(const std::string& path, Mode mode, const std::string& shown)
     handle_.reset(handle);
     if (status != SQLITE_OK) {
         if (mode == Mode::create)
-            throw write_error("{}: the store cannot be created ({}): check folder and permissions", path,
+            throw write_error("{}: the store cannot be created ({}): check folder and permissions", path_,
                               sqlite3_errmsg(handle));
         if (std::filesystem::is_directory(path))
             throw input_error("{}: that is a folder: name a store in it, FILE.spiked", path);
@@ -58,7 +59,8 @@ void Database::undo_half_done(const std::string& path) {
 }
 
 void Database::fail(int status) const {
-    const std::string why = sqlite3_errmsg(handle_.get());
+    std::string why = sqlite3_errmsg(handle_.get());
+    std::replace(why.begin(), why.end(), '\n', ' ');  // of a damaged file's own words
     switch (status & 0xFF) {
         case SQLITE_NOTADB:
         case SQLITE_CORRUPT:
@@ -86,8 +88,8 @@ void Database::fail(int status) const {
         case SQLITE_TOOBIG:
             throw damaged_store(path_, "what it holds cannot be (" + why + ")");
         default:
-            // Of numbers and texts that no run writes.
-            if (why == "integer overflow" || why.starts_with("malformed JSON"))
+            // Of numbers and texts that no run writes; of tables that were there when the store was opened.
+            if (why == "integer overflow" || why.starts_with("malformed JSON") || why.starts_with("no such "))
                 throw damaged_store(path_, "what it holds cannot be (" + why + ")");
             throw bug("{}: SQLite says \"{}\"", path_, why);
     }

@@ -295,8 +295,15 @@ Study stored_study(Database& store) {
     if (row.text(0).starts_with("spiked kv "))
         throw usage_error("{}: made by a command, not from a study file ({}): run that command again", store.path(),
                           row.text(0));
-    Study study = reread_study(row.text(0), Json::parse(row.text(1), store.path() + ": config_set", 8), row.text(2),
-                               store.path() + ": study");
+    Study study;
+    try {
+        study =
+            reread_study(row.text(0), Json::parse(row.text(1), store.path() + ": config_set", 8), row.text(2), "study");
+    } catch (const Error& error) {
+        if (error.code() != ExitCode::usage) throw;
+        const std::string why = error.what();
+        throw damaged_store(store.path(), "its study cannot be read again (" + why.substr(0, why.find('\n')) + ")");
+    }
     if (study.experiment.science_hash() != row.text(3))
         throw input_error(
             "{}: its study reads differently now (its input files changed, or this program is another "

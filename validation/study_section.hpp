@@ -22,8 +22,11 @@ public:
 
     void add(const toml::node& at, const std::string& problem) { add(at.source(), problem); }
     void add(const toml::source_region& at, const std::string& problem) {
-        order_.push_back(at.begin ? fmt::format("{}:{}:{}: {}", file_, at.begin.line, at.begin.column, problem)
-                                  : fmt::format("{}{}: {}", file_, unplaced_, problem));
+        // A key or text of the file may hold line breaks; a mistake is one line.
+        std::string line = at.begin ? fmt::format("{}:{}:{}: {}", file_, at.begin.line, at.begin.column, problem)
+                                    : fmt::format("{}{}: {}", file_, unplaced_, problem);
+        std::replace(line.begin(), line.end(), '\n', ' ');
+        order_.push_back(std::move(line));
         problems_.push_back(problem);
     }
     void throw_if_any() const {

@@ -106,6 +106,10 @@ TEST(DamagedStore, IsRefusedInOneLine) {
              Damage{"UPDATE study SET config_set='[1,2]'", "replay bad.spiked --cell 1 --rep 0"},
              Damage{"UPDATE study SET config_set='[[]]'", "replay bad.spiked --cell 1 --rep 0"},
              Damage{"UPDATE study SET config_set='{}'", "replay bad.spiked --cell 1 --rep 0"},
+             Damage{"UPDATE study SET config_source=''", "replay bad.spiked --cell 1 --rep 0"},
+             Damage{"UPDATE study SET config_source='spiked = 1' || char(10) || '[[['",
+                    "replay bad.spiked --cell 1 --rep 0"},
+             Damage{"UPDATE study SET config_source=x'ff00'", "replay bad.spiked --cell 1 --rep 0"},
              Damage{"DROP TABLE figure", "report bad.spiked"},
              Damage{"DROP VIEW v_summary", "show bad.spiked --json"},
              Damage{"ALTER TABLE cell RENAME COLUMN label TO lab", "show bad.spiked"},
@@ -176,6 +180,38 @@ TEST(Faults, AReadOnlyFolderIsExitSixAndOneLine) {
         EXPECT_EQ(left_in(folder), before) << words;
     }
     fs::permissions(folder, fs::perms::owner_all);
+}
+
+TEST(Faults, PathsThatCannotBeReachedAreOneLineAndNoBug) {
+    const std::string folder = fault_folder("fault-unreachable");
+    std::ofstream(folder + "/block.csv") << "1,2,3\n2,3,1\n3,1,2\n1,1,2\n";
+    ASSERT_EQ(std::system((in(folder) + " ln -sfn loop loop; mkdir -p gone").c_str()), 0);
+    const std::string name(300, 'n');
+    for (const std::string& words :
+         {"run " + name + ".toml", "report " + name + ".spiked", "init " + name + ".toml", std::string("run loop"),
+          std::string("report loop -o r.html"), "show " + name + ".spiked"}) {
+        const Outcome found = spiked(words, in(folder));
+        EXPECT_TRUE(found.code == 2 || found.code == 4 || found.code == 6) << words << ": " << found.code << found.err;
+        EXPECT_TRUE(one_line(found.err)) << words << ": " << found.err;
+    }
+    const Outcome nowhere = spiked("quantize '" + folder + "/block.csv' --method tq-mse --bits 2 -o q.npy",
+                                   in(folder + "/gone") + " rmdir '" + folder + "/gone';");
+    EXPECT_TRUE(nowhere.code == 4 || nowhere.code == 6) << nowhere.code << nowhere.err;
+    EXPECT_TRUE(one_line(nowhere.err)) << nowhere.err;
+}
+
+TEST(Faults, ALimitOnTheSizeOfFilesIsADiskThatIsFull) {
+    const std::string folder = fault_folder("fault-file-size");
+    fs::copy_file(sample_dump, folder + "/dump.safetensors", fs::copy_options::overwrite_existing);
+    ASSERT_EQ(spiked("run study.toml --no-report", in(folder)).code, 0);
+    for (const char* words : {"kv encode dump.safetensors -o x.spkv", "kv generate -o x.safetensors --tokens 1024",
+                              "merge small.spiked -o x.spiked", "export small.spiked --table values -o x.csv"}) {
+        const Outcome found = spiked(words, in(folder) + " ulimit -f 20;");
+        EXPECT_EQ(found.code, 6) << words << ": " << found.err;
+        EXPECT_TRUE(one_line(found.err)) << words << ": " << found.err;
+        for (const auto& entry : fs::directory_iterator(folder))
+            EXPECT_NE(entry.path().filename().string().substr(0, 2), "x.") << words << " left " << entry.path();
+    }
 }
 
 TEST(Faults, AClockSetBackChangesNoNumberAndStopsNothing) {
