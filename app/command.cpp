@@ -90,6 +90,11 @@ bool is_other_kind(const std::string& path, const std::vector<std::string>& lega
     return !legal.empty() && !suffix.empty() && std::find(legal.begin(), legal.end(), suffix) == legal.end();
 }
 
+/// What other programs call text or bytes: no option that names a kind of file means it.
+bool is_plain_file(const std::string& path) {
+    return path.ends_with(".txt") || path.ends_with(".bin") || path.ends_with(".dat");
+}
+
 /// `show` of data.npy: names the commands that read such a file.
 void refuse_other_kind(const Command& command, const std::string& path) {
     if (!is_other_kind(path, suffixes_in(command.positionals))) return;
@@ -263,7 +268,7 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
         const auto legal = suffixes_in(option.value);
         if (option.value.find("SPEC") != std::string::npos) continue;
         for (const auto& path : values[long_name(option)])
-            if (is_other_kind(path, legal))
+            if (is_other_kind(path, legal) || (!legal.empty() && is_plain_file(path)))
                 throw usage_error("{}: {} stands where {} is expected: name it FILE{}", command.name, path,
                                   option.value, legal.front());
     }

@@ -602,6 +602,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"estimator_without_rank", "quantize x.npy --method svd", 2, "write svd:1+tq-mse"},
         Mistake{"method_as_estimator", "spectrum x.npy --estimator svd:1+tq-mse", 2, "write svd:1"},
         Mistake{"two_methods", "quantize x.npy --method tq-mse,kivi", 2, "names several"},
+        Mistake{"denoised_as_text", "spectrum x.npy --denoised clean.txt", 2, "name it FILE.npy"},
+        Mistake{"page_as_text", "kv run x.safetensors --report page.txt", 2, "name it FILE.html"},
         Mistake{"version_misspelt", "--verison", 2, "did you mean \"--version\"?"},
         Mistake{"option_first", "--threads 2 run x.toml", 2, "write spiked run first"},
         Mistake{"of_a_group", "kv zzzzzzzz x", 2, "one of: kv inspect, kv generate, kv run"},

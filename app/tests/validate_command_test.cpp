@@ -143,9 +143,9 @@ TEST(ValidateCommand, UnusableWords) {
         EXPECT_NE(lost.err.find(": cannot be written"), std::string::npos) << lost.err;
         EXPECT_EQ(lost.err.find("seed 0x"), std::string::npos) << lost.err;
     }
-    const Outcome kind = spiked("validate --claim qjl.mean -o claims.txt");
+    const Outcome kind = spiked("validate --claim qjl.mean -o claims.page");
     EXPECT_EQ(kind.code, 2);
-    EXPECT_NE(kind.err.find("-o claims.txt: what kind of page is unclear"), std::string::npos) << kind.err;
+    EXPECT_NE(kind.err.find("-o claims.page: what kind of page is unclear"), std::string::npos) << kind.err;
     EXPECT_EQ(spiked("selftest --seed hello").code, 2);
 }
 
