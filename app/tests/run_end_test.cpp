@@ -73,8 +73,7 @@ TEST(RunEnd, AReplicateThatCannotBeDrawnIsStoredWithTheCommandThatShowsIt) {
 TEST(RunEnd, WhatEndsARunStandsInItsStoreWhereItCanBeWritten) {
     const std::string folder = unlucky_folder("file-limit", plain_study);
     // No file may grow beyond 300 kB: the store is full in the midst of the study.
-    const Outcome full =
-        spiked("run study.toml --no-report --set run.reps.min=4000", in(folder) + " ulimit -f 600;");
+    const Outcome full = spiked("run study.toml --no-report --set run.reps.min=4000", in(folder) + " ulimit -f 600;");
     ASSERT_EQ(full.code, 6) << full.err;
     EXPECT_EQ(query(folder, "SELECT status, exit_code, stop_reason != '' FROM study, session"), "stopped|6|1\n");
     EXPECT_EQ(spiked("run study.toml --no-report --set run.reps.min=4000", in(folder)).code, 0);
