@@ -51,6 +51,12 @@ void ask_to_stop(int signal) {
     }
 }
 
+void on_stop_signals(void (*handler)(int)) {
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM}) std::signal(signal, handler);
+    // A terminal that goes away asks, too, but not whom nohup keeps.
+    if (std::signal(SIGHUP, handler) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
+}
+
 /// A time limit is a stop request at its end.
 class TimeLimit {
 public:
@@ -155,17 +161,12 @@ validation::BatchExecutor executor_for(const validation::Study& study) {
 
 void take_stop_requests(bool tell) {
     tells = tell;
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM}) std::signal(signal, ask_to_stop);
-    // A terminal that goes away asks, too, but not whom nohup keeps.
-    if (std::signal(SIGHUP, ask_to_stop) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
+    on_stop_signals(ask_to_stop);
 }
 
 const std::atomic<bool>& stop_requests() { return stop_asked; }
 
-void leave_stop_requests() {
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM}) std::signal(signal, SIG_DFL);
-    if (std::signal(SIGHUP, SIG_DFL) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
-}
+void leave_stop_requests() { on_stop_signals(SIG_DFL); }
 
 void remember_command_line(int argc, char** argv) {
     std::string& words = words_of_process();

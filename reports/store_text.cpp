@@ -35,7 +35,7 @@ std::string checks_text(validation::Database& store) {
                   : check.control == "fail" ? "fails, as it must"
                                             : "inconclusive"});
     };
-    /// Passes of one claim and spike: how many, and the one whose interval comes closest to its margin.
+    // Passes of one claim and spike: how many, and the one whose interval comes closest to its margin.
     std::vector<std::pair<std::size_t, const CheckRow*>> passed;
     for (const auto& check : checks) {
         if (check.verdict != "pass" || !folds) {
