@@ -17,6 +17,7 @@
 #include "app/build_info.hpp"
 #include "app/command.hpp"
 #include "app/study_run.hpp"
+#include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "theory/base/parallel.hpp"
@@ -102,7 +103,7 @@ int report(bool json, bool colour, ExitCode code, const std::string& message) {
     if (message.empty()) return static_cast<int>(code);
     // Where nothing can be written the exit code still says what it was: fmt::print would throw.
     std::fputs(fmt::format("{}spiked:{} {}\n", colour ? "\033[31m" : "", colour ? "\033[0m" : "",
-                           without_control_characters(message))
+                           sim::without_control_characters(message))
                    .c_str(),
                stderr);
     if (json && code != ExitCode::cannot_write)
@@ -125,6 +126,17 @@ bool wants_colour(const std::vector<std::string>& words) {
 void keep_standard_streams() {
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (fcntl(stream, F_GETFD) < 0) (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+/// Every dump of a study stays open, and shells allow fewer files than the system does.
+void allow_many_files() {
+    constexpr rlim_t least = 32;  // a store, its journal and lock, the libraries
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    if (limit.rlim_max < least)
+        throw usage_error("{} files may be open at once ({} are needed): raise ulimit -n", limit.rlim_max, least);
+    limit.rlim_cur = std::max(limit.rlim_cur, std::min<rlim_t>(limit.rlim_max, 1 << 20));
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 std::string memory_message() {
@@ -152,6 +164,7 @@ int run_command_line(int argc, char** argv) {
     remember_command_line(argc, argv);
     use_one_blas_thread();
     try {
+        allow_many_files();
         return dispatch(words);
     } catch (const Error& error) {
         return report(json, colour, error.code(), error.what());

@@ -14,6 +14,7 @@
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
+#include "theory/base/open_advice.hpp"
 
 namespace spiked::sim {
 namespace {
@@ -82,9 +83,9 @@ ByteFile::ByteFile(std::string path) : path_(std::move(path)) {
     file_ = FileDescriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (file_.number() < 0) {
         const int why = errno;
-        if (why == ENOENT || why == ENOTDIR) throw input_error("{}: no such file: check the path", path_);
-        throw input_error("{}: cannot be opened ({}): check its permissions", path_,
-                          std::generic_category().message(why));
+        if (why == ENOENT || why == ENOTDIR) throw input_error("{}: no such file: {}", path_, open_advice(why));
+        throw input_error("{}: cannot be opened ({}): {}", path_, std::generic_category().message(why),
+                          open_advice(why));
     }
     struct stat status {};
     if (::fstat(file_.number(), &status) != 0)

@@ -37,6 +37,17 @@ std::string printable(std::string_view name) { return escaped(name); }
 
 std::string in_quotes(std::string_view name) { return fmt::format("\"{}\"", escaped(name)); }
 
+std::string without_control_characters(std::string text) {
+    std::replace_if(
+        text.begin(), text.end(), [](unsigned char c) { return (c < 0x20 && c != '\n') || c == 0x7F; }, '?');
+    return text;
+}
+
+std::string one_line(std::string text) {
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return without_control_characters(std::move(text));
+}
+
 std::string shape_text(std::span<const std::size_t> shape) {
     constexpr std::size_t most_axes = 8;
     if (shape.size() <= most_axes) return fmt::format("[{}]", fmt::join(shape, ", "));

@@ -12,6 +12,11 @@ namespace spiked::sim {
 /// The same without quotes, for a table.
 [[nodiscard]] std::string printable(std::string_view name);
 
+/// Text of a user or a file as a terminal may show it: `?` for what it would obey; lines stay lines.
+[[nodiscard]] std::string without_control_characters(std::string text);
+/// The same on one line, with blanks for line breaks.
+[[nodiscard]] std::string one_line(std::string text);
+
 /// `[2, 512, 128]`.
 [[nodiscard]] std::string shape_text(std::span<const std::size_t> shape);
 

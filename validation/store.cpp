@@ -174,6 +174,9 @@ void refuse_lost_rows(Database& store) {
 }
 
 Database open_store(const std::string& path) {
+    struct stat status {};
+    if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+        throw input_error("{}: is not a regular file (a store is read at any offset): name a .spiked file", path);
     if (!exists_with_content(path))
         throw input_error("{}: no such store: check the path, or make it with spiked run or spiked kv run", path);
     Database database(path, Database::Mode::read);

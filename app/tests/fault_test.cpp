@@ -284,5 +284,37 @@ TEST(Faults, ATerminationAtAnyMomentLosesNothing) {
     }
 }
 
+TEST(Faults, FewFilesAtOnceAreSaidAndMoreAreTakenWhereTheSystemAllows) {
+    const std::string folder = fault_folder("fault-open-files");
+    const Outcome few = spiked("list metrics", in(folder) + " ulimit -n 16;");
+    EXPECT_EQ(few.code, 2);
+    EXPECT_TRUE(one_line(few.err)) << few.err;
+    EXPECT_NE(few.err.find("ulimit -n"), std::string::npos) << few.err;
+    // All of them are open at once.
+    constexpr int dumps = 45;
+    std::string names;
+    for (int i = 0; i < dumps; ++i) {
+        const std::string name = fmt::format("d{}.safetensors", i);
+        ASSERT_EQ(spiked(fmt::format("kv generate --tokens 128 --seed {} -o {}", i + 1, name), in(folder)).code, 0);
+        names += " " + name;
+    }
+    const std::string words = "kv run" + names + " --method tq-mse --bits 2 --layers 0 --heads 0 --side key --json -q";
+    EXPECT_EQ(spiked(words, in(folder) + " ulimit -Sn 40;").code, 0);
+    if (sanitized) return;  // a sanitizer itself needs a free number to look at an exception
+    const Outcome all = spiked(words, in(folder) + " ulimit -n 40;");
+    EXPECT_EQ(all.code, 4);
+    EXPECT_NE(all.err.find("ulimit -n"), std::string::npos) << all.err;
+}
+
+TEST(Faults, APipeIsNoStore) {
+    const std::string folder = fault_folder("fault-pipe");
+    ASSERT_EQ(std::system((in(folder) + " mkfifo pipe.spiked").c_str()), 0);
+    for (const char* words : {"show pipe.spiked", "report pipe.spiked", "merge pipe.spiked -o m.spiked"}) {
+        const Outcome found = spiked(words, in(folder) + " timeout 20");
+        EXPECT_EQ(found.code, 4) << words << found.err;
+        EXPECT_NE(found.err.find("not a regular file"), std::string::npos) << words << found.err;
+    }
+}
+
 }  // namespace
 }  // namespace spiked::app

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "theory/base/error.hpp"
+#include "theory/base/open_advice.hpp"
 
 namespace spiked {
 namespace {
@@ -44,7 +45,7 @@ Sha256 sha256(std::string_view bytes) {
 
 Sha256 sha256_of_file(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
-    if (!file) throw input_error("{}: cannot be opened ({}): check the path", path, std::strerror(errno));
+    if (!file) throw input_error("{}: cannot be opened ({}): {}", path, std::strerror(errno), open_advice(errno));
     Digest digest;
     std::vector<char> buffer(1 << 20);
     while (file) {
