@@ -207,14 +207,19 @@ void read_printed(Bytes bytes) {
     (void)reports::against_printed(store.database(), Scratch::file("printed.csv", bytes), "json");
 }
 
-/// One of the words that options take, by the first byte. Words that name files are left out.
+/// Words that name files are left out.
+void read_spectrum(Bytes bytes) {
+    const std::string words = text_of(bytes);
+    if (!words.starts_with("file:") && !words.starts_with("sample:")) (void)sim::parse_spectrum(words);
+}
+
+/// One of the words that options take, by the first byte.
 void read_words(Bytes bytes) {
     if (bytes.empty()) throw input_error("no words");
     const std::string words = text_of(bytes.subspan(1));
     switch (bytes[0] % 8) {
         case 0:
-            if (!words.starts_with("file:") && !words.starts_with("sample:")) (void)sim::parse_spectrum(words);
-            return;
+            return read_spectrum(bytes.subspan(1));
         case 1:
             (void)sim::EntryLaw::parse(words);
             return;
@@ -255,6 +260,7 @@ const std::vector<FuzzTarget>& fuzz_targets() {
         {"model", "config.json of a model", read_model},
         {"weights", "the index of a model's weights, or the weights", read_weights},
         {"printed", "values printed elsewhere, for --against", read_printed},
+        {"spectrum", "eigenvalues as typed", read_spectrum},
         {"words", "spectra, laws, layouts, methods, seeds as typed", read_words},
     };
     return targets;

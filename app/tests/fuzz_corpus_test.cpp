@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 #include <new>
+#include <ostream>
 #include <random>
 #include <sstream>
 
@@ -71,6 +72,12 @@ TEST(FuzzCorpusLimit, IsOneThatAnAllocationMeets) {
     // Twice: stacks of threads that have ended may be given back after they were counted.
     EXPECT_THROW(::operator delete(::operator new(2 * most_memory)), std::bad_alloc);
 }
+
+}  // namespace
+
+inline void PrintTo(const FuzzTarget& target, std::ostream* to) { *to << target.name; }
+
+namespace {
 
 class FuzzCorpus : public testing::TestWithParam<FuzzTarget> {};
 
