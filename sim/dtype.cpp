@@ -97,23 +97,6 @@ bool is_block_dtype(DType dtype) {
     return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
 }
 
-bool is_decodable(DType dtype) {
-    switch (dtype) {
-        case DType::boolean:
-        case DType::u8:
-        case DType::i8:
-        case DType::i16:
-        case DType::u16:
-        case DType::i32:
-        case DType::u32:
-        case DType::i64:
-        case DType::u64:
-            return true;
-        default:
-            return is_block_dtype(dtype);
-    }
-}
-
 void decode(std::span<const std::byte> bytes, DType dtype, std::span<double> out, std::endian order) {
     if (bytes.size() != out.size() * (dtype_bits(dtype) / 8))
         throw bug("decode: {} bytes for {} elements of {}", bytes.size(), out.size(), dtype_name(dtype));

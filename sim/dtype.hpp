@@ -41,11 +41,9 @@ enum class DType : std::uint8_t {
 [[nodiscard]] unsigned dtype_bits(DType dtype);
 /// F16, BF16, F32 or F64: what KV blocks are read from and written to.
 [[nodiscard]] bool is_block_dtype(DType dtype);
-/// Block types, integers and booleans: what decode() knows.
-[[nodiscard]] bool is_decodable(DType dtype);
 
-/// Stored bytes to doubles, exactly (64-bit integers are rounded). bytes.size() is out.size() elements of a decodable
-/// type; anything else is a bug.
+/// Stored bytes to doubles, exactly (64-bit integers are rounded). bytes.size() is out.size() elements of a block
+/// type, an integer or a boolean; anything else is a bug.
 void decode(std::span<const std::byte> bytes, DType dtype, std::span<double> out,
             std::endian order = std::endian::little);
 

@@ -256,12 +256,6 @@ std::string_view name_of(RowQuantizerKind kind) {
     throw bug("row quantizer {} has no name (a value outside the enumeration): report this", static_cast<int>(kind));
 }
 
-std::optional<RowQuantizerKind> row_quantizer_kind_from(std::string_view name) {
-    for (const auto& [kind, known] : kind_names)
-        if (known == name) return kind;
-    return std::nullopt;
-}
-
 RowReconstruction row_reconstruction(const CodebookOnLaw& codebook, int dimension, RowQuantizerKind kind) {
     require_dimension(dimension);
     const auto moment = [](const char* name, double value, bool signed_value) {

@@ -45,7 +45,6 @@ enum class RowQuantizerKind {
     eden_norm,  ///< scale |z| / |c|: |xhat| = |x| for every row
 };
 [[nodiscard]] std::string_view name_of(RowQuantizerKind kind);  ///< as typed: `tq-mse`, `eden-norm`
-[[nodiscard]] std::optional<RowQuantizerKind> row_quantizer_kind_from(std::string_view name);
 
 /// Law of xhat given x, over the rotation (and the sketch): xhat = gain x + an error of uniform direction across x.
 struct RowReconstruction {

@@ -224,16 +224,19 @@ TEST(Llama, ShowsKeysAfterTheirRotation) {
     EXPECT_TRUE(arma::approx_equal(kept[1], seen[0], "absdiff", 0.0));
 }
 
+/// Writes the configuration that `text` becomes with one part of it replaced.
+void write_config(const Oracle& model, std::string text, const std::string& from, const std::string& to) {
+    const auto at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    std::ofstream(model.folder + "/config.json") << text.replace(at, from.size(), to);
+}
+
 // The base of the rotary embedding stands in either of two places.
 TEST(Llama, ReadsTheBaseWhereNewerFilesHaveIt) {
     const ScratchFolder scratch;
     const Oracle good = oracle(scratch, "tied", 4);
-    std::string text = bytes_of_file(good.folder + "/config.json");
-    const std::string old = "\"rope_theta\": 500.0";
-    const auto at = text.find(old);
-    ASSERT_NE(at, std::string::npos);
-    std::ofstream(good.folder + "/config.json")
-        << text.replace(at, old.size(), "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 700.0}");
+    write_config(good, bytes_of_file(good.folder + "/config.json"), "\"rope_theta\": 500.0",
+                 "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 700.0}");
     EXPECT_EQ(read_llama_config(good.folder).rope.base, 700.0);
 }
 
@@ -255,10 +258,7 @@ TEST(Llama, RefusesWhatIsNotLlamaShaped) {
     const Oracle good = oracle(scratch, "tied", 4);
     const std::string text = bytes_of_file(good.folder + "/config.json");
     const auto with = [&](const std::string& from, const std::string& to, const std::string& part) {
-        std::string changed = text;
-        const auto at = changed.find(from);
-        ASSERT_NE(at, std::string::npos) << from;
-        std::ofstream(good.folder + "/config.json") << changed.replace(at, from.size(), to);
+        write_config(good, text, from, to);
         expect_error(ExitCode::unusable_input, [&] { Llama model(good.folder); }, {good.folder, part});
     };
     with("\"llama\"", "\"gpt2\"", "model_type is \"gpt2\" (expected \"llama\"");
@@ -326,12 +326,8 @@ TEST(Llama, RefusesSequencesItCannotRead) {
 TEST(Llama, AContextOfMillionsCostsNothingUntilItIsRead) {
     const ScratchFolder scratch;
     const Oracle expected = oracle(scratch, "tied", 40);
-    std::string text = bytes_of_file(expected.folder + "/config.json");
-    const std::string before = "\"max_position_embeddings\": 64";
-    const auto at = text.find(before);
-    ASSERT_NE(at, std::string::npos);
-    std::ofstream(expected.folder + "/config.json")
-        << text.replace(at, before.size(), "\"max_position_embeddings\": 16777216");
+    write_config(expected, bytes_of_file(expected.folder + "/config.json"), "\"max_position_embeddings\": 64",
+                 "\"max_position_embeddings\": 16777216");
     const auto most_kibibytes = [] {
         rusage used{};
         getrusage(RUSAGE_SELF, &used);

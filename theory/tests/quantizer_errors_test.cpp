@@ -8,6 +8,8 @@
 #include <cmath>
 #include <functional>
 #include <random>
+#include <set>
+#include <string_view>
 #include <vector>
 
 #include "theory/rate_distortion.hpp"
@@ -758,8 +760,8 @@ TEST(QuantizerErrors, CompressorMatchesSimulatedRowsBehindAProjection) {
 
 TEST(QuantizerErrors, NamesAreTheOnesTyped) {
     EXPECT_EQ(name_of(RowQuantizerKind::eden_norm), "eden-norm");
-    for (const RowQuantizerKind kind : every_kind) EXPECT_EQ(row_quantizer_kind_from(name_of(kind)), kind);
-    EXPECT_EQ(row_quantizer_kind_from("tq"), std::nullopt);
+    std::set<std::string_view> names;
+    for (const RowQuantizerKind kind : every_kind) EXPECT_TRUE(names.insert(name_of(kind)).second) << name_of(kind);
 }
 
 TEST(QuantizerErrors, RefusesImpossibleInput) {
