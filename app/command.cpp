@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <set>
 
+#include "sim/printable.hpp"
 #include "sim/tensor_container.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -52,6 +53,11 @@ std::string usage(const Command& command) {
         throw usage_error("{}: {} is an option of {}, not of this command (spiked {} --help lists its own)",
                           command.name, typed, fmt::join(owners, ", "), command.name);
     throw usage_error("{}: unknown option \"{}\"{}", command.name, typed, suggestion(typed, legal));
+}
+
+[[noreturn]] void refuse_missing_value(const Command& command, const Option& option) {
+    throw usage_error("{}: {} has no value behind it: write {} {}", command.name, long_name(option), long_name(option),
+                      option.value);
 }
 
 /// `.npy` and `.npz` of `FILE(.npy|.npz:name)`; of a dump those that dumps have.
@@ -153,13 +159,15 @@ std::vector<std::string> Arguments::list(std::string_view option) const {
     std::vector<std::string> values;
     const auto found = given.find(std::string(option));
     const std::vector<std::string> sources = found != given.end() ? found->second : std::vector{text(option)};
-    for (const auto& source : sources)
-        for (const auto& part : split(source, ','))
-            if (found != given.end() && part.empty())
+    for (const auto& source : sources) {
+        if (source.empty() && found == given.end()) continue;
+        for (const auto& part : split(source, ',')) {
+            const std::size_t begin = part.find_first_not_of(' ');
+            if (begin == std::string::npos)
                 throw usage_error("{} \"{}\" has an empty entry: separate values with single commas", option, source);
-    for (const auto& source : sources)
-        if (!source.empty())
-            for (auto& part : split(source, ',')) values.push_back(std::move(part));
+            values.push_back(part.substr(begin, part.find_last_not_of(' ') + 1 - begin));
+        }
+    }
     return values;
 }
 
@@ -233,6 +241,11 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
     }
     try {
         app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    } catch (const CLI::ArgumentMismatch& error) {
+        for (const auto& option : options)
+            if (std::string_view(error.what()).starts_with(long_name(option) + ":") && !option.value.empty())
+                refuse_missing_value(command, option);
+        throw usage_error("{}: {}: see spiked {} --help", command.name, error.what(), command.name);
     } catch (const CLI::ParseError& error) {
         throw usage_error("{}: {}: see spiked {} --help", command.name, error.what(), command.name);
     }
@@ -240,6 +253,9 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
         const std::string name = long_name(option);
         if (handles[name]->count() == 0) continue;
         arguments.given[name] = values[name];
+        // The next option was taken for it.
+        for (const auto& value : values[name])
+            if (handles.contains(value)) refuse_missing_value(command, option);
         if (!option.value.empty() && !option.repeatable && values[name].size() > 1)
             throw usage_error("{}: {} was given {} times (it takes one value)", command.name, name,
                               values[name].size());
@@ -319,15 +335,6 @@ const std::vector<std::pair<int, std::string>>& exit_codes() {
     return table;
 }
 
-std::string without_control_characters(std::string_view text) {
-    std::string plain;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        plain += (byte < 0x20 && c != '\n') || byte == 0x7F ? '?' : c;
-    }
-    return plain;
-}
-
 std::string shell_word(const std::string& word) {
     if (!word.empty() && word.find_first_of(" \t\n'\"\\$`*?;&|<>()[]{}~#!") == std::string::npos) return word;
     std::string quoted = "'";
@@ -358,7 +365,7 @@ void keep_apart(const std::string& output, const std::string& other) {
 }
 
 void remark(const Arguments& arguments, std::string_view text) {
-    if (!arguments.quiet()) std::fprintf(stderr, "%s\n", without_control_characters(text).c_str());
+    if (!arguments.quiet()) std::fprintf(stderr, "%s\n", sim::without_control_characters(std::string(text)).c_str());
 }
 
 }  // namespace spiked::app

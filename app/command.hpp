@@ -81,9 +81,6 @@ struct Command {
 /// What each exit code means.
 [[nodiscard]] const std::vector<std::pair<int, std::string>>& exit_codes();
 
-/// Text of a user or a file as a terminal may show it; lines stay lines.
-[[nodiscard]] std::string without_control_characters(std::string_view text);
-
 /// A word as a shell takes it: in quotes where it needs them.
 [[nodiscard]] std::string shell_word(const std::string& word);
 

@@ -230,7 +230,9 @@ std::vector<Option> measuring_options(const std::string& bits) {
         {"--calibrate", "DUMP[,DUMP...]", "other sequences of the same model, for palu, cskv, ojakv, kvtc", "", true},
         residual_option(),
         {"--attention", "causal|bidirectional|none",
-         "which keys a query sees, where the file does not say; none: leave attention out", "", false},
+         "which keys a query sees, where the file does not say (then attention is left out without it); none: never "
+         "measure attention",
+         "", false},
         {"-o,--output", "STORE.spiked", "keep every number in a store; the same command again resumes", "", false},
         {"--report", "FILE.html", "write the report; its store stands beside it unless -o says where", "", false},
         {"--threads", "N", "0: all of the machine; never changes a number", "0", false},

@@ -20,7 +20,7 @@ const std::vector<Option>& quantizer_options() {
         {"--factor-bits", "N", "bits an entry of a stored singular vector, 1 to 8", "4", false},
         {"--factor-codebook", "normal|lloyd|fp16", "levels of stored singular vectors", "normal", false},
         {"--open-loop", "", "form the residual before the factors are coded (loses accuracy)", "", false},
-        {"--seed", "HEX", "seed of the rotations", "0x5eed", false},
+        {"--seed", "HEX", "of what is drawn: rotations; prompts that are built for a model", "0x5eed", false},
     };
     return options;
 }

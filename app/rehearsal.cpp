@@ -4,6 +4,7 @@
 
 #include "app/study_run.hpp"
 #include "reports/text_table.hpp"
+#include "sim/printable.hpp"
 #include "theory/base/parallel.hpp"
 #include "validation/rehearsal.hpp"
 
@@ -27,14 +28,14 @@ std::string rough_size(std::uint64_t bytes) {
 }
 
 std::string forecast_text(const validation::CheckForecast& check) {
-    std::string text = fmt::format("{}: {} of {} questions within reach", reports::one_line(check.check),
-                                   check.reachable, check.questions);
+    std::string text = fmt::format("{}: {} of {} questions within reach", sim::one_line(check.check), check.reachable,
+                                   check.questions);
     if (check.blind > 0)
         text += fmt::format("; {} never (the planted fault lies inside the margin: make it smaller)", check.blind);
     if (check.untried > 0) text += fmt::format("; {} not tried", check.untried);
     if (check.needed > 0)
         text += fmt::format("; the hardest, {}: interval +- {:.3g} must be below {:.3g}, from about {} replicates on",
-                            reports::one_line(check.cell), check.half_width, check.room, check.needed);
+                            sim::one_line(check.cell), check.half_width, check.room, check.needed);
     return text;
 }
 
@@ -42,11 +43,11 @@ std::string forecast_text(const validation::CheckForecast& check) {
 
 std::string plan_line(const validation::Experiment& experiment, std::size_t threads) {
     return fmt::format(
-        "plan: {} cells, {} replicates, {} methods, {} checks; seed {} ({}); {} threads; false-alarm rate for "
-        "the whole run {:g}",
-        experiment.cells.size(), experiment.replicates(), experiment.methods.size() - 1, experiment.checks.size(),
-        experiment.seed.text(), experiment.seed_source, threads == 0 ? std::string("all") : std::to_string(threads),
-        experiment.false_alarm);
+        "plan: {}, {}, {}, {}; seed {} ({}); {}; false-alarm rate for the whole run {:g}",
+        reports::counted(experiment.cells.size(), "cell"), reports::counted(experiment.replicates(), "replicate"),
+        reports::counted(experiment.methods.size() - 1, "method"), reports::counted(experiment.checks.size(), "check"),
+        experiment.seed.text(), experiment.seed_source,
+        threads == 0 ? "all threads" : reports::counted(threads, "thread"), experiment.false_alarm);
 }
 
 int rehearse_study(const Arguments& arguments, const validation::Study& study) {
@@ -89,14 +90,16 @@ int rehearse_study(const Arguments& arguments, const validation::Study& study) {
         return 0;
     }
     std::string text = plan_line(plan, study.threads) + "\n";
-    text += fmt::format("time     about {} on {} threads", duration_text(forecast.least_seconds), threads);
+    text += fmt::format("time     about {} on {}", duration_text(forecast.least_seconds),
+                        reports::counted(threads, "thread"));
     if (forecast.most_seconds > forecast.least_seconds)
         text += fmt::format(", at most {} where until asks for more", duration_text(forecast.most_seconds));
     text += fmt::format("\nmemory   about {}\nstore    {}, at most about {}\n", rough_size(forecast.memory_bytes),
                         study.store_path, rough_size(forecast.store_bytes));
     for (const auto& check : forecast.checks) text += "check    " + forecast_text(check) + "\n";
-    text += fmt::format("tried    {} replicates in {} of {} cells; nothing was kept\n", forecast.replicates_tried,
-                        forecast.cells_tried, plan.cells.size());
+    text += fmt::format("tried    {} in {} of {}; nothing was kept\n",
+                        reports::counted(forecast.replicates_tried, "replicate"), forecast.cells_tried,
+                        reports::counted(plan.cells.size(), "cell"));
     print_text(text);
     return 0;
 }

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -16,6 +17,7 @@
 #include "reports/store_text.hpp"
 #include "reports/text_table.hpp"
 #include "sim/output_file.hpp"
+#include "sim/printable.hpp"
 #include "theory/base/cuda/device.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -66,7 +68,7 @@ std::string results_text(validation::Database& store) {
     if (!study.step()) return "";
     std::string partial;
     if (study.text(1) != "complete")
-        partial = fmt::format("PARTIAL ({}): {} of {}{} replicates\n\n", reports::one_line(study.text(1)),
+        partial = fmt::format("PARTIAL ({}): {} of {}{} replicates\n\n", sim::one_line(study.text(1)),
                               store.integer("SELECT coalesce(sum(reps), 0) FROM batch"),
                               store.integer("SELECT sum(reps_least < reps_target) FROM cell") > 0 ? "at most " : "",
                               store.integer("SELECT sum(reps_target) FROM cell"));
@@ -261,6 +263,8 @@ int export_store(const Arguments& arguments) {
         if (suffix == of && other != format)
             throw usage_error("{}: its name is of {} and {} is written there: give --format {}, or another name",
                               arguments.text("--output"), other, format, other);
+    if (format == "npy" && !arguments.has("--output") && isatty(STDOUT_FILENO) != 0)
+        throw usage_error("--format npy is bytes and standard output a terminal: add -o FILE.npy, or > FILE.npy");
     const std::string content = format == "npy"
                                     ? reports::export_npy(store, table)
                                     : reports::export_table(store, table, format, arguments.list("--metric"));

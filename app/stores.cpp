@@ -9,6 +9,7 @@
 #include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"
 #include "sim/npy.hpp"
+#include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "validation/compare.hpp"
@@ -39,7 +40,7 @@ int merge(const Arguments& arguments) {
                                  {"replicates", replicates},
                                  {"checks", reports::counts_json(verdicts)}}));
     else
-        print_text(fmt::format("{} replicates, {}; checks: {}\ndata     {}\n", replicates, reports::one_line(status),
+        print_text(fmt::format("{} replicates, {}; checks: {}\ndata     {}\n", replicates, sim::one_line(status),
                                reports::counts_text(verdicts), output));
     if (status == "failed") return static_cast<int>(ExitCode::too_many_failures);
     return static_cast<int>(verdicts.failed > 0 && status == "complete" ? ExitCode::check_failed : ExitCode::fine);
@@ -71,7 +72,7 @@ int compare(const Arguments& arguments) {
         found.rows.size(), found.beyond, found.false_alarm);
     if (found.seed_a != found.seed_b)
         text += fmt::format("seeds differ ({}, {}): other draws, so that means are compared, not replicates\n",
-                            reports::one_line(found.seed_a), reports::one_line(found.seed_b));
+                            sim::one_line(found.seed_a), sim::one_line(found.seed_b));
     if (found.cells_by_label > 0)
         text += fmt::format("{} cells have one label in both but differ in their model: other draws there, too\n",
                             found.cells_by_label);
@@ -80,15 +81,13 @@ int compare(const Arguments& arguments) {
             "blocks of one head or document depend on each other: within a cell errors are too small and differences "
             "look surer than they are\n";
     if (found.batches_in_both > 0)
-        text +=
-            fmt::format("{} of {} batches with the same draws hold other numbers of a method in both{}\n",
-                        found.batches_changed, found.batches_in_both,
-                        found.first_changed.empty() ? "" : " (first: " + reports::one_line(found.first_changed) + ")");
+        text += fmt::format("{} of {} batches with the same draws hold other numbers of a method in both{}\n",
+                            found.batches_changed, found.batches_in_both,
+                            found.first_changed.empty() ? "" : " (first: " + sim::one_line(found.first_changed) + ")");
     for (const auto& [name, list] :
          {std::pair{arguments.positionals[0], &found.only_a}, std::pair{arguments.positionals[1], &found.only_b}})
         if (!list->empty())
-            text +=
-                fmt::format("only in {}: {} means, first {}\n", name, list->size(), reports::one_line(list->front()));
+            text += fmt::format("only in {}: {} means, first {}\n", name, list->size(), sim::one_line(list->front()));
     print_text(text);
     return 0;
 }
@@ -152,11 +151,11 @@ int replay(const Arguments& arguments) {
                                      {"failure", error.what()},
                                      {"stored_failure", stored_failure.empty() ? Json() : Json(stored_failure)}}));
         else
-            print_text(fmt::format("it fails: {}\n{}\n", reports::one_line(error.what()),
+            print_text(fmt::format("it fails: {}\n{}\n", sim::one_line(error.what()),
                                    same ? "as it did in the store"
                                    : stored_failure.empty()
                                        ? "no failure of it is stored"
-                                       : "stored is another reason: " + reports::one_line(stored_failure)));
+                                       : "stored is another reason: " + sim::one_line(stored_failure)));
         return static_cast<int>(same ? ExitCode::fine : ExitCode::check_failed);
     }
     validation::Statement stored(

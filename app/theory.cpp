@@ -148,7 +148,7 @@ Command theory_command() {
             "",
             0,
             0,
-            {{"--aspect", "BETA", "rows over columns, n/d", "", false},
+            {{"--aspect", "BETA", "rows over columns, n/d; this or --size has to be given", "", false},
              {"--size", "NxD", "rows x columns: adds what the limit leaves out at that size", "", false},
              {"--row-spectrum", "SPEC", "eigenvalues of the row covariance A", "identity", false},
              {"--col-spectrum", "SPEC", "of the column covariance B: " + words_of_spectra(), "identity", false},

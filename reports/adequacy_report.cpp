@@ -42,6 +42,14 @@ std::string spectrum_sentence(const AdequacyRow& row, double level) {
         100.0 * shape.low, 100.0 * shape.high, verdict);
 }
 
+/// Whether its blocks are those of the row of everything it is part of: the same numbers once more.
+bool says_the_same(const std::vector<AdequacyRow>& rows, std::size_t at) {
+    if (rows[at].head || at == 0) return false;
+    std::size_t whole = at - 1;
+    while (rows[whole].head || (rows[at].layer && rows[whole].layer) || (!rows[at].layer && rows[whole].side)) --whole;
+    return rows[at].blocks + rows[at].skipped == rows[whole].blocks + rows[whole].skipped;
+}
+
 Json value_json(const MeanAndError& value) { return Json::object({{"mean", value.mean}, {"mcse", value.mcse}}); }
 
 }  // namespace
@@ -57,7 +65,10 @@ std::string adequacy_text(const validation::Adequacy& adequacy, bool heads) {
             if (test.of_model == model) header.push_back(test.name + " ");
         if (model) header.insert(header.end(), {"any ", "rank", "of halves", "peak/bound"});
         TextTable table(header);
-        for (const auto& row : adequacy.rows) {
+        for (std::size_t at = 0; at < adequacy.rows.size(); ++at) {
+            const auto& row = adequacy.rows[at];
+            // Of one side, or of one layer, only the narrower row stands.
+            if (at + 1 < adequacy.rows.size() && says_the_same(adequacy.rows, at + 1)) continue;
             if (row.head && !heads) continue;
             std::vector<std::string> line = {name_of(row), std::to_string(row.blocks)};
             for (std::size_t test = 0; test < tests.size(); ++test)

@@ -176,8 +176,4 @@ std::string csv_line(const std::vector<std::string>& fields) {
 
 std::string exact(double value) { return std::isnan(value) ? "" : fmt::format("{}", value); }
 
-std::string counted(std::size_t count, std::string_view one) {
-    return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
-}
-
 }  // namespace spiked::reports

@@ -61,7 +61,5 @@ void write_picture(const Figure& figure, const std::string& path, Beside beside 
 [[nodiscard]] std::string csv_line(const std::vector<std::string>& fields);
 /// Shortest text that reads back as the same number; empty for NaN.
 [[nodiscard]] std::string exact(double value);
-/// `10 rows` or `1 row`.
-[[nodiscard]] std::string counted(std::size_t count, std::string_view one);
 
 }  // namespace spiked::reports

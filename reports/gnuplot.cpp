@@ -16,6 +16,7 @@
 #include <set>
 
 #include "reports/html.hpp"
+#include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 
 namespace spiked::reports {
@@ -159,8 +160,7 @@ std::optional<std::string> run_gnuplot(const std::string& script) {
         std::string why = whole(errors.get());
         if (why.find("unknown or ambiguous terminal") != std::string::npos)
             throw write_error("this gnuplot cannot draw such a picture (it was built without Cairo): write .svg");
-        std::replace(why.begin(), why.end(), '\n', ' ');
-        throw bug("gnuplot refuses the script of a figure ({})", why.substr(0, 400));
+        throw bug("gnuplot refuses the script of a figure ({})", sim::one_line(why.substr(0, 400)));
     }
     remove_date(picture);
     replace_all(picture, "preserveAspectRatio='none'", "preserveAspectRatio='none' image-rendering='pixelated'");

@@ -68,7 +68,7 @@ std::string equal_bits_table(const validation::EqualBitsTable& equal, const std:
         for (const auto& line : found.lines) table.add(line);
         text = table.text();
     }
-    return found.outside.empty() ? text : text + one_line(found.outside) + "\n";
+    return found.outside.empty() ? text : text + sim::one_line(found.outside) + "\n";
 }
 
 double shared_bits(const validation::KvRow& row) { return row.of("shared_bits").mean; }
@@ -77,7 +77,7 @@ double shared_bits(const validation::KvRow& row) { return row.of("shared_bits").
 double normal_bound(double bits) { return std::sqrt(theory::shannon_distortion(bits)); }
 
 std::string cluster_words(const std::string& cluster) {
-    return cluster == "head" ? "layer and head" : one_line(cluster);
+    return cluster == "head" ? "layer and head" : sim::one_line(cluster);
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ EqualBitsLines equal_bits_lines(const validation::EqualBitsTable& equal, const s
 std::string inputs_text(const std::vector<validation::KvInput>& inputs) {
     std::string text;
     for (const auto& input : inputs) {
-        text += fmt::format("{}  {}  {}\n", one_line(input.file), counted(input.blocks, "block"),
+        text += fmt::format("{}  {}  {}\n", sim::one_line(input.file), counted(input.blocks, "block"),
                             sim::printable(input.model));
         if (input.tokens_skipped > 0)
             text += fmt::format("  {} of partial last blocks left out\n", counted(input.tokens_skipped, "token"));
@@ -130,6 +130,7 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
     std::string text;
     bool attends = false;
     bool of_blocks = false;
+    bool shares = false;
     for (const char* side : {"key", "value", "cache"}) {
         std::vector<std::size_t> order;
         for (std::size_t i = 0; i < table.rows.size(); ++i)
@@ -153,6 +154,7 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
             heads.push_back(narrow_heading_of(column));
             if (column == "relative_l2") heads.emplace_back("normal entries %");
         }
+        shares = shares || calibrated;
         if (calibrated) heads.emplace_back("shared bits");
         TextTable lines(heads);
         for (const std::size_t i : order) {
@@ -171,8 +173,8 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         const auto cases = table.rows[order.front()].blocks;
         const bool whole = side == std::string_view("cache");
         const std::string rows = whole ? side : fmt::format("{}s", side);
-        text +=
-            fmt::format("{}, {}\n{}\n", rows, counted(cases, whole ? one_line(table.cluster) : "block"), lines.text());
+        text += fmt::format("{}, {}\n{}\n", rows, counted(cases, whole ? sim::one_line(table.cluster) : "block"),
+                            lines.text());
         TextTable best({rows, narrow_heading_of(metric), "ratio to the best"});
         std::vector<const validation::EqualBits*> methods;
         for (const auto& one : at)
@@ -183,7 +185,8 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         if (!methods.empty())
             text += fmt::format("at {:.4g} bits, the best first\n{}", methods.front()->bits_per_entry, best.text());
         if (methods.size() > 1 && methods[1]->ratio.mcse > 0.0)
-            text += fmt::format("{} is ahead of {} by {}\n", one_line(methods[0]->method), one_line(methods[1]->method),
+            text += fmt::format("{} is ahead of {} by {}\n", sim::one_line(methods[0]->method),
+                                sim::one_line(methods[1]->method),
                                 standard_errors((methods[1]->ratio.mean - 1.0) / methods[1]->ratio.mcse));
         std::vector<std::string> elsewhere;
         for (const std::size_t i : order) {
@@ -195,8 +198,8 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
                 elsewhere.push_back(name);
         }
         if (!methods.empty() && !elsewhere.empty())
-            text += one_line(fmt::format("not measured on both sides of {:.4g} bits: {}",
-                                         methods.front()->bits_per_entry, fmt::join(elsewhere, ", "))) +
+            text += sim::one_line(fmt::format("not measured on both sides of {:.4g} bits: {}",
+                                              methods.front()->bits_per_entry, fmt::join(elsewhere, ", "))) +
                     "\n";
         if (!methods.empty()) text += '\n';
     }
@@ -204,10 +207,11 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         "* on the convex hull of the logarithm of the {} over stored bits.\nErrors clustered by {} ({} "
         "clusters); at equal bits interpolated between bit widths, ratios with paired clusters.\n",
         words_of(metric), cluster_words(table.cluster), table.clusters);
-    if (of_blocks)
+    if (of_blocks) text += "normal entries: the least any code of them loses (Shannon).\n";
+    if (shares)
         text +=
-            "normal entries: the least any code of them loses (Shannon). shared bits: of a calibrated basis, an entry "
-            "of these sequences; it\nserves all sequences and is not among the bits.\n";
+            "shared bits: of a calibrated basis, an entry of these sequences; it serves all sequences and is not among "
+            "the bits.\n";
     if (attends)
         text +=
             "logits: root mean square error of an attention logit; attention: relative error of the output with this "

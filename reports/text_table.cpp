@@ -5,16 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/printable.hpp"
+
 namespace spiked::reports {
 
-std::string one_line(std::string text) {
-    std::replace_if(
-        text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
-    return text;
-}
-
 void TextTable::add(std::vector<std::string> row) {
-    for (auto& cell : row) cell = one_line(std::move(cell));
+    for (auto& cell : row) cell = sim::one_line(std::move(cell));
     rows_.push_back(std::move(row));
 }
 
@@ -32,6 +28,10 @@ std::string TextTable::text() const {
         text += line + "\n";
     }
     return text;
+}
+
+std::string counted(std::size_t count, std::string_view one) {
+    return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
 std::string with_error(double value, double standard_error, int digits) {

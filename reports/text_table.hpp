@@ -2,15 +2,13 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace spiked::reports {
 
-/// Text of a store or a file as a terminal may show it within a line: `?` for what it would obey.
-[[nodiscard]] std::string one_line(std::string text);
-
 /// Columns aligned for a terminal: the first `left_aligned` and those of words to the left, numbers to the right. Every
-/// cell is one_line.
+/// cell is sim::one_line.
 class TextTable {
 public:
     explicit TextTable(std::vector<std::string> header, std::size_t left_aligned = 1) : left_aligned_(left_aligned) {
@@ -25,6 +23,9 @@ private:
     std::size_t left_aligned_;
     std::set<std::size_t> words_;
 };
+
+/// `10 rows` or `1 row`.
+[[nodiscard]] std::string counted(std::size_t count, std::string_view one);
 
 /// `0.7525(22)`: the value with its standard error in units of the last digits shown, the error rounded to two digits.
 /// Without a usable error (NaN, zero, within the rounding of the value) the value alone with `digits` significant

@@ -19,12 +19,19 @@ constexpr std::size_t prompts_that_cluster = 8;
 
 bool wanted(const std::set<std::size_t>& chosen, std::size_t index) { return chosen.empty() || chosen.contains(index); }
 
-std::string layers_of(const sim::KvDump& dump) {
-    std::set<std::size_t> layers;
-    for (const auto& tensor : dump.tensors()) layers.insert(tensor.layer);
-    if (layers.size() > 2 && *layers.rbegin() - *layers.begin() + 1 == layers.size())
-        return fmt::format("{} to {}", *layers.begin(), *layers.rbegin());
-    return fmt::format("{}", fmt::join(layers, ", "));
+std::string what_it_has(const sim::KvDump& dump) {
+    std::set<std::size_t> layers, heads;
+    for (const auto& tensor : dump.tensors()) {
+        layers.insert(tensor.layer);
+        if (tensor.side == Side::query) continue;
+        for (std::size_t head = 0; head < tensor.heads; ++head) heads.insert(head);
+    }
+    const auto text = [](const std::set<std::size_t>& numbers) {
+        if (numbers.size() > 2 && *numbers.rbegin() - *numbers.begin() + 1 == numbers.size())
+            return fmt::format("{} to {}", *numbers.begin(), *numbers.rbegin());
+        return fmt::format("{}", fmt::join(numbers, ", "));
+    };
+    return fmt::format("it has layers {} and heads {}", text(layers), text(heads));
 }
 
 void list_heads(const KvPlan& plan, OpenDumps& open) {
@@ -42,9 +49,9 @@ void list_heads(const KvPlan& plan, OpenDumps& open) {
         }
         if (open.heads.size() == before)
             throw input_error(
-                "{}: no layer, head and side is left to measure (--layers, --heads or --side exclude all; its layers "
-                "are {}): see spiked kv inspect {}",
-                dump.path(), layers_of(dump), dump.path());
+                "{}: no layer, head and side is left to measure (--layers, --heads or --side exclude all; {}): see "
+                "spiked kv inspect {}",
+                dump.path(), what_it_has(dump), dump.path());
     }
     for (const std::size_t layer : plan.layers)
         if (std::none_of(open.heads.begin(), open.heads.end(),

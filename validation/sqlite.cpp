@@ -2,11 +2,11 @@
 
 #include <sqlite3.h>
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 
+#include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 
 namespace spiked::validation {
@@ -59,8 +59,7 @@ void Database::undo_half_done(const std::string& path) {
 }
 
 void Database::fail(int status) const {
-    std::string why = sqlite3_errmsg(handle_.get());
-    std::replace(why.begin(), why.end(), '\n', ' ');  // of a damaged file's own words
+    const std::string why = sim::one_line(sqlite3_errmsg(handle_.get()));  // may hold a damaged file's own words
     switch (status & 0xFF) {
         case SQLITE_NOTADB:
         case SQLITE_CORRUPT:

@@ -3,10 +3,13 @@
 
 #include <toml++/toml.h>
 #include <algorithm>
+#include <limits>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/json.hpp"
 #include "theory/base/names.hpp"
@@ -23,29 +26,33 @@ public:
     void add(const toml::node& at, const std::string& problem) { add(at.source(), problem); }
     void add(const toml::source_region& at, const std::string& problem) {
         // A key or text of the file may hold line breaks; a mistake is one line.
-        std::string line = at.begin ? fmt::format("{}:{}:{}: {}", file_, at.begin.line, at.begin.column, problem)
-                                    : fmt::format("{}{}: {}", file_, unplaced_, problem);
-        std::replace(line.begin(), line.end(), '\n', ' ');
-        order_.push_back(std::move(line));
+        found_.push_back(
+            {at.begin ? at.begin : nowhere,
+             sim::one_line(at.begin ? fmt::format("{}:{}:{}: {}", file_, at.begin.line, at.begin.column, problem)
+                                    : fmt::format("{}{}: {}", file_, unplaced_, problem))});
         problems_.push_back(problem);
     }
-    void throw_if_any() const {
-        if (order_.empty()) return;
+    /// In the order of the file.
+    void throw_if_any() {
+        if (found_.empty()) return;
+        std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
         std::string text;
-        for (std::size_t i = 0; i < std::min<std::size_t>(20, order_.size()); ++i)
-            text += (i == 0 ? "" : "\n") + order_[i];
-        if (order_.size() > 20) text += fmt::format("\n... and {} more", order_.size() - 20);
+        for (std::size_t i = 0; i < std::min<std::size_t>(20, found_.size()); ++i)
+            text += (i == 0 ? "" : "\n") + found_[i].second;
+        if (found_.size() > 20) text += fmt::format("\n... and {} more", found_.size() - 20);
         throw Error(ExitCode::usage, text);
     }
-    [[nodiscard]] std::size_t count() const { return order_.size(); }
+    [[nodiscard]] std::size_t count() const { return found_.size(); }
     /// The problems without their places.
     [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
 
 private:
+    static constexpr toml::source_position nowhere = {std::numeric_limits<toml::source_index>::max(), 0};
+
     std::string file_;
     std::string unplaced_;
     std::vector<std::string> problems_;
-    std::vector<std::string> order_;
+    std::vector<std::pair<toml::source_position, std::string>> found_;
 };
 
 inline const toml::table empty_table;

@@ -261,7 +261,7 @@ RunTable read_run(Section& root, Experiment& experiment, Mistakes& mistakes) {
     const std::string until = "until = [{ metric = \"outlier\", mcse_rel = 0.01 }]";
     each_table(run, "until", mistakes, until,
                [&](const toml::table& table) { experiment.until.push_back(read_stop_rule(table, mistakes)); });
-    if (replicates.most != replicates.least && experiment.until.empty())
+    if (replicates.most > replicates.least && experiment.until.empty())
         mistakes.add(root.raw(), "run.reps: min and max differ but nothing says when to stop: add for example " +
                                      until + " to [run]");
     run.refuse("max_time", "give --max-time to spiked run, or stop with Ctrl-C; the same command goes on");

@@ -146,6 +146,10 @@ TEST(KvAdequacyCommand, SaysWhatItCannotJudge) {
         "kv adequacy " + dump_of("flat.safetensors", std::vector{arma::mat(64, 32, arma::fill::ones)}) + " --block 32");
     EXPECT_EQ(flat.code, 0) << flat.err;
     EXPECT_NE(flat.out.find("2 blocks are not judged"), std::string::npos) << flat.out;
+    // Of one layer of one side, the layer, its side and all are one row.
+    EXPECT_NE(flat.out.find("\nvalues, layer 0 "), std::string::npos) << flat.out;
+    EXPECT_EQ(flat.out.find("\nall "), std::string::npos) << flat.out;
+    EXPECT_EQ(flat.out.find("\nvalues  "), std::string::npos) << flat.out;
 }
 
 }  // namespace

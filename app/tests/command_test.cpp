@@ -579,12 +579,15 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"norm", "quantize x.npy --norm fp61", 2, "did you mean \"fp16\""},
         Mistake{"seed", "quantize x.npy --seed 0xzz", 2, "hex digits"},
         Mistake{"twice", "quantize x.npy --bits 2 --bits 3", 2, "takes one value"},
-        Mistake{"value_missing", "quantize x.npy --bits", 2, "--bits"},
+        Mistake{"value_missing", "quantize x.npy --bits", 2, "--bits has no value behind it: write --bits B"},
+        Mistake{"values_missing", "theory --aspect 1 --strength --density 9", 2, "write --strength D[,D...]"},
         Mistake{"progress", "doctor --progress bra", 2, "did you mean \"bar\""},
         Mistake{"aspect_missing", "theory --strength 2", 2, "--aspect is missing"},
         Mistake{"aspect", "theory --aspect 0", 2, "aspect ratio 0"},
         Mistake{"strength", "theory --aspect 1 --strength -1", 2, "--strength \"-1\""},
         Mistake{"empty_method", "kv run x --method ''", 2, "empty entry"},
+        Mistake{"blank_method", "kv run x --method 'tq-mse, ,eden'", 2, "empty entry"},
+        Mistake{"blank_in_list", "kv run x --method 'tq-mse, edne'", 2, "did you mean \"eden\""},
         Mistake{"bits_twice", "kv run '" + sample_dump + "' --bits 2,2", 2, "asked for twice"},
         Mistake{"dump_twice", "kv run '" + sample_dump + "' '" + sample_dump + "'", 2, "the same content"},
         Mistake{"transform", "spectrum x.npy --estimator whitn+gd-shrink", 2, "did you mean \"whiten\""},
@@ -642,7 +645,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{"tensor", "spectrum '" + sample_dump + ":layers.0.kee:0'", 4, "layers.0.key"},
                     Mistake{"few_tokens", "kv run '" + sample_dump + "' --block 257", 4, "256 tokens"},
                     Mistake{"no_such_layer", "kv run '" + sample_dump + "' --layers 7", 4,
-                            "its layers are 0, 3): see spiked kv inspect"},
+                            "it has layers 0, 3 and heads 0"},
                     Mistake{"one_such_layer", "kv run '" + sample_dump + "' --layers 0,7", 4, "layer 7"},
                     Mistake{"no_such_head", "kv run '" + sample_dump + "' --heads 0,9", 4, "head 9"}),
     [](const auto& mistake) { return std::string(mistake.param.name); });
@@ -775,7 +778,7 @@ reps = { min = 4, batch = 4 }
             EXPECT_EQ((found.out + found.err).find(letter), std::string::npos) << words << found.out;
         EXPECT_EQ(found.out.find("\nmethod B"), std::string::npos) << words << found.out;
     }
-    EXPECT_NE(spiked("show s.spiked --table summary", in(folder)).out.find("evil?]0;title??method"), std::string::npos);
+    EXPECT_NE(spiked("show s.spiked --table summary", in(folder)).out.find("evil?]0;title? method"), std::string::npos);
 }
 
 TEST(BadInput, UnwritableOutputIsExitSix) {

@@ -216,6 +216,24 @@ TEST(StudyFile, TwoChecksOfOneNameAreRefusedWithTheirPlaces) {
         << message;
 }
 
+TEST(StudyFile, MistakesComeInTheOrderOfTheFile) {
+    // Read in another order: the tables' own keys, estimators, then what is left over.
+    const std::string message = message_of(
+        [] {
+            (void)parse_study(
+                "spiked = 1\n[run]\nreps = { min = 9, max = 4 }\n[[estimator]]\nname = \"svdd:1\"\n[model]\nkind = "
+                "\"spiked\"\nn = 24\nd = 24\nsignal = { strength = \"two\" }\n[study]\nname = 3\nnaem = \"x\"\n",
+                "x.toml");
+        },
+        ExitCode::usage);
+    std::vector<int> lines;
+    for (std::size_t at = message.find("x.toml:"); at != std::string::npos; at = message.find("x.toml:", at + 1))
+        lines.push_back(std::stoi(message.substr(at + 7)));
+    EXPECT_GE(lines.size(), 5U) << message;
+    EXPECT_TRUE(std::is_sorted(lines.begin(), lines.end())) << message;
+    EXPECT_EQ(message.find("min and max differ"), std::string::npos) << message;
+}
+
 TEST(StudyFile, ChecksThatAskNothingAndSyntaxErrorsAreRefused) {
     std::string nowhere = small_study;
     nowhere.replace(nowhere.find("ge = 1.0"), 8, "ge = 9.0");
