@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/command.hpp"
+#include "app/model_options.hpp"
 #include "estimators/bench/decompose_bench.hpp"
 #include "estimators/bench/quantize_bench.hpp"
 #include "reports/gnuplot.hpp"
@@ -196,8 +197,7 @@ int run_trial(const Arguments& arguments) {
 }
 
 int run_model(const Arguments& arguments) {
-    for (const char* option : {"--model", "--tokens"})
-        if (!arguments.has(option)) throw usage_error("{} is missing: --help shows how it is used", option);
+    require_model_and_tokens(arguments);
     const validation::ModelTimings timed =
         validation::time_model(arguments.text("--model"), arguments.text("--tokens"), seconds_of(arguments));
     const auto rate = [&](std::string_view what) { return 1e6 / p10(timed.rows, what); };

@@ -173,13 +173,16 @@ std::vector<std::string> Arguments::list(std::string_view option) const {
 
 double Arguments::number(std::string_view option) const {
     const auto value = to_number(text(option));
-    if (!value) throw usage_error("{} \"{}\" is not a number", option, text(option));
+    if (!value)
+        throw usage_error("{} \"{}\" is not a number: write it with digits and a point, as 0.5", option, text(option));
     return *value;
 }
 
 std::size_t Arguments::count(std::string_view option) const {
     const auto value = to_integer(text(option));
-    if (!value || *value < 0) throw usage_error("{} \"{}\" is not a whole number of at least 0", option, text(option));
+    if (!value || *value < 0)
+        throw usage_error("{} \"{}\" is not a whole number of at least 0: write for example {} 2", option, text(option),
+                          option);
     return static_cast<std::size_t>(*value);
 }
 
@@ -270,10 +273,16 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
     if (arguments.positionals.size() < command.least_positionals)
         throw usage_error("{}: {} is missing: usage is {}", command.name,
                           split(command.positionals, ' ')[arguments.positionals.size()], usage(command));
-    // 3 of `--bits 2 3` is no file.
+    // 3 of `--bits 2 3` is no file, nor is a name without a suffix.
+    const auto is_file = [](const std::string& word) {
+        std::error_code none;
+        return word.find_first_of("./") != std::string::npos || std::filesystem::exists(word, none);
+    };
     for (std::size_t at = 2; at < words.size(); ++at)
         for (const auto& option : options)
-            if (option.repeatable && words[at - 2] == long_name(option) && to_number(words[at]))
+            if (option.repeatable && words[at - 2] == long_name(option) && !words[at].starts_with("-") &&
+                (to_number(words[at]) ||
+                 (is_list(option.value) && !suffixes_in(command.positionals).empty() && !is_file(words[at]))))
                 throw usage_error("{}: \"{}\" stands alone (several values are one word): write {} {},{}", command.name,
                                   words[at], words[at - 2], words[at - 1], words[at]);
     if (arguments.positionals.size() > command.most_positionals)

@@ -60,6 +60,9 @@ const Command& find_command(std::vector<std::string>& words) {
         throw usage_error("{} is no command{}", words.front(), suggestion(words.front(), alone));
     }
     const std::string typed = words.front() + (grouped ? " " + words[1] : "");
+    // `inspect` is meant as `kv inspect`.
+    for (const auto& name : names)
+        if (name.ends_with(" " + typed)) throw usage_error("unknown command \"{}\"; did you mean \"{}\"?", typed, name);
     throw usage_error("unknown command \"{}\"{}", typed, suggestion(typed, names));
 }
 

@@ -22,13 +22,8 @@
 namespace spiked::app {
 namespace {
 
-void require(const Arguments& arguments, std::initializer_list<const char*> options) {
-    for (const char* option : options)
-        if (!arguments.has(option)) throw usage_error("{} is missing: --help shows how it is used", option);
-}
-
 int perplexity(const Arguments& arguments) {
-    require(arguments, {"--model", "--tokens"});
+    require_model_and_tokens(arguments);
     validation::PerplexityPlan plan = read_perplexity_plan(arguments);
     validation::Perplexity found;
     {
@@ -81,7 +76,7 @@ int retrieve(const Arguments& arguments) {
 }
 
 int dump(const Arguments& arguments) {
-    require(arguments, {"--model", "--tokens"});
+    require_model_and_tokens(arguments);
     const std::string& folder = arguments.text("--model");
     const std::string& path = arguments.text("--output");
     require_dump_name(path);

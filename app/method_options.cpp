@@ -93,7 +93,7 @@ std::vector<double> read_bits(const Arguments& arguments) {
     std::vector<double> bits;
     for (const auto& part : arguments.list("--bits")) {
         const auto value = to_number(part);
-        if (!value) throw usage_error("--bits: \"{}\" is not a number", part);
+        if (!value) throw usage_error("--bits: \"{}\" is not a number: write for example --bits 2,3", part);
         if (!(*value > 0.0 && *value <= 8.0))
             throw usage_error("--bits {} is not possible: a quantizer takes 1 to 8", part);
         bits.push_back(*value);

@@ -64,7 +64,7 @@ std::vector<validation::CacheRequest> read_methods(const Arguments& arguments, b
     std::vector<double> budgets;
     for (const auto& word : arguments.list("--budget")) {
         const auto share = to_number(word);
-        if (!share) throw usage_error("--budget: \"{}\" is not a number", word);
+        if (!share) throw usage_error("--budget: \"{}\" is not a number: write for example --budget 0.1", word);
         budgets.push_back(*share);
     }
     auto methods = arguments.has("--method") ? arguments.list("--method") : split(model_method_option().fallback, ',');
@@ -83,6 +83,13 @@ Option model_option() {
     return {"--model", "FOLDER", "config.json and model.safetensors of a Llama-shaped model", "", false};
 }
 
+void require_model_and_tokens(const Arguments& arguments) {
+    for (const char* option : {"--model", "--tokens"})
+        if (!arguments.has(option))
+            throw usage_error(
+                "{} is missing (a model reads tokens): write for example --model model/ --tokens pages.npy", option);
+}
+
 Option model_method_option() {
     return {"--method", "NAME[,NAME...]", "what the cache is sent through; spiked list shows all",
             "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse,unrope+eoptshrink+tq-mse", true};
@@ -90,8 +97,8 @@ Option model_method_option() {
 
 Option budget_option() {
     return {"--budget", "SHARE[,SHARE...]",
-            "of evictions (spiked list evictions, also in front of a method: snapkv+tq-mse): at most "
-            "this share of the bytes of all tokens in fp16, over what is compressed; one token at least has to fit",
+            "of evictions (spiked list evictions, also in front of a method: snapkv+tq-mse): what is kept may take "
+            "this share of the bytes that the tokens to compress take in fp16; one token at least has to fit",
             "", true};
 }
 

@@ -8,6 +8,8 @@ namespace spiked::app {
 // Options of commands that run a model on its own cache, and what they say.
 
 [[nodiscard]] Option model_option();
+/// Throws usage_error where one of both is missing.
+void require_model_and_tokens(const Arguments& arguments);
 [[nodiscard]] Option model_method_option();
 [[nodiscard]] Option budget_option();
 /// Prompts, and how they are asked.

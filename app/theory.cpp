@@ -95,7 +95,10 @@ int run(const Arguments& arguments) {
     for (const auto& text : arguments.list("--strength")) {
         const auto value = to_number(text);
         if (!value || *value < 0.0)
-            throw usage_error("--strength \"{}\" is not a number of at least 0 (singular-value scale)", text);
+            throw usage_error(
+                "--strength \"{}\" is not a number of at least 0 (singular-value scale): write for example --strength "
+                "1.5,2",
+                text);
         strengths.push_back({*value});
     }
     const theory::SeparableLaw law(sim::parse_spectrum(arguments.text("--row-spectrum")),

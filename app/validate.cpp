@@ -188,7 +188,8 @@ Command validate_command() {
         {"--strict", "", "exit 3 when a claim is inconclusive", "", false}};
     options.insert(options.end(), dump_options().begin(), dump_options().end());
     return {"validate",
-            "judge the statements of the paper, each with controls that must fail; with dumps, those about blocks on "
+            "judge the statements of the eOptShrinkQ paper, each with controls that must fail; with dumps, those about "
+            "blocks on "
             "each dump too",
             {"spiked validate", "spiked validate --claim bits.formula,prop.norm -v",
              "spiked validate --claim one-bit-saved,rope.cost dump.safetensors",

@@ -393,8 +393,16 @@ void check_row_quantizer(std::string_view name, double bits) {
                           maker.entry.name, fmt::join(widths, ", "));
 }
 
+/// A dense rotation of longer ones, d x d, takes a gigabyte and a minute, of a file of a kilobyte.
+static constexpr std::size_t longest_row = 4096;
+
 RowQuantizer row_quantizer(std::string_view name, std::size_t dimension, double bits, const QuantizerOptions& options) {
     check_row_quantizer(name, bits);
+    if (dimension > longest_row)
+        throw input_error(
+            "rows of {} entries (at most {} are coded, a dense rotation has the square of it): cut them into shorter "
+            "rows",
+            dimension, longest_row);
     const ParsedName parsed = parse_name(name);
     const Maker& maker = maker_of(parsed);
     const NameOptions named = options_of(parsed, maker.entry);

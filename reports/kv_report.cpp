@@ -21,11 +21,7 @@ using validation::MeanAndError;
 std::string percent(const MeanAndError& share) { return with_error(100.0 * share.mean, 100.0 * share.mcse); }
 std::string plain(const MeanAndError& value) { return with_error(value.mean, value.mcse); }
 
-using Columns = std::vector<const char*>;
-const Columns main_columns = {"rank",    "bits_per_entry", "paper_bits",    "relative_l2",
-                              "ip_bias", "ip_std",         "ip_bias_plain", "ip_std_plain"};
-const Columns attention_columns = {"attention_logits", "attention_kl",     "attention_top1",
-                                   "attention_top8",   "attention_output", "attention_output_both"};
+using Columns = std::vector<std::string>;
 const Columns query_columns = {"ip_bias_random",  "ip_std_random",  "ip_bias_plain_random",  "ip_std_plain_random",
                                "ip_bias_aligned", "ip_std_aligned", "ip_bias_plain_aligned", "ip_std_plain_aligned",
                                "ip_bias_own",     "ip_std_own",     "ip_bias_plain_own",     "ip_std_plain_own",
@@ -38,9 +34,9 @@ std::string shown(const std::string& metric, const MeanAndError& value) {
 
 /// Method and bits, then the columns that have a heading and, for some row of the side, a number.
 std::string table_of(const validation::KvTable& table, const std::string& side, const Columns& columns) {
-    std::vector<const char*> filled;
+    Columns filled;
     std::vector<std::string> heads = {"method", "B"};
-    for (const char* metric : columns) {
+    for (const auto& metric : columns) {
         const std::string head = narrow_heading_of(metric);
         if (head.empty() || std::none_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
                 return row.side == side && !std::isnan(row.of(metric).mean);
@@ -53,7 +49,7 @@ std::string table_of(const validation::KvTable& table, const std::string& side, 
     for (const auto& row : table.rows) {
         if (row.side != side) continue;
         std::vector<std::string> cells = {row.method, fmt::format("{}", row.bits)};
-        for (const char* metric : filled) cells.push_back(shown(metric, row.of(metric)));
+        for (const auto& metric : filled) cells.push_back(shown(metric, row.of(metric)));
         text.add(cells);
     }
     return text.text();
@@ -204,9 +200,9 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         if (!methods.empty()) text += '\n';
     }
     text += fmt::format(
-        "* on the convex hull of the logarithm of the {} over stored bits.\nErrors clustered by {} ({} "
-        "clusters); at equal bits interpolated between bit widths, ratios with paired clusters.\n",
-        words_of(metric), cluster_words(table.cluster), table.clusters);
+        "* on the convex hull of the logarithm of the {} over stored bits.\nErrors clustered by {} ({}"
+        "); at equal bits interpolated between bit widths, ratios with paired clusters.\n",
+        words_of(metric), cluster_words(table.cluster), counted(table.clusters, "cluster"));
     if (of_blocks) text += "normal entries: the least any code of them loses (Shannon).\n";
     if (shares)
         text +=
@@ -262,25 +258,26 @@ std::string kv_text(const validation::KvTable& table, const validation::EqualBit
         for (const auto& row : table.rows)
             if (row.side == side) blocks = row.blocks;
         if (blocks == 0) continue;
-        text += fmt::format("\n{}s, {}\n{}", side, counted(blocks, "block"), table_of(table, side, main_columns));
+        text += fmt::format("\n{}s, {}\n{}", side, counted(blocks, "block"),
+                            table_of(table, side, metrics_of(MetricGroup::of_codecs)));
         text += fmt::format("\n{}s, inner products with other queries, not renormalised: bias and std\n{}", side,
                             table_of(table, side, query_columns));
         if (std::any_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
                 return row.side == side && !std::isnan(row.of("attention_output").mean);
             }))
             text += fmt::format("\n{}s, attention over the whole sequence\n{}", side,
-                                table_of(table, side, attention_columns));
+                                table_of(table, side, metrics_of(MetricGroup::of_attention)));
         const std::string compared = equal_bits_table(equal, side);
         if (!compared.empty())
             text += fmt::format("\n{}s, {} at equal bits\n{}", side, narrow_heading_of("relative_l2"), compared);
     }
     text += fmt::format(
-        "\nMeans over blocks; in brackets the standard error in the last digits, clustered by {} ({} clusters).\n"
+        "\nMeans over blocks; in brackets the standard error in the last digits, clustered by {} ({}).\n"
         "bits: stored bits an entry, counted from the bytes. paper bits: b + r (n + d) b_s / (n d), norms left out.\n"
         "IP: error of the cosine of different rows, decoded rows renormalised as in the paper; plain: not "
         "renormalised.\nOther queries: random directions, the block's strongest direction, the row itself, the model's "
         "own.\n",
-        cluster_words(table.cluster), table.clusters);
+        cluster_words(table.cluster), counted(table.clusters, "cluster"));
     if (!equal.rows.empty())
         text +=
             "Equal bits: the logarithm of the mean error interpolated between bit widths; ratio to the first method.\n";
@@ -327,8 +324,9 @@ Json kv_json(const validation::KvTable& table, const validation::EqualBitsTable&
                                   {"method", row.method},
                                   {"bits", validation::bits_json(row.bits)},
                                   {"ledger", ledger_json(row.ledger)}});
-        for (const Columns* columns : {&main_columns, &attention_columns, &query_columns})
-            for (const std::string metric : *columns) {
+        for (const Columns* columns :
+             {&metrics_of(MetricGroup::of_codecs), &metrics_of(MetricGroup::of_attention), &query_columns})
+            for (const auto& metric : *columns) {
                 const std::string name = metric == "rank" ? "mean_rank" : metric;
                 line.set(name, row.of(metric).mean).set("mcse_" + name, row.of(metric).mcse);
             }

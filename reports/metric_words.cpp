@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "validation/experiment.hpp"
 
@@ -13,30 +14,32 @@ struct MetricWords {
     const char* heading;
     const char* narrow;  ///< null: the heading
     const char* words;   ///< null: its name, with spaces
+    MetricGroup group = MetricGroup::none;
 };
 
 constexpr MetricWords metric_table[] = {
     {"overlap.left", "", nullptr, "overlap of left vectors"},
     {"overlap.right", "", nullptr, "overlap of right vectors"},
-    {"rank", "mean rank", nullptr, nullptr},
+    {"rank", "mean rank", nullptr, nullptr, MetricGroup::of_codecs},
     {"rank_over", "", nullptr, "share of ranks too high"},
     {"rank_right", "", nullptr, "share of ranks that are right"},
-    {"bits_per_entry", "bits", nullptr, nullptr},
-    {"paper_bits", "paper bits", nullptr, nullptr},
-    {"relative_l2", "relative L2", "rel. L2", "relative L2 error"},
-    {"ip_bias", "IP bias", nullptr, nullptr},
-    {"ip_std", "IP std", nullptr, nullptr},
-    {"ip_bias_plain", "IP bias plain", nullptr, nullptr},
-    {"ip_std_plain", "IP std plain", nullptr, nullptr},
-    {"attention_logits", "logits", nullptr, "error of attention logits"},
-    {"attention_kl", "KL", nullptr, nullptr},
-    {"attention_top1", "top-1", nullptr, nullptr},
-    {"attention_top8", "top-8", nullptr, nullptr},
-    {"attention_output", "attention", nullptr, "relative error of attention output"},
-    {"attention_output_both", "both", nullptr, nullptr},
-    {"added_nats", "added nats", nullptr, "added nats a token"},
-    {"retrieval", "log-probability lost", "lost log p", "nats lost of the answers' log-probability"},
-    {"wrong_answers", "wrong answers", "wrong", "share of answers that are wrong"},
+    {"bits_per_entry", "bits", nullptr, nullptr, MetricGroup::of_codecs},
+    {"paper_bits", "paper bits", nullptr, nullptr, MetricGroup::of_codecs},
+    {"relative_l2", "relative L2", "rel. L2", "relative L2 error", MetricGroup::of_codecs},
+    {"ip_bias", "IP bias", nullptr, nullptr, MetricGroup::of_codecs},
+    {"ip_std", "IP std", nullptr, nullptr, MetricGroup::of_codecs},
+    {"ip_bias_plain", "IP bias plain", nullptr, nullptr, MetricGroup::of_codecs},
+    {"ip_std_plain", "IP std plain", nullptr, nullptr, MetricGroup::of_codecs},
+    {"attention_logits", "logits", nullptr, "error of attention logits", MetricGroup::of_attention},
+    {"attention_kl", "KL", nullptr, nullptr, MetricGroup::of_attention},
+    {"attention_top1", "top-1", nullptr, nullptr, MetricGroup::of_attention},
+    {"attention_top8", "top-8", nullptr, nullptr, MetricGroup::of_attention},
+    {"attention_output", "attention", nullptr, "relative error of attention output", MetricGroup::of_attention},
+    {"attention_output_both", "both", nullptr, nullptr, MetricGroup::of_attention},
+    {"added_nats", "added nats", nullptr, "added nats a token", MetricGroup::of_models},
+    {"retrieval", "log-probability lost", "lost log p", "nats lost of the answers' log-probability",
+     MetricGroup::of_models},
+    {"wrong_answers", "wrong answers", "wrong", "share of answers that are wrong", MetricGroup::of_models},
     // A mean and its spread by whom the queries are.
     {"ip_bias_plain_random", "random", nullptr, nullptr},
     {"ip_std_plain_random", "std", nullptr, nullptr},
@@ -64,6 +67,15 @@ std::string with_unit(std::string heading, std::string_view metric) {
 }
 
 }  // namespace
+
+const std::vector<std::string>& metrics_of(MetricGroup group) {
+    static const auto groups = [] {
+        std::map<MetricGroup, std::vector<std::string>> all;
+        for (const auto& metric : metric_table) all[metric.group].emplace_back(metric.metric);
+        return all;
+    }();
+    return groups.at(group);
+}
 
 std::string heading_of(std::string_view metric) {
     const auto* found = find_metric(metric);

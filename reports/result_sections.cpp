@@ -116,11 +116,9 @@ Html shown_mean(const MethodMean& mean, std::int64_t measured, double scale = 1.
 
 /// The paper's table, one a side.
 std::string paper_tables(Database& store, std::size_t most_bytes) {
-    static const std::vector<std::string> all = {
-        "rank",           "bits_per_entry", "paper_bits",       "relative_l2",           "ip_bias",
-        "ip_std",         "ip_bias_plain",  "ip_std_plain",     "attention_logits",      "attention_kl",
-        "attention_top1", "attention_top8", "attention_output", "attention_output_both", "added_nats",
-        "retrieval",      "wrong_answers"};
+    std::vector<std::string> all;
+    for (const auto group : {MetricGroup::of_codecs, MetricGroup::of_attention, MetricGroup::of_models})
+        all.insert(all.end(), metrics_of(group).begin(), metrics_of(group).end());
     const MethodTable table = method_table(store);
     std::string markup;
     std::size_t clusters = 0;

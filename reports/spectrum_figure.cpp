@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "reports/figure_parts.hpp"
+#include "reports/text_table.hpp"
 #include "theory/fitted_noise.hpp"
 
 namespace spiked::reports {

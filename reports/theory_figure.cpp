@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "reports/gnuplot.hpp"
+#include "reports/text_table.hpp"
 
 namespace spiked::reports {
 namespace {

@@ -1,5 +1,7 @@
 #include "sim/tensor_container.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <deque>
 #include <filesystem>
@@ -141,7 +143,8 @@ std::unique_ptr<TensorContainer> open_tensors(const std::string& path) {
         if (path.ends_with(suffix)) return open(path);
     const ByteFile file(path);
     refuse_other_format(file, FileKind::safetensors);
-    throw input_error("{}: unknown kind of file (a dump is .safetensors, .npz or .npy): rename or convert it", path);
+    throw input_error("{}: unknown kind of file (a dump is one of {}): rename or convert it", path,
+                      fmt::join(dump_suffixes(), ", "));
 }
 
 }  // namespace spiked::sim

@@ -56,7 +56,7 @@ foreach(PAIR man:${CMAKE_INSTALL_MANDIR}/man1:spiked.1
 endforeach()
 add_custom_target(completions ALL DEPENDS ${COMPLETIONS})
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
-# What the README points to, where it points.
+# The pages for users that the README points to, where it points; those for who works on Spiked stay in the source tree.
 foreach(PAGE reports/picture.png sim/YOUR_DUMP.md validation/GUIDE.md validation/CLAIMS.md)
   get_filename_component(ROOM ${PAGE} DIRECTORY)
   install(FILES ${PAGE} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${ROOM} COMPONENT program)

@@ -563,6 +563,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Mistake{"command", "spectrm x.npy", 2, "did you mean \"spectrum\""},
         Mistake{"kv_command", "kv inspct x", 2, "did you mean \"kv inspect\""},
+        Mistake{"command_of_a_group", "dump x", 2, "did you mean \"kv dump\""},
         Mistake{"option", "spectrum x.npy --los frobenius", 2, "unknown option \"--los\"; did you mean \"--loss\""},
         Mistake{"short_option", "spectrum x.npy -z", 2, "unknown option \"-z\""},
         Mistake{"no_file", "spectrum", 2, "usage is spiked spectrum FILE"},
@@ -612,6 +613,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"of_a_group", "kv zzzzzzzz x", 2, "one of: kv inspect, kv generate, kv run"},
         Mistake{"of_another", "spectrum x.npy --calibrate y.npy", 2, "is an option of kv run, kv frontier"},
         Mistake{"bits_apart", "kv run a.npz --bits 2 3 --block 16", 2, "write --bits 2,3"},
+        Mistake{"methods_apart", "kv run a.npz --method tq-mse tq-prod", 2, "write --method tq-mse,tq-prod"},
+        Mistake{"model_missing", "kv perplexity --tokens a.npy", 2, "write for example --model model/ --tokens"},
+        Mistake{"decimal_comma", "theory --aspect 0,5", 2, "with digits and a point, as 0.5"},
         Mistake{"range", "kv run a.npz --heads 0-3", 2, "commas, 0,1,2"},
         Mistake{"unused_group", "quantize x.npy --method tq-mse --group 32", 2, "it is of kivi"},
         Mistake{"unused_factors", "quantize x.npy --method tq-mse --factor-bits 3", 2, "ESTIMATOR+QUANTIZER"},
@@ -714,6 +718,16 @@ TEST(Program, ListTakesANameOfAnyTopic) {
     const Json both = spiked("list eoptshrink --json").json();
     ASSERT_NE(both.find("estimators"), nullptr);
     EXPECT_EQ(both.find("estimators")->items()->size(), 1U);
+}
+
+// A row of zeros and ones packs to a hundredth of its length, and a dense rotation takes its square.
+TEST(BadInput, RowsTooLongForADenseRotationAreRefusedAtOnce) {
+    const std::string path = saved("long-rows.npy", gaussian(2, 4097));
+    for (const char* method : {"tq-mse", "qjl", "svd:1+tq-prod"}) {
+        const Outcome found = spiked(fmt::format("quantize '{}' --method {} --bits 1", path, method), "timeout 20");
+        EXPECT_EQ(found.code, 4) << found.err;
+        EXPECT_NE(found.err.find("rows of 4097 entries (at most 4096"), std::string::npos) << found.err;
+    }
 }
 
 TEST(BadInput, ARowThatOverflowsItsNormFormatIsNamed) {
