@@ -189,8 +189,7 @@ Command validate_command() {
     options.insert(options.end(), dump_options().begin(), dump_options().end());
     return {"validate",
             "judge the statements of the eOptShrinkQ paper, each with controls that must fail; with dumps, those about "
-            "blocks on "
-            "each dump too",
+            "blocks on each dump too",
             {"spiked validate", "spiked validate --claim bits.formula,prop.norm -v",
              "spiked validate --claim one-bit-saved,rope.cost dump.safetensors",
              "spiked validate --tier full --seed fresh -o CLAIMS.md"},

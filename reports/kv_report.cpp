@@ -200,8 +200,8 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         if (!methods.empty()) text += '\n';
     }
     text += fmt::format(
-        "* on the convex hull of the logarithm of the {} over stored bits.\nErrors clustered by {} ({}"
-        "); at equal bits interpolated between bit widths, ratios with paired clusters.\n",
+        "* on the convex hull of the logarithm of the {} over stored bits.\nErrors clustered by {} ({}); "
+        "at equal bits interpolated between bit widths, ratios with paired clusters.\n",
         words_of(metric), cluster_words(table.cluster), counted(table.clusters, "cluster"));
     if (of_blocks) text += "normal entries: the least any code of them loses (Shannon).\n";
     if (shares)
