@@ -198,22 +198,6 @@ std::vector<std::size_t> Arguments::counts(std::string_view option) const {
     return values;
 }
 
-const std::vector<Command>& commands() {
-    static const std::vector<Command> table = {
-        demo_command(),           init_command(),        run_command(),
-        report_command(),         show_command(),        export_command(),
-        merge_command(),          compare_command(),     replay_command(),
-        spectrum_command(),       quantize_command(),    kv_inspect_command(),
-        kv_generate_command(),    kv_run_command(),      kv_frontier_command(),
-        kv_encode_command(),      kv_decode_command(),   kv_golden_command(),
-        kv_adequacy_command(),    kv_retrieve_command(), kv_perplexity_command(),
-        kv_dump_command(),        theory_command(),      bench_theory_command(),
-        bench_trial_command(),    bench_model_command(), bench_decompose_command(),
-        bench_quantize_command(), validate_command(),    selftest_command(),
-        list_command(),           doctor_command(),      completion_command()};
-    return table;
-}
-
 const std::vector<Option>& common_options() {
     static const std::vector<Option> options = {
         {"--json", "", "print one JSON document instead of text", "", false},
@@ -256,9 +240,9 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
         const std::string name = long_name(option);
         if (handles[name]->count() == 0) continue;
         arguments.given[name] = values[name];
-        // The next option was taken for it.
+        // The next option was taken for it, or a variable of the shell was empty.
         for (const auto& value : values[name])
-            if (handles.contains(value)) refuse_missing_value(command, option);
+            if (value.empty() || handles.contains(value)) refuse_missing_value(command, option);
         if (!option.value.empty() && !option.repeatable && values[name].size() > 1)
             throw usage_error("{}: {} was given {} times (it takes one value)", command.name, name,
                               values[name].size());
@@ -374,7 +358,7 @@ void keep_apart(const std::string& output, const std::string& other) {
 }
 
 void remark(const Arguments& arguments, std::string_view text) {
-    if (!arguments.quiet()) std::fprintf(stderr, "%s\n", sim::without_control_characters(std::string(text)).c_str());
+    if (!arguments.quiet()) std::fprintf(stderr, "%s\n", sim::without_control_characters(text).c_str());
 }
 
 }  // namespace spiked::app

@@ -94,38 +94,4 @@ void keep_apart(const std::string& output, const std::string& other);
 /// A remark for a person, on standard error, unless --quiet.
 void remark(const Arguments& arguments, std::string_view text);
 
-[[nodiscard]] Command theory_command();
-[[nodiscard]] Command spectrum_command();
-[[nodiscard]] Command quantize_command();
-[[nodiscard]] Command kv_inspect_command();
-[[nodiscard]] Command kv_generate_command();
-[[nodiscard]] Command kv_run_command();
-[[nodiscard]] Command kv_frontier_command();
-[[nodiscard]] Command kv_encode_command();
-[[nodiscard]] Command kv_decode_command();
-[[nodiscard]] Command kv_golden_command();
-[[nodiscard]] Command kv_adequacy_command();
-[[nodiscard]] Command kv_retrieve_command();
-[[nodiscard]] Command kv_perplexity_command();
-[[nodiscard]] Command kv_dump_command();
-[[nodiscard]] Command demo_command();
-[[nodiscard]] Command init_command();
-[[nodiscard]] Command run_command();
-[[nodiscard]] Command report_command();
-[[nodiscard]] Command show_command();
-[[nodiscard]] Command export_command();
-[[nodiscard]] Command merge_command();
-[[nodiscard]] Command compare_command();
-[[nodiscard]] Command replay_command();
-[[nodiscard]] Command validate_command();
-[[nodiscard]] Command selftest_command();
-[[nodiscard]] Command list_command();
-[[nodiscard]] Command bench_theory_command();
-[[nodiscard]] Command bench_decompose_command();
-[[nodiscard]] Command bench_quantize_command();
-[[nodiscard]] Command bench_trial_command();
-[[nodiscard]] Command bench_model_command();
-[[nodiscard]] Command completion_command();
-[[nodiscard]] Command doctor_command();
-
 }  // namespace spiked::app

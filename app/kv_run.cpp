@@ -212,7 +212,7 @@ int frontier(const Arguments& arguments) {
         if (at && methods.empty())
             throw usage_error("no method is measured around {} bits: give --bits on both sides of it", *at);
         if (arguments.has("--plot"))
-            reports::write_picture(reports::frontier(store, Json::object({{"y", metric}})).front(),
+            reports::write_picture(reports::figures_of_kind("frontier", store, Json::object({{"y", metric}})).front(),
                                    arguments.text("--plot"));
         if (arguments.json())
             print_json(reports::frontier_json(table, metric, methods));

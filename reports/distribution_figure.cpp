@@ -38,136 +38,172 @@ struct Histogram {
     }
 };
 
-}  // namespace
+/// The first metric of which draws are kept.
+std::string first_metric(Database& store) {
+    Statement first(store,
+                    "SELECT name FROM metric WHERE metric_id = (SELECT metric_id FROM value ORDER BY method_id, "
+                    "metric_id LIMIT 1)");
+    return first.step() ? first.text(0) : "";
+}
 
-std::vector<Figure> distribution(Database& store, const Json& spec) {
-    std::string metric = texts_of(spec, "y", {""}).front();
-    if (metric.empty()) {
-        Statement first(store,
-                        "SELECT name FROM metric WHERE metric_id = (SELECT metric_id FROM value ORDER BY method_id, "
-                        "metric_id LIMIT 1)");
-        if (first.step()) metric = first.text(0);
-    }
-    std::string method = text_of(spec, "method");
-    if (method.empty()) {
-        Statement first(
-            store,
-            "SELECT m.name FROM method m WHERE EXISTS(SELECT 1 FROM value v JOIN metric mt USING(metric_id) "
-            "WHERE v.method_id = m.method_id AND mt.name = ?1) ORDER BY method_id LIMIT 1");
-        first.bind(1, metric);
-        if (first.step()) method = first.text(0);
-    }
-    const std::string of = method.empty() || method == "sample" ? "" : " of " + method;
-    const std::string title = fmt::format("Distribution of {}{}", metric, of);
-    const auto wanted = texts_of(spec, "cell", {});
+/// The first method that has draws of a metric.
+std::string first_method(Database& store, const std::string& metric) {
+    Statement first(store,
+                    "SELECT m.name FROM method m WHERE EXISTS(SELECT 1 FROM value v JOIN metric mt USING(metric_id) "
+                    "WHERE v.method_id = m.method_id AND mt.name = ?1) ORDER BY method_id LIMIT 1");
+    first.bind(1, metric);
+    return first.step() ? first.text(0) : "";
+}
 
-    Figure figure;
-    figure.title = title;
-    figure.columns = {"cell", "#draw", "#" + metric, "#share up to it", "#band from", "#to"};
-    figure.csv = csv_line({"cell", "draw", "value", "ecdf", "band_low", "band_high"});
-    std::string data;
-    std::vector<Panel> panels;
-    std::size_t cells_left_out = 0;
-    std::size_t drawn = 0;
-    std::vector<std::string> sentences;
+/// The draws of one cell.
+struct Draws {
+    std::string cell;
+    std::string metric;
+    std::vector<double> sorted;
+    double theory = std::numeric_limits<double>::quiet_NaN();
+    std::size_t number = 0;  ///< of the cell in the figure
+
+    /// What the distribution function lies in over its whole length, to either side of the draws'.
+    [[nodiscard]] double band() const {
+        return std::sqrt(std::log(2.0 / (1.0 - band_level)) / (2.0 * static_cast<double>(sorted.size())));
+    }
+};
+
+/// Blocks `$b0` of the histogram and `$e0` of the distribution function; rows of the data table and the CSV.
+std::string data_of(const Draws& draws, const Histogram& histogram, Figure& figure) {
+    const auto& sorted = draws.sorted;
+    std::string data = fmt::format("$b{} << END\n", draws.number);
+    for (std::size_t b = 0; b < histogram.counts.size(); ++b)
+        data += fmt::format("{:.8g} {} {:.4g}\n", histogram.low + (static_cast<double>(b) + 0.5) * histogram.width,
+                            histogram.counts[b], std::sqrt(static_cast<double>(histogram.counts[b])));
+    data += fmt::format("END\n$e{} << END\n", draws.number);
+    // At most 500 steps are drawn: no eye sees more.
+    const std::size_t step = 1 + sorted.size() / 500;
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+        const double share = (static_cast<double>(i) + 1.0) / static_cast<double>(sorted.size());
+        const double low = std::max(0.0, share - draws.band());
+        const double high = std::min(1.0, share + draws.band());
+        if (i % step == 0 || i + 1 == sorted.size())
+            data += fmt::format("{:.8g} {:.6g} {:.6g} {:.6g}\n", sorted[i], share, low, high);
+        if (figure.rows.size() < most_rows)
+            figure.rows.push_back({draws.cell, std::to_string(i + 1), fmt::format("{:.5g}", sorted[i]),
+                                   fmt::format("{:.4f}", share), fmt::format("{:.4f}", low),
+                                   fmt::format("{:.4f}", high)});
+        figure.csv +=
+            csv_line({draws.cell, std::to_string(i + 1), exact(sorted[i]), exact(share), exact(low), exact(high)});
+    }
+    return data + "END\n";
+}
+
+/// The histogram, and beside it the distribution function.
+void add_panels(const Draws& draws, const Histogram& histogram, const validation::Moments& moments,
+                std::vector<Panel>& panels) {
+    const std::string range =
+        fmt::format("[{:.8g}:{:.8g}]", histogram.low - 0.5 * histogram.width,
+                    histogram.low + (static_cast<double>(histogram.counts.size()) + 0.5) * histogram.width);
+    const std::string line =
+        std::isfinite(draws.theory)
+            ? fmt::format(
+                  "set arrow 1 from first {0:.8g}, graph 0 to first {0:.8g}, graph 1 nohead front lw 1.5 dt 2 lc "
+                  "rgb '#A63C00'\n",
+                  draws.theory)
+            : std::string("unset arrow 1\n");
+    const std::string settings = fmt::format("set xrange {}\nset xtics nomirror autofreq\n{}set xlabel {} noenhanced\n",
+                                             range, line, quoted(draws.metric));
+    Panel bars;
+    bars.title = draws.cell;
+    bars.settings =
+        settings + fmt::format("set ylabel 'draws'\nset yrange [0:*]\nset boxwidth {:.8g}\n", 0.92 * histogram.width);
+    bars.plots = {fmt::format("$b{} using 1:2 with boxes fill solid 0.8 noborder lc rgb '#1573D1'", draws.number),
+                  error_bars(fmt::format("$b{}", draws.number), "lw 1.1 lc rgb '#004C7F'")};
+    Panel steps;
+    steps.title = fmt::format("{} draws", draws.sorted.size());
+    steps.settings = settings + "set ylabel 'share up to'\nset yrange [0:1]\n";
+    steps.plots = {
+        fmt::format("$e{} using 1:3:4 with filledcurves fill solid 0.35 noborder lc rgb '#1573D1'", draws.number),
+        fmt::format("$e{} using 1:2 with steps lw 1.6 lc rgb '#004C7F'", draws.number)};
+    const double spread = std::sqrt(moments.m2 / static_cast<double>(moments.count - 1));
+    if (spread > 0.0)
+        steps.plots.push_back(
+            fmt::format("norm((x - {:.8g}) / {:.8g}) with lines lw 1.2 dt 3 lc black", moments.mean, spread));
+    panels.push_back(std::move(bars));
+    panels.push_back(std::move(steps));
+}
+
+std::string words_of(const Draws& draws, const validation::Moments& moments) {
+    const auto& sorted = draws.sorted;
+    return fmt::format("{}: {} draws from {:.4g} to {:.4g}, median {:.4g}, mean {}{}", draws.cell, sorted.size(),
+                       sorted.front(), sorted.back(), sorted[sorted.size() / 2],
+                       with_error(moments.mean, moments.standard_error()),
+                       std::isfinite(draws.theory) ? fmt::format(" where theory says {:.4g}", draws.theory) : "");
+}
+
+/// Of every cell of which draws are kept.
+std::vector<Draws> kept_draws(Database& store, const std::string& metric, const std::string& method,
+                              const std::vector<std::string>& wanted) {
     Statement cells(store,
                     "SELECT DISTINCT v.cell_id, c.label, (SELECT t.value FROM theory t WHERE t.cell_id = c.cell_id AND "
                     "t.quantity = ?1 AND t.k = v.k), v.k FROM value v JOIN cell c USING(cell_id) JOIN method m "
                     "USING(method_id) JOIN metric mt USING(metric_id) WHERE mt.name = ?1 AND m.name = ?2 AND v.k <= 1 "
                     "ORDER BY v.cell_id, v.k");
     cells.bind(1, metric).bind(2, method);
-    Statement draws(store,
-                    "SELECT v.v FROM value v JOIN method m USING(method_id) JOIN metric mt USING(metric_id) WHERE "
-                    "v.cell_id = ?1 AND mt.name = ?2 AND m.name = ?3 AND v.k = ?4 AND v.v IS NOT NULL ORDER BY v.v");
+    Statement values(store,
+                     "SELECT v.v FROM value v JOIN method m USING(method_id) JOIN metric mt USING(metric_id) WHERE "
+                     "v.cell_id = ?1 AND mt.name = ?2 AND m.name = ?3 AND v.k = ?4 AND v.v IS NOT NULL ORDER BY v.v");
+    std::vector<Draws> found;
     while (cells.step()) {
         if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), cells.text(1)) == wanted.end()) continue;
-        std::vector<double> sorted;
-        draws.reset();
-        draws.bind(1, cells.integer(0)).bind(2, metric).bind(3, method).bind(4, cells.integer(3));
-        while (draws.step()) sorted.push_back(draws.real(0));
-        if (sorted.size() < 2) continue;
-        if (drawn == most_cells) {
-            ++cells_left_out;
-            continue;
-        }
-        const auto count = static_cast<double>(sorted.size());
-        const double band = std::sqrt(std::log(2.0 / (1.0 - band_level)) / (2.0 * count));
-        const Histogram histogram(sorted);
-        validation::Moments moments;
-        for (const double value : sorted) moments.add(value);
-        const double spread = std::sqrt(moments.m2 / static_cast<double>(moments.count - 1));
-        const double theory = cells.real(2);
-        data += fmt::format("$b{} << END\n", drawn);
-        for (std::size_t b = 0; b < histogram.counts.size(); ++b)
-            data += fmt::format("{:.8g} {} {:.4g}\n", histogram.low + (static_cast<double>(b) + 0.5) * histogram.width,
-                                histogram.counts[b], std::sqrt(static_cast<double>(histogram.counts[b])));
-        data += fmt::format("END\n$e{} << END\n", drawn);
-        // At most 500 steps are drawn: no eye sees more.
-        const std::size_t step = 1 + sorted.size() / 500;
-        for (std::size_t i = 0; i < sorted.size(); ++i) {
-            const double share = (static_cast<double>(i) + 1.0) / count;
-            const double low = std::max(0.0, share - band);
-            const double high = std::min(1.0, share + band);
-            if (i % step == 0 || i + 1 == sorted.size())
-                data += fmt::format("{:.8g} {:.6g} {:.6g} {:.6g}\n", sorted[i], share, low, high);
-            if (figure.rows.size() < most_rows)
-                figure.rows.push_back({cells.text(1), std::to_string(i + 1), fmt::format("{:.5g}", sorted[i]),
-                                       fmt::format("{:.4f}", share), fmt::format("{:.4f}", low),
-                                       fmt::format("{:.4f}", high)});
-            figure.csv += csv_line(
-                {cells.text(1), std::to_string(i + 1), exact(sorted[i]), exact(share), exact(low), exact(high)});
-        }
-        data += "END\n";
-        const std::string range =
-            fmt::format("[{:.8g}:{:.8g}]", histogram.low - 0.5 * histogram.width,
-                        histogram.low + (static_cast<double>(histogram.counts.size()) + 0.5) * histogram.width);
-        const std::string line =
-            std::isfinite(theory)
-                ? fmt::format(
-                      "set arrow 1 from first {0:.8g}, graph 0 to first {0:.8g}, graph 1 nohead front lw 1.5 dt 2 lc "
-                      "rgb '#A63C00'\n",
-                      theory)
-                : std::string("unset arrow 1\n");
-        const std::string settings = fmt::format(
-            "set xrange {}\nset xtics nomirror autofreq\n{}set xlabel {} noenhanced\n", range, line, quoted(metric));
-        Panel bars;
-        bars.title = cells.text(1);
-        bars.settings = settings + fmt::format("set ylabel 'draws'\nset yrange [0:*]\nset boxwidth {:.8g}\n",
-                                               0.92 * histogram.width);
-        bars.plots = {fmt::format("$b{} using 1:2 with boxes fill solid 0.8 noborder lc rgb '#1573D1'", drawn),
-                      error_bars(fmt::format("$b{}", drawn), "lw 1.1 lc rgb '#004C7F'")};
-        Panel steps;
-        steps.title = fmt::format("{} draws", sorted.size());
-        steps.settings = settings + "set ylabel 'share up to'\nset yrange [0:1]\n";
-        steps.plots = {
-            fmt::format("$e{} using 1:3:4 with filledcurves fill solid 0.35 noborder lc rgb '#1573D1'", drawn),
-            fmt::format("$e{} using 1:2 with steps lw 1.6 lc rgb '#004C7F'", drawn)};
-        if (spread > 0.0)
-            steps.plots.push_back(
-                fmt::format("norm((x - {:.8g}) / {:.8g}) with lines lw 1.2 dt 3 lc black", moments.mean, spread));
-        panels.push_back(std::move(bars));
-        panels.push_back(std::move(steps));
-        sentences.push_back(fmt::format("{}: {} draws from {:.4g} to {:.4g}, median {:.4g}, mean {}{}", cells.text(1),
-                                        sorted.size(), sorted.front(), sorted.back(), sorted[sorted.size() / 2],
-                                        with_error(moments.mean, moments.standard_error()),
-                                        std::isfinite(theory) ? fmt::format(" where theory says {:.4g}", theory) : ""));
-        ++drawn;
+        Draws draws{cells.text(1), metric, {}, cells.real(2), found.size()};
+        values.reset();
+        values.bind(1, cells.integer(0)).bind(2, metric).bind(3, method).bind(4, cells.integer(3));
+        while (values.step()) draws.sorted.push_back(values.real(0));
+        if (draws.sorted.size() < 2) continue;
+        if (found.size() >= most_cells) draws.sorted = {};  // counted, not drawn
+        found.push_back(std::move(draws));
     }
-    if (drawn == 0)
-        return {without_data(title, fmt::format("the store keeps no draws of {}{} ([store] raw says how many are kept)",
-                                                metric.empty() ? "any metric" : metric, of))};
+    return found;
+}
+
+}  // namespace
+
+std::vector<Figure> distribution(Database& store, const Json& spec) {
+    std::string metric = texts_of(spec, "y", {""}).front();
+    if (metric.empty()) metric = first_metric(store);
+    std::string method = text_of(spec, "method");
+    if (method.empty()) method = first_method(store, metric);
+    const std::string of = method.empty() || method == "sample" ? "" : " of " + method;
+    Figure figure;
+    figure.title = fmt::format("Distribution of {}{}", metric, of);
+    figure.columns = {"cell", "#draw", "#" + metric, "#share up to it", "#band from", "#to"};
+    figure.csv = csv_line({"cell", "draw", "value", "ecdf", "band_low", "band_high"});
+    const std::vector<Draws> cells = kept_draws(store, metric, method, texts_of(spec, "cell", {}));
+    if (cells.empty())
+        return {without_data(figure.title,
+                             fmt::format("the store keeps no draws of {}{} ([store] raw says how many are kept)",
+                                         metric.empty() ? "any metric" : metric, of))};
+    std::string data;
+    std::vector<Panel> panels;
+    std::vector<std::string> sentences;
+    for (std::size_t c = 0; c < std::min(cells.size(), most_cells); ++c) {
+        const Histogram histogram(cells[c].sorted);
+        validation::Moments moments;
+        for (const double value : cells[c].sorted) moments.add(value);
+        data += data_of(cells[c], histogram, figure);
+        add_panels(cells[c], histogram, moments, panels);
+        sentences.push_back(words_of(cells[c], moments));
+    }
     figure.description = fmt::format(
         "{}. Bars on the histogram are the root of the count; the band holds the whole distribution function with "
         "probability {:g} (Dvoretzky, Kiefer, Wolfowitz, Massart); dotted: the normal law of the same mean and spread.",
         fmt::join(sentences, "; "), band_level);
-    if (cells_left_out > 0)
-        figure.problem =
-            fmt::format("{} more cells are not drawn (at most {} are); name one by cell", cells_left_out, most_cells);
+    if (cells.size() > most_cells)
+        figure.problem = fmt::format("{} more cells are not drawn (at most {} are); name one by cell",
+                                     cells.size() - most_cells, most_cells);
     std::vector<LegendEntry> legend = {{"draws", "linespoints pt 5 ps 1.4 lw 2 lc rgb '#1573D1'"},
                                        {"distribution function, 95 % band", "lines lw 2 lc rgb '#004C7F'"},
                                        {"normal law", "lines lw 1.2 dt 3 lc black"},
                                        {"theory for the mean", "lines lw 1.5 dt 2 lc rgb '#A63C00'"}};
-    figure.script = panel_script(title, data, "", panels, legend, {.columns = 2});
+    figure.script = panel_script(figure.title, data, "", panels, legend, {.columns = 2});
     draw(figure);
     return {figure};
 }

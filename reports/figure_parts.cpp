@@ -112,6 +112,19 @@ std::string error_bars(const std::string& block, const std::string& style, bool 
     return fmt::format("{} using 1:{} with vectors heads size screen 0.004,90 {}", block, ends, style);
 }
 
+Series* PanelSeries::find(const std::string& panel, const std::string& label, std::optional<std::size_t> style) {
+    if (!panels.contains(panel)) {
+        if (panels.size() >= most_panels) {
+            ++left_out;
+            return nullptr;
+        }
+        order.push_back(panel);
+    }
+    Series& series = panels[panel][label];
+    series.style = styles.emplace(label, style.value_or(styles.size())).first->second;
+    return &series;
+}
+
 std::string data_block(std::size_t number, const std::vector<Point>& points) {
     const auto word = [](double value) {
         return std::isnan(value) ? std::string("NaN") : fmt::format("{:.8g}", value);
@@ -122,14 +135,13 @@ std::string data_block(std::size_t number, const std::vector<Point>& points) {
     return block + "END\n";
 }
 
-DrawnPanels draw_panels(const std::vector<std::string>& order,
-                        std::map<std::string, std::map<std::string, Series>>& panels, bool joined, bool log_y) {
+DrawnPanels draw_panels(PanelSeries& all, bool joined, bool log_y) {
     DrawnPanels drawn;
     std::size_t block = 0;
-    for (const auto& name : order) {
+    for (const auto& name : all.order) {
         Panel panel;
         panel.title = name;
-        for (auto& [label, series] : panels.at(name)) {
+        for (auto& [label, series] : all.panels.at(name)) {
             std::stable_sort(series.points.begin(), series.points.end(),
                              [](const Point& a, const Point& b) { return a.x < b.x; });
             drawn.data += data_block(block, series.points);

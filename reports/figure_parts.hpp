@@ -47,6 +47,17 @@ struct Series {
     std::vector<Point> points;
 };
 
+/// Series of all panels in the order they came. What would need more than most_panels is counted and left out.
+struct PanelSeries {
+    std::vector<std::string> order;
+    std::map<std::string, std::map<std::string, Series>> panels;  ///< by label in each
+    std::map<std::string, std::size_t> styles;                    ///< of each label
+    std::size_t left_out = 0;
+
+    /// The one to add points to, of the next style where none is given; null where it is left out.
+    Series* find(const std::string& panel, const std::string& label, std::optional<std::size_t> style = {});
+};
+
 /// The data block `$s0`, `$s1` ... with columns x, y, error, theory; a missing number is NaN.
 [[nodiscard]] std::string data_block(std::size_t number, const std::vector<Point>& points);
 
@@ -62,9 +73,7 @@ struct DrawnPanels {
     std::vector<Panel> panels;
 };
 /// Data blocks and plots of every panel, points in the order of x: error bars, points, theory as a dashed line.
-[[nodiscard]] DrawnPanels draw_panels(const std::vector<std::string>& order,
-                                      std::map<std::string, std::map<std::string, Series>>& panels, bool joined,
-                                      bool log_y = false);
+[[nodiscard]] DrawnPanels draw_panels(PanelSeries& all, bool joined, bool log_y = false);
 /// A line of the legend for every label by its style, one for theory.
 [[nodiscard]] std::vector<LegendEntry> legend_of(const std::map<std::string, std::size_t>& styles, bool theory,
                                                  bool joined);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "reports/gnuplot.hpp"
@@ -15,6 +16,17 @@ namespace spiked::reports {
 
 using validation::Database;
 using validation::Statement;
+
+// The makers: each is defined in a file that nothing else needs to know.
+std::vector<Figure> estimate_against_theory(Database& store, const Json& spec);
+std::vector<Figure> distortion_by_bits(Database& store, const Json& spec);
+std::vector<Figure> frontier(Database& store, const Json& spec);
+std::vector<Figure> factor_map(Database& store, const Json& spec);
+std::vector<Figure> distribution(Database& store, const Json& spec);
+std::vector<Figure> rate(Database& store, const Json& spec);
+std::vector<Figure> bias_by_query(Database& store, const Json& spec);
+std::vector<Figure> rank_map(Database& store, const Json& spec);
+std::vector<Figure> head_pictures(Database& store, const Json& spec);
 
 const std::vector<FigureKind>& figure_kinds() {
     static const std::vector<FigureKind> kinds = {
@@ -77,6 +89,21 @@ const std::vector<FigureKind>& figure_kinds() {
     return kinds;
 }
 
+namespace {
+
+const FigureKind* find_kind(const std::string& name) {
+    const auto& kinds = figure_kinds();
+    const auto found = std::ranges::find(kinds, name, &FigureKind::name);
+    return found == kinds.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::vector<Figure> figures_of_kind(const std::string& name, Database& store, const Json& spec) {
+    const FigureKind* kind = find_kind(name);
+    return kind == nullptr ? std::vector<Figure>() : kind->make(store, spec);
+}
+
 std::vector<Figure> figures_of(Database& store) {
     std::vector<std::pair<std::string, Json>> wanted;
     Statement query(store, "SELECT kind, spec FROM figure ORDER BY figure_id");
@@ -102,13 +129,9 @@ std::vector<Figure> figures_of(Database& store) {
     }
     std::vector<Figure> figures;
     for (const auto& [kind, spec] : wanted) {
-        const FigureKind* found = nullptr;
-        std::vector<std::string> names;
-        for (const auto& candidate : figure_kinds()) {
-            names.emplace_back(candidate.name);
-            if (kind == candidate.name) found = &candidate;
-        }
-        if (found == nullptr) {
+        if (find_kind(kind) == nullptr) {
+            std::vector<std::string> names;
+            for (const auto& known : figure_kinds()) names.emplace_back(known.name);
             Figure unknown;
             unknown.kind = kind;
             unknown.title = kind;
@@ -117,7 +140,7 @@ std::vector<Figure> figures_of(Database& store) {
             figures.push_back(std::move(unknown));
             continue;
         }
-        auto made = found->make(store, spec);
+        auto made = figures_of_kind(kind, store, spec);
         for (auto& figure : made) {
             figure.kind = kind;
             // Several under one title are told apart by their own.

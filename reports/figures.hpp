@@ -33,20 +33,13 @@ struct FigureKind {
 };
 [[nodiscard]] const std::vector<FigureKind>& figure_kinds();
 
+/// Those of one kind; none where no kind has this name.
+[[nodiscard]] std::vector<Figure> figures_of_kind(const std::string& name, validation::Database& store,
+                                                  const Json& spec);
+
 /// The figures of a store: those asked for in table `figure`, else the default set of its kind. A kind that is not
 /// known, or one without data, gives a figure that says so.
 [[nodiscard]] std::vector<Figure> figures_of(validation::Database& store);
-
-/// The makers behind the table.
-[[nodiscard]] std::vector<Figure> estimate_against_theory(validation::Database& store, const Json& spec);
-[[nodiscard]] std::vector<Figure> distortion_by_bits(validation::Database& store, const Json& spec);
-[[nodiscard]] std::vector<Figure> frontier(validation::Database& store, const Json& spec);
-[[nodiscard]] std::vector<Figure> factor_map(validation::Database& store, const Json& spec);
-[[nodiscard]] std::vector<Figure> distribution(validation::Database& store, const Json& spec);
-[[nodiscard]] std::vector<Figure> rate(validation::Database& store, const Json& spec);
-[[nodiscard]] std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec);
-[[nodiscard]] std::vector<Figure> rank_map(validation::Database& store, const Json& spec);
-[[nodiscard]] std::vector<Figure> head_pictures(validation::Database& store, const Json& spec);
 
 /// Runs gnuplot on figure.script; without gnuplot the figure says so.
 void draw(Figure& figure);

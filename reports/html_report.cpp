@@ -222,7 +222,7 @@ private:
         auto all = figures_of(store_);
         if (progress_.cells > static_cast<std::int64_t>(all_cells_up_to) && !dump_) {
             // Tables show the worst cells; a map shows them all.
-            auto map = factor_map(store_, Json::object({{"y", checks_.empty() ? error_metric() : ""}}));
+            auto map = figures_of_kind("map", store_, Json::object({{"y", checks_.empty() ? error_metric() : ""}}));
             map.front().kind = "map";
             all.insert(all.begin(), map.begin(), map.end());
         }

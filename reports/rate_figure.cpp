@@ -73,58 +73,61 @@ double number_of(const Json& spec, std::string_view key) {
     return value->string() != nullptr ? to_number(*value->string()).value_or(nan) : nan;
 }
 
-}  // namespace
+/// What is drawn of means: how far they are from theory, how they spread, or how large they are.
+struct Question {
+    std::string x;
+    std::string of;
+    std::vector<std::string> metrics;
 
-std::vector<Figure> rate(Database& store, const Json& spec) {
-    const std::string x = text_of(spec, "x", "n");
-    const auto metrics = texts_of(spec, "y", {"outlier"});
-    const std::string of = text_of(spec, "of", "deviation");
-    const double reference = number_of(spec, "slope");
-    const std::string what = of == "deviation" ? "|mean - theory|" : of == "spread" ? "standard deviation" : "|mean|";
-    const std::string title = fmt::format("{} of {} against {}", what, fmt::join(metrics, ", "), x);
-    if (of != "deviation" && of != "spread" && of != "mean")
-        return {without_data(title, fmt::format("of = \"{}\" is none of deviation, spread, mean", of))};
-    std::map<std::int64_t, const CellRow*> cell_of;
-    std::vector<CellRow> asked;
-    for (auto& cell : read_cells(store)) {
+    [[nodiscard]] std::string words() const {
+        return of == "deviation" ? "|mean - theory|" : of == "spread" ? "standard deviation" : "|mean|";
+    }
+};
+
+/// Cells at values of x above 0, by id.
+std::vector<CellRow> cells_along(Database& store, const std::string& x) {
+    std::vector<CellRow> cells = read_cells(store);
+    for (auto& cell : cells) {
         if (x == "n" || x == "d")
             cell.factors.try_emplace(x, FactorValue{static_cast<double>(x == "n" ? cell.n : cell.d),
                                                     std::to_string(x == "n" ? cell.n : cell.d)});
         // Sizes that grow together are one axis.
-        if (x == "n" && cell.factors.contains("d")) cell.factors.erase("d");
-        const auto factor = cell.factors.find(x);
-        if (factor != cell.factors.end() && factor->second.number > 0.0) asked.push_back(std::move(cell));
+        if (x == "n") cell.factors.erase("d");
     }
-    for (const auto& cell : asked) cell_of[cell.id] = &cell;
-    const auto panel_name = panels_of(asked, {x, "n", "d"});
+    std::erase_if(cells, [&](const CellRow& cell) {
+        const auto factor = cell.factors.find(x);
+        return factor == cell.factors.end() || !(factor->second.number > 0.0);
+    });
+    return cells;
+}
 
-    Figure figure;
-    figure.title = title;
-    figure.columns = {"cell", "#" + x, "quantity", "method", "#k", "#n", "#" + what};
-    figure.csv = csv_line({"cell", x, "metric", "method", "k", "count", "value", "error"});
-    std::vector<std::string> order;
-    std::map<std::string, std::map<std::string, Series>> panels;
-    std::map<std::string, std::size_t> styles;
+struct Gathered {
+    PanelSeries series;
     Range x_range;
     Range y_range;
-    std::size_t left_out = 0;
-    for (const auto& metric : metrics) {
-        Statement query(
-            store,
-            "SELECT s.cell_id, s.cell, s.method, s.k, s.n, s.mean, s.mcse, s.sd, CASE WHEN m.kind <> "
-            "'codec' THEN t.value ELSE (SELECT v.expected FROM verdict v WHERE v.cell_id = s.cell_id AND "
-            "v.method_id = s.method_id AND v.metric = s.metric AND v.k = s.k ORDER BY verdict_id LIMIT 1) "
-            "END, (SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om USING(metric_id) WHERE om.name = ?1), "
-            "s.method_id, s.metric_id FROM v_summary s JOIN method m "
-            "USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND t.quantity = s.metric AND "
-            "t.k = s.k WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, method_id, s.k");
+};
+
+Gathered gather(Database& store, const std::vector<CellRow>& cells, const Question& question, Figure& figure) {
+    Gathered found;
+    const auto panel_name = panels_of(cells, {question.x, "n", "d"});
+    Statement query(store,
+                    "SELECT s.cell_id, s.cell, s.method, s.k, s.n, s.mean, s.mcse, s.sd, CASE WHEN m.kind <> "
+                    "'codec' THEN t.value ELSE (SELECT v.expected FROM verdict v WHERE v.cell_id = s.cell_id AND "
+                    "v.method_id = s.method_id AND v.metric = s.metric AND v.k = s.k ORDER BY verdict_id LIMIT 1) "
+                    "END, (SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om USING(metric_id) WHERE om.name = "
+                    "?1), s.method_id, s.metric_id FROM v_summary s JOIN method m "
+                    "USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND t.quantity = s.metric AND "
+                    "t.k = s.k WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, method_id, s.k");
+    for (const auto& metric : question.metrics) {
+        query.reset();
         query.bind(1, metric);
         while (query.step()) {
-            const auto cell = cell_of.find(query.integer(0));
-            if (cell == cell_of.end()) continue;
-            Point point{cell->second->factors.at(x).number, nan, nan, nan};
+            const auto cell = std::ranges::lower_bound(cells, query.integer(0), {}, &CellRow::id);
+            if (cell == cells.end() || cell->id != query.integer(0)) continue;
+            const FactorValue& value = cell->factors.at(question.x);
+            Point point{value.number, nan, nan, nan};
             const double count = query.real(4);
-            if (of == "spread") {
+            if (question.of == "spread") {
                 // The error of a standard deviation, from the fourth moment.
                 const validation::Moments all =
                     pooled_moments(store, query.integer(0), query.integer(10), query.integer(11), query.integer(3));
@@ -132,50 +135,51 @@ std::vector<Figure> rate(Database& store, const Json& spec) {
                 const double variance = point.y * point.y;
                 point.error = std::sqrt(std::max(0.0, all.m4 / count - variance * variance) / count) / (2.0 * point.y);
             } else {
-                point.y = std::abs(query.real(5) - (of == "deviation" ? query.real(8) : 0.0));
+                point.y = std::abs(query.real(5) - (question.of == "deviation" ? query.real(8) : 0.0));
                 point.error = query.real(6);
             }
             if (!(point.y > 0.0)) continue;
-            figure.rows.push_back({query.text(1), cell->second->factors.at(x).text, metric, query.text(2),
-                                   query.text(3), query.text(4), with_error(point.y, point.error)});
-            figure.csv += csv_line({query.text(1), cell->second->factors.at(x).text, metric, query.text(2),
-                                    query.text(3), query.text(4), exact(point.y), exact(point.error)});
-            const std::string& panel = panel_name.at(cell->first);
-            if (!panels.contains(panel)) {
-                if (panels.size() >= most_panels) {
-                    ++left_out;
-                    continue;
-                }
-                order.push_back(panel);
-            }
+            figure.rows.push_back({query.text(1), value.text, metric, query.text(2), query.text(3), query.text(4),
+                                   with_error(point.y, point.error)});
+            figure.csv += csv_line({query.text(1), value.text, metric, query.text(2), query.text(3), query.text(4),
+                                    exact(point.y), exact(point.error)});
             std::string label = metric;
             if (query.text(2) != "sample") label += " " + query.text(2);
             if (query.integer(9) > 1) label += fmt::format(" k = {}", query.integer(3));
-            auto& series = panels[panel][label];
-            series.style = styles.emplace(label, styles.size()).first->second;
-            series.points.push_back(point);
-            x_range.take(point.x);
+            Series* series = found.series.find(panel_name.at(cell->id), label);
+            if (series == nullptr) continue;
+            series->points.push_back(point);
+            found.x_range.take(point.x);
             // A deviation within the noise may be anywhere below it: its bar goes down to the frame.
-            y_range.take(point.y + point.error);
-            y_range.take(point.y > errors_off_zero * point.error ? point.y - point.error : point.error);
+            found.y_range.take(point.y + point.error);
+            found.y_range.take(point.y > errors_off_zero * point.error ? point.y - point.error : point.error);
         }
     }
-    if (figure.rows.empty())
-        return {without_data(
-            title, fmt::format("the store holds no {} of {} at values of {} above 0",
-                               of == "deviation" ? "means with theory" : "means", fmt::join(metrics, ", "), x))};
+    return found;
+}
+
+/// Points so close to zero that only the upper end of their bar is in the frame.
+std::size_t points_below(const Gathered& found) {
     std::size_t below = 0;
-    for (const auto& [panel, of_panel] : panels)
+    for (const auto& [panel, of_panel] : found.series.panels)
         for (const auto& [label, series] : of_panel)
-            for (const auto& point : series.points) below += point.y < y_range.low / Range::log_room ? 1 : 0;
-    auto [data, drawn] = draw_panels(order, panels, false, true);
-    std::vector<std::string> slopes;
-    std::size_t too_few = 0;
-    for (std::size_t p = 0; p < order.size(); ++p) {
-        for (const auto& [label, series] : panels.at(order[p])) {
+            for (const auto& point : series.points) below += point.y < found.y_range.low / Range::log_room ? 1 : 0;
+    return below;
+}
+
+struct Slopes {
+    std::vector<std::string> words;
+    std::size_t too_few = 0;  ///< series without one
+};
+
+/// Adds the fitted lines, and those of the slope to compare with, to their panels.
+Slopes draw_slopes(const PanelSeries& all, const std::string& x, double reference, std::vector<Panel>& drawn) {
+    Slopes slopes;
+    for (std::size_t p = 0; p < all.order.size(); ++p) {
+        for (const auto& [label, series] : all.panels.at(all.order[p])) {
             const Slope slope = fit(series.points);
             if (std::isnan(slope.value)) {
-                ++too_few;
+                ++slopes.too_few;
                 continue;
             }
             const std::string& color = series_style(series.style).color;
@@ -187,36 +191,70 @@ std::vector<Figure> rate(Database& store, const Json& spec) {
             if (std::isfinite(reference)) drawn[p].plots.push_back(line(reference, "dt 2"));
             const std::string text = with_error(slope.value, slope.error);
             drawn[p].legend.push_back({fmt::format("slope {}", text), fmt::format("lines lw 1.4 lc rgb '{}'", color)});
-            slopes.push_back(fmt::format(
+            slopes.words.push_back(fmt::format(
                 "{}{}: {}^{} over {} points, chi-square {:.2g} on {} degrees of freedom{}", label,
-                order[p].empty() ? "" : " (" + order[p] + ")", x, text, slope.points, slope.misfit, slope.points - 2,
+                all.order[p].empty() ? "" : " (" + all.order[p] + ")", x, text, slope.points, slope.misfit,
+                slope.points - 2,
                 std::isfinite(reference)
                     ? fmt::format(", {} from {:.4g}", standard_errors(std::abs(slope.value - reference) / slope.error),
                                   reference)
                     : ""));
         }
     }
-    figure.description = fmt::format(
-        "{} on logarithmic axes, slopes fitted by weighted least squares{}{}. Bars are one standard error; points "
-        "within {:g} errors of zero are not fitted{}.{}{}",
-        counted(figure.rows.size(), "value"), slopes.empty() ? "" : ". ", fmt::join(slopes, "; "), errors_off_zero,
-        below > 0 ? fmt::format("; {} of them so close to it that only the upper end of the bar is drawn", below) : "",
-        too_few > 0 ? fmt::format(" {} have fewer than three points to fit.", too_few) : "",
-        std::isfinite(reference) ? fmt::format(" Dashed: slope {:.4g}.", reference) : "");
-    if (left_out > 0)
-        figure.problem = fmt::format("{} points are not drawn (at most {} panels are)", left_out, most_panels);
+    return slopes;
+}
+
+/// A tic at every value of the factor.
+std::vector<std::string> tics_of(const std::vector<CellRow>& cells, const std::string& x) {
     std::vector<std::string> tics;
-    for (const auto& cell : asked)
+    for (const auto& cell : cells)
         if (const auto tic = quoted(cell.factors.at(x).text) + " " + exact(cell.factors.at(x).number);
             std::find(tics.begin(), tics.end(), tic) == tics.end())
             tics.push_back(tic);
-    figure.script = panel_script(title, data,
-                                 fmt::format("set logscale xy\nset format y '%g'\n{}set xtics nomirror ({})\nset "
-                                             "xrange [{:.6g}:{:.6g}]\nset yrange {}\nset xlabel "
-                                             "{} noenhanced\nset ylabel {} noenhanced\n",
-                                             y_range.log_tics(), fmt::join(tics, ", "), x_range.low / 1.15,
-                                             x_range.high * 1.15, y_range.log_text(), quoted(x), quoted(what)),
-                                 drawn, legend_of(styles, false, false));
+    return tics;
+}
+
+}  // namespace
+
+std::vector<Figure> rate(Database& store, const Json& spec) {
+    const Question question{text_of(spec, "x", "n"), text_of(spec, "of", "deviation"),
+                            texts_of(spec, "y", {"outlier"})};
+    const auto& [x, of, metrics] = question;
+    const double reference = number_of(spec, "slope");
+    Figure figure;
+    figure.title = fmt::format("{} of {} against {}", question.words(), fmt::join(metrics, ", "), x);
+    if (of != "deviation" && of != "spread" && of != "mean")
+        return {without_data(figure.title, fmt::format("of = \"{}\" is none of deviation, spread, mean", of))};
+    figure.columns = {"cell", "#" + x, "quantity", "method", "#k", "#n", "#" + question.words()};
+    figure.csv = csv_line({"cell", x, "metric", "method", "k", "count", "value", "error"});
+    const std::vector<CellRow> cells = cells_along(store, x);
+    Gathered found = gather(store, cells, question, figure);
+    if (figure.rows.empty())
+        return {without_data(
+            figure.title, fmt::format("the store holds no {} of {} at values of {} above 0",
+                                      of == "deviation" ? "means with theory" : "means", fmt::join(metrics, ", "), x))};
+    const std::size_t below = points_below(found);
+    auto [data, drawn] = draw_panels(found.series, false, true);
+    const Slopes slopes = draw_slopes(found.series, x, reference, drawn);
+    figure.description = fmt::format(
+        "{} on logarithmic axes, slopes fitted by weighted least squares{}{}. Bars are one standard error; points "
+        "within {:g} errors of zero are not fitted{}.{}{}",
+        counted(figure.rows.size(), "value"), slopes.words.empty() ? "" : ". ", fmt::join(slopes.words, "; "),
+        errors_off_zero,
+        below > 0 ? fmt::format("; {} of them so close to it that only the upper end of the bar is drawn", below) : "",
+        slopes.too_few > 0 ? fmt::format(" {} have fewer than three points to fit.", slopes.too_few) : "",
+        std::isfinite(reference) ? fmt::format(" Dashed: slope {:.4g}.", reference) : "");
+    if (found.series.left_out > 0)
+        figure.problem =
+            fmt::format("{} points are not drawn (at most {} panels are)", found.series.left_out, most_panels);
+    figure.script = panel_script(
+        figure.title, data,
+        fmt::format("set logscale xy\nset format y '%g'\n{}set xtics nomirror ({})\nset "
+                    "xrange [{:.6g}:{:.6g}]\nset yrange {}\nset xlabel "
+                    "{} noenhanced\nset ylabel {} noenhanced\n",
+                    found.y_range.log_tics(), fmt::join(tics_of(cells, x), ", "), found.x_range.low / 1.15,
+                    found.x_range.high * 1.15, found.y_range.log_text(), quoted(x), quoted(question.words())),
+        drawn, legend_of(found.series.styles, false, false));
     draw(figure);
     return {figure};
 }

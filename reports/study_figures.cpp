@@ -60,174 +60,206 @@ bool of_spikes(Database& store, const std::vector<std::string>& metrics) {
     return true;
 }
 
-}  // namespace
-
-std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
-    auto cells = read_cells(store);
-    const auto varying = varying_factors(cells);
-    std::string x = text_of(spec, "x");
-    if (x == "cell")
-        for (std::size_t c = 0; c < cells.size(); ++c) cells[c].factors[x] = {nan, std::to_string(c + 1)};
-    if (x.empty()) {
-        const bool strength = std::find(varying.begin(), varying.end(), "signal.strength") != varying.end();
-        x = strength || varying.empty() ? "signal.strength" : varying.front();
-    }
-    const auto metrics = texts_of(spec, "y", {"overlap.left", "overlap.right"});
-    const std::string title = fmt::format("{} against {}", fmt::join(metrics, ", "), x);
-
-    std::map<std::int64_t, const CellRow*> cell_of;
-    for (const auto& cell : cells)
-        if (cell.factors.contains(x)) cell_of[cell.id] = &cell;
-    if (cell_of.empty()) return {without_data(title, fmt::format("no cell has a factor called {}", x))};
-
-    // Spikes of a list stand at their own strengths, one that is estimated beyond the list at 0. Where other values of
-    // x are no numbers, they stand side by side in the order of the cells.
+/// Where cells and their spikes stand along a factor.
+struct FactorAxis {
+    std::string factor;
+    std::vector<CellRow> cells;  ///< those that have it, by id
+    bool spikes = false;         ///< each spike stands at its own strength
+    bool ordinal = false;        ///< values side by side, in the order of the cells
+    std::vector<std::string> ticks;
+    bool alike = false;  ///< lists that begin alike are told apart by their length
     std::map<std::int64_t, std::vector<double>> strengths;
+    std::map<std::string, double> ordinal_of;
+
+    [[nodiscard]] const CellRow* find(std::int64_t id) const {
+        const auto cell = std::ranges::lower_bound(cells, id, {}, &CellRow::id);
+        return cell == cells.end() || cell->id != id ? nullptr : &*cell;
+    }
+    /// Of component k of a cell; a spike that is estimated beyond the list stands at 0.
+    [[nodiscard]] double place(const CellRow& cell, std::int64_t k) const {
+        const auto& value = cell.factors.at(factor);
+        if (!spikes) return ordinal ? ordinal_of.at(value.text) : value.number;
+        const auto& list = strengths.at(cell.id);
+        return k <= static_cast<std::int64_t>(list.size()) ? list[static_cast<std::size_t>(k - 1)] : 0.0;
+    }
+};
+
+/// The factor asked for, else the strength or the first that varies.
+std::string factor_asked(const std::vector<CellRow>& cells, const Json& spec) {
+    const std::string asked = text_of(spec, "x");
+    if (!asked.empty()) return asked;
+    const auto varying = varying_factors(cells);
+    const bool strength = std::find(varying.begin(), varying.end(), "signal.strength") != varying.end();
+    return strength || varying.empty() ? "signal.strength" : varying.front();
+}
+
+FactorAxis factor_axis(Database& store, const std::vector<std::string>& metrics, const Json& spec) {
+    FactorAxis axis;
+    axis.cells = read_cells(store);
+    axis.factor = factor_asked(axis.cells, spec);
+    const std::string& x = axis.factor;
+    if (x == "cell")
+        for (std::size_t c = 0; c < axis.cells.size(); ++c) axis.cells[c].factors[x] = {nan, std::to_string(c + 1)};
+    std::erase_if(axis.cells, [&](const CellRow& cell) { return !cell.factors.contains(x); });
+
     bool numbers = true;
     bool lists = false;
-    for (const auto& [id, cell] : cell_of) {
-        const auto& value = cell->factors.at(x);
+    for (const auto& cell : axis.cells) {
+        const auto& value = cell.factors.at(x);
         lists = lists || value.text.starts_with('[');
         numbers = numbers && !std::isnan(value.number);
-        if (x == "signal.strength") strengths[id] = numbers_of(value.text);
+        if (x == "signal.strength") axis.strengths[cell.id] = numbers_of(value.text);
     }
-    const bool spikes =
-        lists && of_spikes(store, metrics) && !strengths.empty() &&
-        std::none_of(strengths.begin(), strengths.end(), [](const auto& s) { return s.second.empty(); });
-    const bool ordinal = !spikes && (lists || !numbers);
-    std::map<std::string, double> ordinal_of;
-    std::map<std::string, std::size_t> of_name;  // lists that begin alike are told apart by their length
-    std::vector<std::string> ticks;
-    std::vector<CellRow> asked;
-    for (const auto& cell : cells) {
-        if (!cell_of.contains(cell.id)) continue;
-        asked.push_back(cell);
+    axis.spikes =
+        lists && of_spikes(store, metrics) && !axis.strengths.empty() &&
+        std::none_of(axis.strengths.begin(), axis.strengths.end(), [](const auto& s) { return s.second.empty(); });
+    axis.ordinal = !axis.spikes && (lists || !numbers);
+    std::map<std::string, std::size_t> of_name;
+    for (const auto& cell : axis.cells) {
         const auto& text = cell.factors.at(x).text;
-        if (ordinal && ordinal_of.emplace(text, static_cast<double>(ordinal_of.size() + 1)).second)
+        if (axis.ordinal && axis.ordinal_of.emplace(text, static_cast<double>(axis.ordinal_of.size() + 1)).second)
             ++of_name[tick_name(text)];
     }
-    for (const auto& [text, place] : ordinal_of) {
+    for (const auto& [text, place] : axis.ordinal_of) {
         std::string name = tick_name(text);
-        if (of_name.at(name) > 1) name += fmt::format(" ({})", std::count(text.begin(), text.end(), ',') + 1);
-        ticks.push_back(fmt::format("{} {:g}", quoted(name), place));
+        if (of_name.at(name) > 1) {
+            name += fmt::format(" ({})", std::count(text.begin(), text.end(), ',') + 1);
+            axis.alike = true;
+        }
+        axis.ticks.push_back(fmt::format("{} {:g}", quoted(name), place));
     }
-    const auto panel_name = panels_of(asked, {x}, spikes);
+    return axis;
+}
 
-    Figure figure;
-    figure.title = title;
-    figure.columns = {"cell", "#" + x, "quantity", "method", "#k", "#n", "#estimate", "#theory"};
-    figure.csv = csv_line({"cell", x, "metric", "method", "k", "count", "mean", "mcse", "theory"});
-    std::vector<std::string> panel_order;
-    std::map<std::string, std::map<std::string, Series>> panels;  // panel, label
-    std::map<std::string, std::size_t> styles;
+/// Means of metrics along an axis, as points and as rows of a figure's data.
+struct MeansAlong {
+    PanelSeries series;
     std::size_t points = 0;
-    std::size_t left_out = 0;
     bool theory_shown = false;
-    double worst = -1.0;
+    double worst = -1.0;  ///< distance from theory in units of its error
     std::string worst_text;
     Range x_range;
     Range y_range;
+};
+
+MeansAlong gather_means(Database& store, const FactorAxis& axis, const std::vector<std::string>& metrics,
+                        Figure& figure) {
+    MeansAlong means;
+    const auto panel_name = panels_of(axis.cells, {axis.factor}, axis.spikes);
+    Statement query(
+        store,
+        // Table theory knows no methods; what is predicted for a codec stands beside its check.
+        "SELECT s.cell_id, s.cell, s.method, s.k, s.n, s.mean, s.mcse, CASE WHEN m.kind <> 'codec' THEN t.value ELSE "
+        "(SELECT v.expected FROM verdict v WHERE v.cell_id = s.cell_id AND v.method_id = s.method_id AND "
+        "v.metric = s.metric AND v.k = s.k ORDER BY verdict_id LIMIT 1) END, "
+        "(SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om USING(metric_id) WHERE om.name = ?1) "
+        "FROM v_summary s JOIN method m USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND "
+        "t.quantity = s.metric AND t.k = s.k "
+        "WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, method_id, s.k");
     for (const auto& metric : metrics) {
-        Statement query(
-            store,
-            // Table theory knows no methods; what is predicted for a codec stands beside its check.
-            "SELECT s.cell_id, s.cell, s.method, s.k, s.n, s.mean, s.mcse, CASE WHEN m.kind <> 'codec' THEN t.value "
-            "ELSE "
-            "(SELECT v.expected FROM verdict v WHERE v.cell_id = s.cell_id AND v.method_id = s.method_id AND "
-            "v.metric = s.metric AND v.k = s.k ORDER BY verdict_id LIMIT 1) END, "
-            "(SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om USING(metric_id) WHERE om.name = ?1) "
-            "FROM v_summary s JOIN method m USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND "
-            "t.quantity = s.metric AND t.k = s.k "
-            "WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, method_id, s.k");
+        query.reset();
         query.bind(1, metric);
         while (query.step()) {
-            const auto cell = cell_of.find(query.integer(0));
-            if (cell == cell_of.end()) continue;
-            const auto& factor = cell->second->factors.at(x);
+            const CellRow* cell = axis.find(query.integer(0));
+            if (cell == nullptr) continue;
+            const std::string& value = cell->factors.at(axis.factor).text;
             const std::string method = query.text(2);
             const std::int64_t k = query.integer(3);
-            Point point{ordinal ? ordinal_of.at(factor.text) : factor.number, query.real(5), query.real(6),
-                        query.real(7)};
-            if (spikes) {
-                const auto& list = strengths.at(cell->first);
-                point.x = k <= static_cast<std::int64_t>(list.size()) ? list[static_cast<std::size_t>(k - 1)] : 0.0;
-            }
-            figure.csv += csv_line({query.text(1), factor.text, metric, method, std::to_string(k), query.text(4),
+            const Point point{axis.place(*cell, k), query.real(5), query.real(6), query.real(7)};
+            figure.csv += csv_line({query.text(1), value, metric, method, std::to_string(k), query.text(4),
                                     exact(point.y), exact(point.error), exact(point.theory)});
-            figure.rows.push_back({query.text(1), factor.text, metric, method, std::to_string(k), query.text(4),
+            figure.rows.push_back({query.text(1), value, metric, method, std::to_string(k), query.text(4),
                                    with_error(point.y, point.error),
                                    std::isnan(point.theory) ? "" : fmt::format("{:.4g}", point.theory)});
             const double deviation = std::abs(point.y - point.theory) / point.error;
-            if (std::isfinite(deviation) && deviation > worst) {
-                worst = deviation;
-                worst_text = fmt::format("{}{} at {}, {} against {:.4g} ({})", metric,
-                                         k > 1 ? fmt::format(" of spike {}", k) : "", query.text(1),
-                                         with_error(point.y, point.error), point.theory, standard_errors(deviation));
+            if (std::isfinite(deviation) && deviation > means.worst) {
+                means.worst = deviation;
+                means.worst_text = fmt::format(
+                    "{}{} at {}, {} against {:.4g} ({})", metric, k > 1 ? fmt::format(" of spike {}", k) : "",
+                    query.text(1), with_error(point.y, point.error), point.theory, standard_errors(deviation));
             }
-            const std::string& panel = panel_name.at(cell->first);
-            const bool known = panels.contains(panel);
-            if (points >= most_points || (!known && panels.size() >= most_panels)) {
-                ++left_out;
-                continue;
-            }
-            if (!known) panel_order.push_back(panel);
             // One metric is the name of the axis.
             std::string label = method == "sample" ? metric : metrics.size() == 1 ? method : metric + " " + method;
-            if (!spikes && query.integer(8) > 1) label += fmt::format(" k = {}", k);
-            const std::size_t style = styles.emplace(label, styles.size()).first->second;
-            auto& series = panels[panel][label];
-            series.style = style;
-            theory_shown = theory_shown || std::isfinite(point.theory);
-            x_range.take(point.x);
+            if (!axis.spikes && query.integer(8) > 1) label += fmt::format(" k = {}", k);
+            if (means.points >= most_points) {
+                ++means.series.left_out;
+                continue;
+            }
+            Series* series = means.series.find(panel_name.at(cell->id), label);
+            if (series == nullptr) continue;
+            means.theory_shown = means.theory_shown || std::isfinite(point.theory);
+            means.x_range.take(point.x);
             const double reach = std::isfinite(point.error) ? point.error : 0.0;
-            for (const double y : {point.y - reach, point.y + reach, point.theory}) y_range.take(y);
-            series.points.push_back(point);
-            ++points;
+            for (const double y : {point.y - reach, point.y + reach, point.theory}) means.y_range.take(y);
+            series->points.push_back(point);
+            ++means.points;
         }
     }
-    if (figure.rows.empty())
-        return {without_data(title, fmt::format("the store holds no values of {} yet", fmt::join(metrics, ", ")))};
+    return means;
+}
 
-    figure.description = fmt::format("{} of {} over {}{}. ", counted(points, "mean"), fmt::join(metrics, " and "),
-                                     counted(asked.size(), "cell"),
-                                     panels.size() > 1 ? fmt::format(" in {} panels", panels.size()) : "");
-    figure.description += worst < 0.0 ? std::string("The store holds no theory for them.")
-                                      : "Farthest from theory in units of its error: " + worst_text + ".";
-    figure.description += " Bars are one standard error";
-    figure.description += theory_shown ? "; dashed lines join theory at the study's points." : ".";
-    const std::string unit = x == "signal.strength" && !ordinal ? strength_unit(store) : "";
-    if (unit == "threshold") figure.description += " Strength in units of the detection threshold.";
-    if (unit == "sqrt_n") figure.description += " Strength in units of sqrt(n).";
-    if (unit == "absolute") figure.description += " Strength is the singular value of the clean signal.";
-    if (spikes) figure.description += " Every spike stands at its own strength.";
-    if (std::any_of(of_name.begin(), of_name.end(), [](const auto& name) { return name.second > 1; }))
-        figure.description += " Lists that begin alike have their length in brackets.";
-    if (x == "cell") {
-        const auto names = short_names(asked);
+std::string description_of(const FactorAxis& axis, const MeansAlong& means, const std::vector<std::string>& metrics,
+                           const std::string& unit) {
+    std::string text =
+        fmt::format("{} of {} over {}{}. ", counted(means.points, "mean"), fmt::join(metrics, " and "),
+                    counted(axis.cells.size(), "cell"),
+                    means.series.panels.size() > 1 ? fmt::format(" in {} panels", means.series.panels.size()) : "");
+    text += means.worst < 0.0 ? std::string("The store holds no theory for them.")
+                              : "Farthest from theory in units of its error: " + means.worst_text + ".";
+    text += " Bars are one standard error";
+    text += means.theory_shown ? "; dashed lines join theory at the study's points." : ".";
+    if (unit == "threshold") text += " Strength in units of the detection threshold.";
+    if (unit == "sqrt_n") text += " Strength in units of sqrt(n).";
+    if (unit == "absolute") text += " Strength is the singular value of the clean signal.";
+    if (axis.spikes) text += " Every spike stands at its own strength.";
+    if (axis.alike) text += " Lists that begin alike have their length in brackets.";
+    if (axis.factor == "cell") {
+        const auto names = short_names(axis.cells);
         std::vector<std::string> told;
-        for (std::size_t c = 0; c < asked.size(); ++c)
-            told.push_back(fmt::format("{}: {}", c + 1, names.at(asked[c].id)));
-        figure.description += fmt::format(" Cells {}.", fmt::join(told, "; "));
+        for (std::size_t c = 0; c < axis.cells.size(); ++c)
+            told.push_back(fmt::format("{}: {}", c + 1, names.at(axis.cells[c].id)));
+        text += fmt::format(" Cells {}.", fmt::join(told, "; "));
     }
-    if (left_out > 0)
-        figure.problem = fmt::format("{} points are not drawn (at most {} panels and {} points are); the data has them",
-                                     left_out, most_panels, most_points);
+    return text;
+}
 
-    auto [data, drawn] = draw_panels(panel_order, panels, false);
-    std::string settings = fmt::format("set xrange {}\nset yrange {}\nset xlabel {} noenhanced\n", x_range.text(0.04),
-                                       y_range.text(0.06), quoted(x));
+}  // namespace
+
+std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
+    const auto metrics = texts_of(spec, "y", {"overlap.left", "overlap.right"});
+    const FactorAxis axis = factor_axis(store, metrics, spec);
+    const std::string& x = axis.factor;
+    Figure figure;
+    figure.title = fmt::format("{} against {}", fmt::join(metrics, ", "), x);
+    if (axis.cells.empty()) return {without_data(figure.title, fmt::format("no cell has a factor called {}", x))};
+    figure.columns = {"cell", "#" + x, "quantity", "method", "#k", "#n", "#estimate", "#theory"};
+    figure.csv = csv_line({"cell", x, "metric", "method", "k", "count", "mean", "mcse", "theory"});
+    MeansAlong means = gather_means(store, axis, metrics, figure);
+    if (figure.rows.empty())
+        return {
+            without_data(figure.title, fmt::format("the store holds no values of {} yet", fmt::join(metrics, ", ")))};
+
+    const std::string unit = x == "signal.strength" && !axis.ordinal ? strength_unit(store) : "";
+    figure.description = description_of(axis, means, metrics, unit);
+    if (means.series.left_out > 0)
+        figure.problem = fmt::format("{} points are not drawn (at most {} panels and {} points are); the data has them",
+                                     means.series.left_out, most_panels, most_points);
+    auto [data, drawn] = draw_panels(means.series, false);
+    std::string settings = fmt::format("set xrange {}\nset yrange {}\nset xlabel {} noenhanced\n",
+                                       means.x_range.text(0.04), means.y_range.text(0.06), quoted(x));
     if (metrics.size() == 1) settings += fmt::format("set ylabel {} noenhanced\n", quoted(metrics.front()));
-    if (ordinal) settings += fmt::format("set xtics nomirror ({})\n", fmt::join(ticks, ", "));
-    if (unit == "threshold" && x_range.low <= 1.0 && x_range.high >= 1.0)
+    if (axis.ordinal) settings += fmt::format("set xtics nomirror ({})\n", fmt::join(axis.ticks, ", "));
+    if (unit == "threshold" && means.x_range.low <= 1.0 && means.x_range.high >= 1.0)
         settings +=
             "set arrow 1 from first 1, graph 0 to first 1, graph 1 nohead lw 1 dt 3 lc rgb '#888888'\n"
             "set label 1 'threshold' at first 1, graph 0.98 right rotate by 90 offset -0.6,0 font ',11'\n";
     constexpr std::size_t most_named = 20;
+    auto& styles = means.series.styles;
     if (styles.size() > most_named) {
         figure.description += fmt::format(" {} curves have no legend: their data name them.", styles.size());
         styles.clear();
     }
-    figure.script = panel_script(title, data, settings, drawn, legend_of(styles, theory_shown, false));
+    figure.script = panel_script(figure.title, data, settings, drawn, legend_of(styles, means.theory_shown, false));
     draw(figure);
     return {figure};
 }
@@ -257,13 +289,10 @@ Figure codec_figure(Database& store, const std::string& title, const std::vector
     figure.columns = {"panel", "method", "#B", "#" + x_name, "#n", "#" + y_name, "#theory"};
     figure.csv = csv_line({"panel", "method", "bits", x_name, "n", "mean", "mcse", "theory"});
     const auto style_of = method_styles(store);
-    std::vector<std::string> panel_order;
-    std::map<std::string, std::map<std::string, Series>> panels;
-    std::map<std::string, std::size_t> styles;
+    PanelSeries panels;
     Range x_range;
     Range y_range;
     bool theory_shown = false;
-    std::size_t left_out = 0;
     for (const auto& codec : codecs) {
         figure.rows.push_back({codec.panel, codec.base, fmt::format("{}", codec.bits),
                                fmt::format("{:.4f}", codec.point.x), std::to_string(codec.n),
@@ -272,26 +301,19 @@ Figure codec_figure(Database& store, const std::string& title, const std::vector
         figure.csv += csv_line({codec.panel, codec.base, fmt::format("{}", codec.bits), exact(codec.point.x),
                                 std::to_string(codec.n), exact(codec.point.y), exact(codec.point.error),
                                 exact(codec.point.theory)});
-        const bool known = panels.contains(codec.panel);
-        if (!known && panels.size() >= most_panels) {
-            ++left_out;
-            continue;
-        }
-        if (!known) panel_order.push_back(codec.panel);
-        auto& series = panels[codec.panel][codec.base];
-        series.style = style_of.at(codec.base);
-        styles[codec.base] = series.style;
-        series.points.push_back(codec.point);
+        Series* series = panels.find(codec.panel, codec.base, style_of.at(codec.base));
+        if (series == nullptr) continue;
+        series->points.push_back(codec.point);
         theory_shown = theory_shown || std::isfinite(codec.point.theory);
         x_range.take(codec.point.x);
         y_range.take(codec.point.y);
         y_range.take(codec.point.theory);
     }
-    if (left_out > 0)
-        figure.problem =
-            fmt::format("{} points are not drawn (at most {} panels are); the data has them", left_out, most_panels);
-    auto [data, drawn] = draw_panels(panel_order, panels, true, true);
-    auto legend = legend_of(styles, theory_shown, true);
+    if (panels.left_out > 0)
+        figure.problem = fmt::format("{} points are not drawn (at most {} panels are); the data has them",
+                                     panels.left_out, most_panels);
+    auto [data, drawn] = draw_panels(panels, true, true);
+    auto legend = legend_of(panels.styles, theory_shown, true);
     for (std::size_t b = 0, block = codecs.size(); b < backdrops.size(); ++b) {
         legend.push_back(backdrops[b].legend);
         for (auto& panel : drawn)

@@ -62,7 +62,7 @@ TEST(RateFigure, FitsTheSlopeAndItsError) {
     const Scratch folder;
     make_rates(folder / "rates.spiked", -2.0 / 3.0, 0.05);
     Database store(folder / "rates.spiked", Database::Mode::read);
-    const auto figure = rate(store, Json::object({{"y", "outlier"}, {"slope", -1.0}})).front();
+    const auto figure = figures_of_kind("rate", store, Json::object({{"y", "outlier"}, {"slope", -1.0}})).front();
     expect_whole(figure);
     ASSERT_EQ(figure.rows.size(), 5U);
     // Equal relative errors e: the error of the slope is e over the root of the sum of squares of log n about its mean.
@@ -95,7 +95,7 @@ TEST(RateFigure, TheErrorOfASpreadDoesNotDependOnTheBatches) {
             store.finish();
         }
         Database store(path, Database::Mode::read);
-        const auto figure = rate(store, Json::object({{"y", "outlier"}, {"of", "spread"}})).front();
+        const auto figure = figures_of_kind("rate", store, Json::object({{"y", "outlier"}, {"of", "spread"}})).front();
         ASSERT_EQ(figure.rows.size(), 3U);
         validation::Moments all;
         for (int i = 0; i < 100; ++i) all.add((i % 7 + 0.1 * (i % 3)) / 16.0);
@@ -109,14 +109,15 @@ TEST(RateFigureControl, FollowsAnotherSlopeAndFitsNoNoise) {
     const Scratch folder;
     make_rates(folder / "other.spiked", -0.5, 0.05);
     Database other(folder / "other.spiked", Database::Mode::read);
-    EXPECT_TRUE(has(rate(other, Json::object({{"y", "outlier"}})).front().description, "n^-0.500("));
+    EXPECT_TRUE(has(figures_of_kind("rate", other, Json::object({{"y", "outlier"}})).front().description, "n^-0.500("));
     make_rates(folder / "noise.spiked", -0.5, 0.6);
     Database noise(folder / "noise.spiked", Database::Mode::read);
-    const auto figure = rate(noise, Json::object({{"y", "outlier"}})).front();
+    const auto figure = figures_of_kind("rate", noise, Json::object({{"y", "outlier"}})).front();
     expect_whole(figure);
     EXPECT_FALSE(has(figure.description, "n^"));
     EXPECT_TRUE(has(figure.description, "1 have fewer than three points"));
-    EXPECT_TRUE(has(rate(noise, Json::object({{"of", "beauty"}})).front().problem, "deviation, spread, mean"));
+    EXPECT_TRUE(has(figures_of_kind("rate", noise, Json::object({{"of", "beauty"}})).front().problem,
+                    "deviation, spread, mean"));
 }
 
 TEST(RateFigure, SaysThatAPointLiesBelowItsFrame) {
@@ -133,7 +134,7 @@ TEST(RateFigure, SaysThatAPointLiesBelowItsFrame) {
         store.finish();
     }
     Database store(folder / "low.spiked", Database::Mode::read);
-    const auto figure = rate(store, Json::object({{"y", "outlier"}})).front();
+    const auto figure = figures_of_kind("rate", store, Json::object({{"y", "outlier"}})).front();
     EXPECT_TRUE(has(figure.description, "; 1 of them so close to it")) << figure.description;
 }
 
@@ -148,8 +149,8 @@ TEST(MapFigure, WritesNumbersWholeAndMetricsInWords) {
     const Scratch folder;
     make_study(folder / "study.spiked");
     Database store(folder / "study.spiked", Database::Mode::read);
-    const auto map =
-        factor_map(store, Json::object({{"x", "signal.strength"}, {"by", "noise.row_cov.rho"}, {"y", "overlap.left"}}));
+    const auto map = figures_of_kind(
+        "map", store, Json::object({{"x", "signal.strength"}, {"by", "noise.row_cov.rho"}, {"y", "overlap.left"}}));
     EXPECT_TRUE(map.front().title.starts_with("overlap of left vectors by ")) << map.front().title;
 }
 
@@ -158,7 +159,9 @@ TEST(MapFigure, PutsEveryCellInItsBox) {
     make_study(folder / "study.spiked");
     Database store(folder / "study.spiked", Database::Mode::read);
     const auto figure =
-        factor_map(store, Json::object({{"x", "signal.strength"}, {"by", "noise.row_cov.rho"}, {"y", "rank"}})).front();
+        figures_of_kind("map", store,
+                        Json::object({{"x", "signal.strength"}, {"by", "noise.row_cov.rho"}, {"y", "rank"}}))
+            .front();
     expect_whole(figure);
     EXPECT_EQ(figure.rows.size(), 28U);
     // Two shapes, two panels; strength 3 is column 6, rho 0.4 row 1, all found.
@@ -167,10 +170,11 @@ TEST(MapFigure, PutsEveryCellInItsBox) {
     EXPECT_TRUE(has(figure.script, " 1.00\n"));
     EXPECT_TRUE(has(figure.script, "\n0 0 ") && has(figure.script, " 0.19\n"));
     EXPECT_TRUE(has(figure.svg, "<text>rank</text>"));  // beside the colour scale
-    const auto checks = factor_map(store, Json::object({})).front();
+    const auto checks = figures_of_kind("map", store, Json::object({})).front();
     expect_whole(checks);
     EXPECT_TRUE(has(checks.description, "above 1 outside"));
-    EXPECT_TRUE(has(factor_map(store, Json::object({{"y", "beauty"}})).front().problem, "holds no values of beauty"));
+    EXPECT_TRUE(has(figures_of_kind("map", store, Json::object({{"y", "beauty"}})).front().problem,
+                    "holds no values of beauty"));
 }
 
 TEST(MapFigure, ALargeStudyShowsAllItsCellsInOneMap) {
@@ -211,7 +215,7 @@ TEST(DistributionFigure, CountsEveryDrawAndBandsTheirShare) {
     const Scratch folder;
     make_draws(folder / "draws.spiked");
     Database store(folder / "draws.spiked", Database::Mode::read);
-    const auto figure = distribution(store, Json::object({{"y", "outlier"}})).front();
+    const auto figure = figures_of_kind("distribution", store, Json::object({{"y", "outlier"}})).front();
     expect_whole(figure);
     const auto rows = csv_rows(figure);
     ASSERT_EQ(rows.size(), 200U);
@@ -235,8 +239,11 @@ TEST(DistributionFigure, CountsEveryDrawAndBandsTheirShare) {
     }
     EXPECT_EQ(count, 200.0);
     EXPECT_TRUE(has(figure.description, "where theory says 0.5")) << figure.description;
-    EXPECT_TRUE(has(distribution(store, Json::object({{"y", "rank"}})).front().problem, "keeps no draws of rank"));
-    EXPECT_FALSE(distribution(store, Json::object({{"y", "outlier"}, {"cell", "none"}})).front().problem.empty());
+    EXPECT_TRUE(has(figures_of_kind("distribution", store, Json::object({{"y", "rank"}})).front().problem,
+                    "keeps no draws of rank"));
+    EXPECT_FALSE(figures_of_kind("distribution", store, Json::object({{"y", "outlier"}, {"cell", "none"}}))
+                     .front()
+                     .problem.empty());
 }
 
 TEST(BiasFigure, IsTheRatioToTheFirstMethodOfTheSameBits) {
@@ -259,7 +266,7 @@ TEST(BiasFigure, IsTheRatioToTheFirstMethodOfTheSameBits) {
         store.finish();
     }
     Database store(folder / "bias.spiked", Database::Mode::read);
-    const auto figure = bias_by_query(store, Json::object()).front();
+    const auto figure = figures_of_kind("bias-by-query", store, Json::object()).front();
     expect_whole(figure);
     const auto rows = csv_rows(figure);
     ASSERT_EQ(rows.size(), 2U) << figure.csv;  // random queries: within the noise, left out
@@ -272,17 +279,18 @@ TEST(BiasFigure, IsTheRatioToTheFirstMethodOfTheSameBits) {
     // Only columns that something stands in.
     EXPECT_TRUE(has(figure.script, "set xtics nomirror ('own' 0, 'error\u00B2' 1)\nset xrange [-0.5:1.5]"))
         << figure.script;
-    const auto turned = bias_by_query(store, Json::object({{"over", "eoptshrink+tq-mse"}})).front();
+    const auto turned = figures_of_kind("bias-by-query", store, Json::object({{"over", "eoptshrink+tq-mse"}})).front();
     EXPECT_NEAR(std::stod(csv_rows(turned)[0][6]), 4.0, 1e-12);
-    EXPECT_FALSE(bias_by_query(store, Json::object({{"bits", "3"}})).front().problem.empty());
+    EXPECT_FALSE(figures_of_kind("bias-by-query", store, Json::object({{"bits", "3"}})).front().problem.empty());
 }
 
 TEST(DumpFigures, BiasAndDistributionAreForDumpsToo) {
     const Scratch folder;
     make_dump_store(folder / "dump.spiked");
     Database store(folder / "dump.spiked", Database::Mode::read);
-    EXPECT_TRUE(has(bias_by_query(store, Json::object()).front().problem, "whose first has a bias off zero"));
-    const auto map = rank_map(store, Json::object()).front();
+    EXPECT_TRUE(has(figures_of_kind("bias-by-query", store, Json::object()).front().problem,
+                    "whose first has a bias off zero"));
+    const auto map = figures_of_kind("rank-map", store, Json::object()).front();
     expect_whole(map);
 }
 
@@ -340,7 +348,7 @@ TEST(FrontierFigure, NamesItsAxesInsideThePicture) {
         store.finish();
     }
     Database store(path, Database::Mode::read);
-    const auto figure = frontier(store, Json::object({{"y", "added_nats"}})).front();
+    const auto figure = figures_of_kind("frontier", store, Json::object({{"y", "added_nats"}})).front();
     expect_whole(figure);
     EXPECT_EQ(figure.title, "added nats a token against stored bits");
     const std::size_t label = figure.svg.find(">added nats a token<");
@@ -488,7 +496,7 @@ TEST(HeatmapFigure, ShowsBlockSignalAndResidualOnAxesWithAScale) {
     make_dump_store(folder / "dump.spiked");
     Database store(folder / "dump.spiked", Database::Mode::read);
     std::size_t found = 0;
-    for (const auto& figure : head_pictures(store, Json::object())) {
+    for (const auto& figure : figures_of_kind("head-picture", store, Json::object())) {
         if (!has(figure.title, "signal and residual")) continue;
         ++found;
         EXPECT_EQ(figure.rows.size(), 3U);
@@ -518,7 +526,7 @@ TEST(HeatmapFigure, SaysThatNothingWasKept) {
     change.bind_blob(1, {reinterpret_cast<const std::uint8_t*>(zero.data()), zero.size()});
     change.run();
     std::size_t found = 0;
-    for (const auto& figure : head_pictures(store, Json::object()))
+    for (const auto& figure : figures_of_kind("head-picture", store, Json::object()))
         if (has(figure.description, "kept no component (rank 0)")) ++found;
     EXPECT_EQ(found, 2U);
 }

@@ -559,7 +559,7 @@ TEST_F(Report, BitsOfGeneratedBlocksStandByCellAndAreComparedWhereTheyMeet) {
 TEST_F(Report, EveryKindOfBlocksHasItsOwnFrontier) {
     make_kv_like_store(folder / "kv.spiked");
     Database store(folder / "kv.spiked", Database::Mode::read);
-    const auto figure = frontier(store, Json::object()).front();
+    const auto figure = figures_of_kind("frontier", store, Json::object()).front();
     std::set<std::string> panels;
     for (const auto& row : figure.rows) panels.insert(row.front());
     EXPECT_EQ(panels, (std::set<std::string>{"keys, n = 128", "keys, n = 512", "values, context.rank = 6",
@@ -571,13 +571,13 @@ TEST_F(Report, EveryKindOfBlocksHasItsOwnFrontier) {
     // tq-mse 2, eoptshrink 2 and 3 and tq-prod 3; of keys. The others lie above.
     EXPECT_TRUE(has(figure.script, "2.125 0.3425 NaN NaN\n2.4 0.275 NaN NaN\n3.4 0.1375 NaN NaN\nEND"))
         << figure.script;
-    const auto bias = bias_by_query(store, Json::object({{"bits", "2"}})).front();
+    const auto bias = figures_of_kind("bias-by-query", store, Json::object({{"bits", "2"}})).front();
     EXPECT_TRUE(has(bias.script, "'keys, n = 512, B = 2'"));
     EXPECT_FALSE(has(bias.script, "'cell "));
     // More cells than panels are pooled, and that is said.
     const std::string path = study();
     Database many(path, Database::Mode::read);
-    const auto pooled = frontier(many, Json::object()).front();
+    const auto pooled = figures_of_kind("frontier", many, Json::object()).front();
     EXPECT_EQ(pooled.rows.size(), 2U);
     EXPECT_TRUE(has(pooled.description, "Means over all 28 cells, weighted by their replicates"));
 }
@@ -676,7 +676,7 @@ TEST_F(Report, ADumpHasThePapersTableAndPictures) {
         store,
         "SELECT mean FROM v_cluster WHERE side = 'key' AND method = 'tq-mse' AND bits = 2 AND metric = 'relative_l2'");
     ASSERT_TRUE(query.step());
-    const auto figure = frontier(store, Json::object()).front();
+    const auto figure = figures_of_kind("frontier", store, Json::object()).front();
     EXPECT_TRUE(has(figure.csv, "keys,tq-mse,2,2.125,160," + exact(query.real(0)) + ","));
 }
 
@@ -735,24 +735,26 @@ TEST_F(Report, FiguresHoldTheNumbersOfTheStore) {
         EXPECT_TRUE(has(figure.svg, "threshold"));
         EXPECT_TRUE(has(figure.description, "in 4 panels"));
     }
-    const auto distortion = distortion_by_bits(store, Json::object()).front();
+    const auto distortion = figures_of_kind("distortion", store, Json::object()).front();
     ASSERT_EQ(distortion.rows.size(), 2U);
     EXPECT_EQ(distortion.rows[0].back(), "0.1172");
-    EXPECT_TRUE(has(frontier(store, Json::object()).front().svg, "</svg>"));
+    EXPECT_TRUE(has(figures_of_kind("frontier", store, Json::object()).front().svg, "</svg>"));
     // Each codec against its own prediction.
-    const auto codecs = estimate_against_theory(store, Json::object({{"y", "distortion"}})).front();
+    const auto codecs = figures_of_kind("estimate-vs-theory", store, Json::object({{"y", "distortion"}})).front();
     ASSERT_EQ(codecs.rows.size(), 56U) << codecs.csv;
     EXPECT_EQ(codecs.rows[0].back(), "0.1172");
     EXPECT_EQ(codecs.rows[1].back(), "0.0343");
     // Every cell by itself: one panel, places that the caption names.
-    const auto by_cell = estimate_against_theory(store, Json::object({{"x", "cell"}, {"y", "outlier"}})).front();
+    const auto by_cell =
+        figures_of_kind("estimate-vs-theory", store, Json::object({{"x", "cell"}, {"y", "outlier"}})).front();
     ASSERT_EQ(by_cell.rows.size(), 28U);
     EXPECT_EQ(by_cell.rows[27][1], "28");
     EXPECT_FALSE(has(by_cell.description, "panels"));
     EXPECT_TRUE(has(by_cell.description, " Cells 1: ")) << by_cell.description;
     EXPECT_TRUE(has(by_cell.description, "; 28: ")) << by_cell.description;
     // Means without theory: nothing is said of lines that join it.
-    const auto bare = estimate_against_theory(store, Json::object({{"x", "cell"}, {"y", "relative_error"}})).front();
+    const auto bare =
+        figures_of_kind("estimate-vs-theory", store, Json::object({{"x", "cell"}, {"y", "relative_error"}})).front();
     EXPECT_FALSE(has(bare.description, "dashed")) << bare.description;
     EXPECT_TRUE(has(bare.csv, ",k,count,mean,")) << bare.csv;
 }
