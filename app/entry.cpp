@@ -19,6 +19,7 @@
 #include "app/study_run.hpp"
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/memory.hpp"
 #include "theory/base/names.hpp"
 #include "theory/base/parallel.hpp"
 
@@ -92,7 +93,10 @@ int dispatch(std::vector<std::string> words) {
         print_text(help(command));
         return 0;
     }
-    if (command.stoppable) take_stop_requests(!arguments.quiet());
+    if (command.stoppable)
+        take_stop_requests(!arguments.quiet());
+    else
+        leave_stop_requests();
     if (arguments.verbose()) remark(arguments, version_line() + "BLAS: " + blas_description() + ", one thread");
     const auto start = std::chrono::steady_clock::now();
     hold_blas_buffers(1);
@@ -143,15 +147,11 @@ void allow_many_files() {
 }
 
 std::string memory_message() {
-    rlimit limit{};
-    std::string allowed = "all the machine has";
-    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        allowed = fmt::format("{} MiB", limit.rlim_cur >> 20);
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     return fmt::format(
-        "out of memory (more needed beside the {} MiB in use, {} allowed): raise the limit or use less data",
-        usage.ru_maxrss >> 10, allowed);
+        "out of memory (more needed beside the {} MiB in use, {} MiB allowed): raise the limit or use less data",
+        usage.ru_maxrss >> 10, allowed_memory() >> 20);
 }
 
 }  // namespace

@@ -54,6 +54,7 @@ int rehearse_study(const Arguments& arguments, const validation::Study& study) {
     constexpr double seconds_of_rehearsal = 10.0;
     const auto& plan = study.experiment;
     const std::size_t threads = thread_count(study.threads);
+    validation::refuse_beyond_memory(plan, threads);
     // There is nothing to lose.
     leave_stop_requests();
     const validation::Forecast forecast = validation::rehearse(plan, threads, seconds_of_rehearsal);

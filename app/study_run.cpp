@@ -20,6 +20,7 @@
 #include "theory/base/error.hpp"
 #include "theory/base/parallel.hpp"
 #include "validation/parity.hpp"
+#include "validation/rehearsal.hpp"
 
 namespace spiked::app {
 namespace {
@@ -35,6 +36,12 @@ std::int64_t now_ms() {
     return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
 }
 
+void end_now(int signal) {
+    sim::remove_temporary_names();
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+}
+
 void ask_to_stop(int signal) {
     if (!stop_asked.exchange(true)) {
         first_asked_ms = now_ms();
@@ -45,16 +52,15 @@ void ask_to_stop(int signal) {
     }
     // A second request is obeyed at once; the store is valid at any moment. `timeout` and job schedulers signal a
     // process and then its group: what follows within a second is still the first request.
-    if (signal != SIGALRM && now_ms() - first_asked_ms > 1000) {
-        std::signal(signal, SIG_DFL);
-        std::raise(signal);
-    }
+    if (signal != SIGALRM && now_ms() - first_asked_ms > 1000) end_now(signal);
 }
 
 void on_stop_signals(void (*handler)(int)) {
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM}) std::signal(signal, handler);
-    // A terminal that goes away asks, too, but not whom nohup keeps.
-    if (std::signal(SIGHUP, handler) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
+    // A terminal that goes away asks, too, but not whom nohup keeps; a script's background job that can only be ended
+    // is kept from the script's own ^C.
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGHUP})
+        if (std::signal(signal, handler) == SIG_IGN && (signal == SIGHUP || handler == end_now))
+            std::signal(signal, SIG_IGN);
 }
 
 /// A time limit is a stop request at its end.
@@ -166,7 +172,7 @@ void take_stop_requests(bool tell) {
 
 const std::atomic<bool>& stop_requests() { return stop_asked; }
 
-void leave_stop_requests() { on_stop_signals(SIG_DFL); }
+void leave_stop_requests() { on_stop_signals(end_now); }
 
 void remember_command_line(int argc, char** argv) {
     std::string& words = words_of_process();
@@ -213,6 +219,7 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
     for (const auto& output : {run.report_path, run.junit_path}) keep_apart(output, run.store_path);
     make_folder(run.store_path);
     const std::size_t threads = thread_count(run.threads);
+    if (!run.executor) validation::refuse_beyond_memory(experiment, threads);
     validation::Store store(run.store_path, experiment, command_line(), threads, build_json());
     if (store.resumed()) {
         const std::int64_t kept = store.database().integer("SELECT count(*) FROM batch");

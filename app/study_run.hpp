@@ -43,7 +43,7 @@ void run_batches_with(StudyExecutor executor);
 /// over a second later, ends it. `tell`: says so on standard error when the first comes.
 void take_stop_requests(bool tell);
 [[nodiscard]] const std::atomic<bool>& stop_requests();
-/// From now on they end it.
+/// From now on they end it at once, but for files that are not finished: those are removed.
 void leave_stop_requests();
 
 /// The words of this process, for the store.

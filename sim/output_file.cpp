@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -22,7 +23,35 @@ std::string folder_of(const std::string& path) {
     return folder.empty() ? "." : folder.string();
 }
 
+/// Few are open at once; more than these are removed by their destructors alone.
+constexpr std::size_t most_names = 64;
+std::array<std::atomic<const char*>, most_names> temporary_names;
+static_assert(std::atomic<const char*>::is_always_lock_free, "a handler of signals reads them");
+
 }  // namespace
+
+TemporaryName::TemporaryName(const std::string& target) {
+    static std::atomic<unsigned> counter = 0;
+    path_ = fmt::format("{}.{}-{}.tmp", target, ::getpid(), counter++);
+    for (auto& name : temporary_names)
+        if (const char* none = nullptr; name.compare_exchange_strong(none, path_.c_str())) break;
+}
+
+TemporaryName::~TemporaryName() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+    leave();
+}
+
+void TemporaryName::leave() {
+    for (auto& name : temporary_names)
+        if (const char* own = path_.c_str(); name.compare_exchange_strong(own, nullptr)) break;
+    path_.clear();
+}
+
+void remove_temporary_names() noexcept {
+    for (const auto& name : temporary_names)
+        if (const char* path = name.load(); path != nullptr) ::unlink(path);
+}
 
 OutputFile::OutputFile(std::string path, std::uint64_t expected_bytes)
     : path_(std::move(path)), target_(path_), expected_bytes_(expected_bytes) {
@@ -40,8 +69,6 @@ OutputFile::OutputFile(std::string path, std::uint64_t expected_bytes)
         const auto resolved = std::filesystem::canonical(path_, none);
         if (!none) target_ = resolved.string();
     }
-    static std::atomic<unsigned> counter = 0;
-    temporary_ = fmt::format("{}.{}-{}.tmp", target_, ::getpid(), counter++);
     open_nameless();
     if (state_ != State::nameless) open_temporary();
 }
@@ -56,13 +83,14 @@ void OutputFile::open_nameless() {
 }
 
 void OutputFile::open_temporary() {
-    file_ = FileDescriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (file_.number() < 0) fail(errno);
+    temporary_.emplace(target_);
+    file_ = FileDescriptor(::open(temporary_->path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (file_.number() < 0) {
+        const int why = errno;
+        temporary_->leave();
+        fail(why);
+    }
     state_ = State::temporary;
-}
-
-OutputFile::~OutputFile() {
-    if (state_ == State::temporary) ::unlink(temporary_.c_str());
 }
 
 void OutputFile::fail(int why) const {
@@ -108,15 +136,21 @@ void OutputFile::commit() {
             const std::string nameless = fmt::format("/proc/self/fd/{}", file_.number());
             return ::linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
         };
-        if (give_name(target_))
+        if (give_name(target_)) {
             state_ = State::in_place;
-        else if (errno == EEXIST && give_name(temporary_))  // a link replaces nothing, renaming does
+        } else {  // a link replaces nothing, renaming does
+            if (errno != EEXIST) fail(errno);
+            temporary_.emplace(target_);
+            if (!give_name(temporary_->path())) {
+                const int why = errno;
+                temporary_->leave();
+                fail(why);
+            }
             state_ = State::temporary;
-        else
-            fail(errno);
+        }
     }
     file_.close();
-    if (state_ == State::temporary && std::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
+    if (state_ == State::temporary && std::rename(temporary_->path().c_str(), target_.c_str()) != 0) fail(errno);
     state_ = State::in_place;
     // The name is safe only once its folder is on disk; a file system that cannot flush a folder loses nothing else.
     const FileDescriptor handle(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -8,17 +9,36 @@
 
 namespace spiked::sim {
 
+/// The name of a file that is not finished; while this lives, remove_temporary_names() removes the file.
+class TemporaryName {
+public:
+    /// `target` with the process, a number and `.tmp` behind it: a name that nobody else has.
+    explicit TemporaryName(const std::string& target);
+    TemporaryName(const TemporaryName&) = delete;
+    TemporaryName& operator=(const TemporaryName&) = delete;
+    /// Removes the file, where there is one.
+    ~TemporaryName();
+    /// From now on the file is somebody else's.
+    void leave();
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+private:
+    std::string path_;
+};
+
+/// For handlers of signals that end the process: removes the files of all such names.
+void remove_temporary_names() noexcept;
+
 /// A file that appears whole or not at all: written without a name, then flushed and put in its place by commit().
 /// Without commit() nothing is left behind, whatever ends the process; on file systems that know no nameless files it
-/// is written as `.tmp` beside its place, which a kill leaves there. Devices and pipes are written in place. Every
-/// failure is a write_error.
+/// is written as `.tmp` beside its place, which a kill (SIGKILL, a power cut) leaves there. Devices and pipes are
+/// written in place. Every failure is a write_error.
 class OutputFile {
 public:
     /// `expected_bytes` is only for the message of a full disk.
     OutputFile(std::string path, std::uint64_t expected_bytes);
     OutputFile(const OutputFile&) = delete;
     OutputFile& operator=(const OutputFile&) = delete;
-    ~OutputFile();
 
     void write(std::span<const std::byte> bytes);
     void write(const std::string& text);
@@ -35,7 +55,7 @@ private:
     State state_ = State::in_place;  ///< also when done
     std::string path_;               ///< as given
     std::string target_;             ///< links resolved
-    std::string temporary_;          ///< a name beside it that nobody else has
+    std::optional<TemporaryName> temporary_;
     std::uint64_t expected_bytes_;
     FileDescriptor file_;
 };

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "sim/byte_file.hpp"
+#include "sim/output_file.hpp"
 #include "theory/base/error.hpp"
 #include "validation/judge.hpp"
 #include "validation/stopping.hpp"
@@ -27,19 +28,15 @@ namespace fs = std::filesystem;
 /// A file beside the place where it is wanted: moved there when it is whole, otherwise gone.
 class UnfinishedFile {
 public:
-    explicit UnfinishedFile(std::string target)
-        : target_(std::move(target)), path_(fmt::format("{}.{}.tmp", target_, ::getpid())) {
-        std::remove(path_.c_str());
+    explicit UnfinishedFile(std::string target) : target_(std::move(target)), temporary_(target_) {
+        std::remove(path().c_str());
     }
-    UnfinishedFile(const UnfinishedFile&) = delete;
-    UnfinishedFile& operator=(const UnfinishedFile&) = delete;
-    ~UnfinishedFile() { std::remove(path_.c_str()); }
 
-    [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] const std::string& path() const { return temporary_.path(); }
 
     void move_into_place() {
-        flush(path_, O_RDONLY);
-        if (std::rename(path_.c_str(), target_.c_str()) != 0)
+        flush(path(), O_RDONLY);
+        if (std::rename(path().c_str(), target_.c_str()) != 0)
             throw write_error("{}: cannot be written ({}): choose another place", target_,
                               std::generic_category().message(errno));
         const auto folder = fs::path(target_).parent_path();
@@ -53,7 +50,7 @@ private:
     }
 
     std::string target_;
-    std::string path_;
+    sim::TemporaryName temporary_;
 };
 
 /// A store under the name `part` beside the main one.

@@ -1,5 +1,6 @@
 #include "validation/rehearsal.hpp"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 #include <mutex>
 #include <numeric>
 
+#include "theory/base/error.hpp"
+#include "theory/base/memory.hpp"
 #include "theory/base/parallel.hpp"
 #include "validation/engine.hpp"
 #include "validation/statistics.hpp"
@@ -112,6 +115,7 @@ void forecast_time(Forecast& forecast, const Experiment& experiment, const std::
 
 /// Copies of a block and of what is derived of it that a replicate holds at once; measured 7 to 12.
 constexpr double copies_of_a_block = 12.0;
+constexpr double least_copies_of_a_block = 4.0;
 
 std::uint64_t forecast_memory(const Experiment& experiment, const std::vector<Tried>& tried, std::size_t threads) {
     double seen = 0.0;
@@ -194,6 +198,27 @@ Forecast rehearse(const Experiment& experiment, std::size_t threads, double seco
     forecast_checks(forecast, experiment, store.database());
     forecast.memory_bytes = forecast_memory(experiment, tried, threads);
     return forecast;
+}
+
+void refuse_beyond_memory(const Experiment& experiment, std::size_t threads) {
+    const auto& cells = experiment.cells;
+    if (cells.empty()) return;
+    const auto bytes = [](const ExperimentCell& cell) {
+        return 8.0 * static_cast<double>(cell.rows) * static_cast<double>(cell.columns);
+    };
+    const auto& largest = *std::max_element(cells.begin(), cells.end(),
+                                            [&](const auto& a, const auto& b) { return bytes(a) < bytes(b); });
+    const double at_once = static_cast<double>(std::min<std::uint64_t>(threads, experiment.replicates()));
+    const double needed = least_copies_of_a_block * at_once * bytes(largest);
+    const double allowed = static_cast<double>(allowed_memory());
+    if (needed <= allowed) return;
+    throw Error(
+        ExitCode::out_of_memory,
+        fmt::format("out of memory (blocks of {} x {} need {:.1f} GB on {}, {:.1f} GB are allowed): make n or d "
+                    "smaller{}",
+                    largest.rows, largest.columns, needed / 1e9,
+                    threads == 1 ? "1 thread" : fmt::format("{} threads", threads), allowed / 1e9,
+                    needed / at_once <= allowed ? ", or --threads" : ""));
 }
 
 }  // namespace spiked::validation

@@ -38,4 +38,8 @@ struct Forecast {
 /// n d min(n, d) as much as the largest that was. Errors of the blocks are those of a run.
 [[nodiscard]] Forecast rehearse(const Experiment& experiment, std::size_t threads, double seconds);
 
+/// Throws an Error of exit code 7 for a study of which even a part of what a replicate holds at once is more than this
+/// process may have.
+void refuse_beyond_memory(const Experiment& experiment, std::size_t threads);
+
 }  // namespace spiked::validation

@@ -93,8 +93,7 @@ TEST(Faults, AnyMemoryLimitEndsInAnAnswerOrExitSeven) {
     EXPECT_EQ(numbers(folder), numbers(whole));
 }
 
-/// Who runs the tests may write anywhere as root: then the command runs as nobody.
-// Rows of SQL that damage a store, and what to do to it: one line, and no signal.
+/// Rows of SQL that damage a store, and what to do to it: one line, and no signal.
 TEST(DamagedStore, IsRefusedInOneLine) {
     const std::string folder = fault_folder("damaged");
     ASSERT_EQ(spiked("run study.toml --no-report -o whole.spiked", in(folder)).code, 0);
@@ -128,6 +127,7 @@ TEST(DamagedStore, IsRefusedInOneLine) {
              Damage{"UPDATE moment SET mean='abc'", "merge bad.spiked -o m.spiked"},
              Damage{"UPDATE moment SET method_id=method_id+77", "merge bad.spiked -o m.spiked"},
              Damage{"DELETE FROM session", "merge bad.spiked -o m.spiked"},
+             Damage{"DELETE FROM study", "show bad.spiked"},
          }) {
         const std::string damage =
             fmt::format("{} cp whole.spiked bad.spiked && sqlite3 bad.spiked \"{}\"", in(folder), sql);
@@ -153,6 +153,7 @@ TEST(HostileStudy, DeepKeysPipesAndLongFilesAreRefused) {
     }
 }
 
+/// Who runs the tests may write anywhere as root: then the command runs as nobody.
 TEST(Faults, AReadOnlyFolderIsExitSixAndOneLine) {
     const std::string folder = fault_folder("fault-read-only");
     std::ofstream(folder + "/block.csv") << "1,2,3\n2,3,1\n3,1,2\n1,1,2\n";
@@ -237,37 +238,51 @@ TEST(Faults, AClockSetBackChangesNoNumberAndStopsNothing) {
     EXPECT_EQ(contents(answer), "1\n");
 }
 
+/// A command to be ended at any moment.
+struct EndedWork {
+    std::string words;
+    std::set<int> ends;
+    std::set<std::string> makes;
+    bool goes_on = false;
+    std::string before = {};  ///< in front of the command
+};
+
+/// The shortest of some runs: moments spread over one that was held up would mostly come after the end of others.
+double seconds_of(const EndedWork& work, const std::string& folder) {
+    double took = 3600.0;
+    for (int run = 0; run < 3; ++run) {
+        const auto begin = std::chrono::steady_clock::now();
+        EXPECT_EQ(spiked(work.words, in(folder) + work.before).code, 0) << work.words;
+        took = std::min(took, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+        for (const auto& name : left_in(folder)) fs::remove(folder + "/" + name);
+    }
+    return took;
+}
+
+const std::string without_nameless_files = "LD_PRELOAD='" SPIKED_NO_NAMELESS_FILES "' ";
+
 /// Ended by SIGTERM at moments spread over the whole of each command: `run` stops and can go on (75), the others leave
-/// what stood there before or the whole of the new, and no file beside it.
+/// what stood there before or the whole of the new, and no file beside it, where the file system knows no nameless
+/// files either.
 TEST(Faults, ATerminationAtAnyMomentLosesNothing) {
     const std::string whole = fault_folder("fault-terminated-whole");
     ASSERT_EQ(spiked("run study.toml --no-report", in(whole)).code, 0);
     const std::string folder = fault_folder("fault-terminated");
-    struct Work {
-        std::string words;
-        std::set<int> ends;
-        std::set<std::string> makes;
-        bool goes_on = false;
-    };
-    const Work all[] = {{"run study.toml --threads 2", {0, 75, 143}, {"small.spiked", "small.html"}, true},
-                        {"report '" + whole + "/small.spiked' -o page.html", {0, 143}, {"page.html"}},
-                        {"kv encode '" + sample_dump + "' --method tcq --bits 3 -o a.spkv", {0, 143}, {"a.spkv"}},
-                        {"merge '" + whole + "/small.spiked' -o merged.spiked", {0, 75, 143}, {"merged.spiked"}}};
+    const std::string encode = "kv encode '" + sample_dump + "' --method tcq --bits 3 -o a.spkv";
+    std::vector<EndedWork> all = {
+        {"run study.toml --threads 2", {0, 75, 143}, {"small.spiked", "small.html"}, true},
+        {"report '" + whole + "/small.spiked' -o page.html", {0, 143}, {"page.html"}},
+        {encode, {0, 143}, {"a.spkv"}},
+        {"merge '" + whole + "/small.spiked' -o merged.spiked", {0, 75, 143}, {"merged.spiked"}}};
+    if (!sanitized) all.push_back({encode, {0, 143}, {"a.spkv"}, false, without_nameless_files});
     for (const auto& work : all) {
-        // The shortest of some: moments spread over a run that was held up would mostly come after the end of others.
-        std::chrono::duration<double> took = std::chrono::hours(1);
-        for (int run = 0; run < 3; ++run) {
-            const auto begin = std::chrono::steady_clock::now();
-            ASSERT_EQ(spiked(work.words, in(folder)).code, 0) << work.words;
-            took = std::min<std::chrono::duration<double>>(took, std::chrono::steady_clock::now() - begin);
-            for (const auto& name : left_in(folder)) fs::remove(folder + "/" + name);
-        }
+        const double took = seconds_of(work, folder);
         int stopped = 0;
         constexpr int attempts = 12;
         for (int attempt = 0; attempt < attempts; ++attempt) {
-            const double seconds = took.count() * (attempt + 0.5) / attempts;
+            const double seconds = took * (attempt + 0.5) / attempts;
             const Outcome found =
-                spiked(work.words, in(folder) + "timeout --preserve-status " + std::to_string(seconds));
+                spiked(work.words, in(folder) + work.before + "timeout --preserve-status " + std::to_string(seconds));
             EXPECT_TRUE(work.ends.contains(found.code)) << work.words << ": " << found.code << ' ' << found.err;
             stopped += found.code != 0 ? 1 : 0;
             const auto left = left_in(folder);
@@ -282,6 +297,22 @@ TEST(Faults, ATerminationAtAnyMomentLosesNothing) {
         }
         for (const auto& name : left_in(folder)) fs::remove(folder + "/" + name);
     }
+}
+
+/// The control: what no handler sees does leave a file there, under a name that says so.
+TEST(Faults, AKillLeavesATemporaryFileWhereFilesNeedNames) {
+    if (sanitized) GTEST_SKIP() << "a sanitizer must be loaded first";
+    const std::string folder = fault_folder("fault-killed-with-name");
+    const EndedWork encode{
+        "kv encode '" + sample_dump + "' --method tcq --bits 3 -o a.spkv", {}, {}, false, without_nameless_files};
+    const double took = seconds_of(encode, folder);
+    bool left = false;
+    for (int attempt = 0; attempt < 12 && !left; ++attempt) {
+        (void)spiked(encode.words,
+                     in(folder) + encode.before + fmt::format("timeout -s KILL {}", took * (0.3 + 0.05 * attempt)));
+        for (const auto& name : left_in(folder)) left = left || (name.starts_with("a.spkv.") && name.ends_with(".tmp"));
+    }
+    EXPECT_TRUE(left);
 }
 
 TEST(Faults, FewFilesAtOnceAreSaidAndMoreAreTakenWhereTheSystemAllows) {
