@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <random>
 
 #include "app/tests/process.hpp"
 #include "estimators/compressor.hpp"
@@ -719,7 +720,7 @@ TEST(GoldenCommand, DescribesEnoughToDecodeWithoutThisProgram) {
 
 // Killed at any moment, an encoding has left nothing, or the old file, or the new one whole.
 TEST(EncodeCommand, KillsLeaveOneWholeFileOrNone) {
-    const int attempts = kills_wanted();
+    const int wanted = kills_wanted();
     const fs::path folder = scratch("kills");
     fs::create_directories(folder);
     const std::string file = (folder / "a.spkv").string();
@@ -732,11 +733,14 @@ TEST(EncodeCommand, KillsLeaveOneWholeFileOrNone) {
     const std::string new_bytes = contents(file);
     ASSERT_NE(old_bytes, new_bytes);
 
+    std::mt19937 random(15);
+    std::uniform_real_distribution<double> moment(0.001, whole.count());
     int kills = 0;
-    for (int attempt = 0; attempt < attempts; ++attempt) {
+    // What has ended before its moment was no kill.
+    for (int attempt = 0; kills < wanted && attempt < 4 * wanted; ++attempt) {
         fs::remove(file);
         if (attempt % 2 == 1) std::ofstream(file, std::ios::binary) << old_bytes;
-        const double seconds = whole.count() * (attempt + 0.5) / attempts;
+        const double seconds = moment(random);
         const int code = spiked(words + "3", fmt::format("timeout -s KILL {:.4f}", seconds)).code;
         ASSERT_TRUE(code == 0 || code == 137) << code;
         kills += code == 137 ? 1 : 0;
@@ -749,7 +753,7 @@ TEST(EncodeCommand, KillsLeaveOneWholeFileOrNone) {
             EXPECT_TRUE(found == new_bytes || (code == 137 && attempt % 2 == 1 && found == old_bytes)) << seconds;
         }
     }
-    EXPECT_GE(kills, attempts / 4);
+    EXPECT_EQ(kills, wanted);
 }
 
 TEST(CodecCommands, KeepEveryExtraDumpWhole) {
