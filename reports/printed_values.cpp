@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <sstream>
 #include <vector>
 
@@ -100,12 +101,19 @@ std::pair<std::string, std::int64_t> metric_and_component(const std::string& tex
     return {text.substr(0, space), *k};
 }
 
-void read_rows(Database& store, const std::string& path) {
+/// A line of the file.
+struct PrintedRow {
+    std::int64_t line = 0;
+    std::vector<std::string> fields;  ///< those of the header
+    Place place;
+    double printed = 0.0;
+};
+
+/// The whole file is read before anything of it is kept.
+std::vector<PrintedRow> read_rows(Database& store, const std::string& path) {
     std::istringstream file(sim::read_text_file(path, most_bytes, "a file of printed values"));
-    Statement insert(store,
-                     "INSERT INTO temp.printed(line, name, cell_id, side, method, metric, printed, note, shown, "
-                     "half_unit, base, k) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)");
-    PlaceFinder places(store);
+    std::vector<PrintedRow> rows;
+    std::optional<PlaceFinder> places;
     std::string line;
     std::int64_t number = 0;
     bool begun = false;
@@ -114,7 +122,7 @@ void read_rows(Database& store, const std::string& path) {
         if (!line.empty() && line.back() == '\r') line.pop_back();
         if (line.empty() || line.front() == '#') continue;
         const std::string where = fmt::format("{}:{}", path, number);
-        const auto fields = split(line, ',');
+        auto fields = split(line, ',');
         if (!begun && fields.size() == 2 && fields[0] == "study") {
             Statement study(store, "SELECT name FROM study");
             (void)study.step();
@@ -130,24 +138,32 @@ void read_rows(Database& store, const std::string& path) {
         }
         const auto value = fields.size() == 6 ? to_number(fields[4]) : std::nullopt;
         if (!value) throw input_error("{}: the line is not {} (6 fields, printed a number): mend it", where, header);
-        const Place place = places.find(fields[1], where);
-        insert.bind(1, number).bind(2, fields[0]).bind(3, place.cell_id).bind(4, place.side).bind(5, fields[2]);
-        insert.bind(6, fields[3]).bind_real(7, *value).bind(8, fields[5]).bind(9, fields[4]);
-        const auto [base, k] = metric_and_component(fields[3]);
-        insert.bind_real(10, half_unit(fields[4])).bind(11, base).bind(12, k).run();
+        if (!places) places.emplace(store);
+        Place place = places->find(fields[1], where);
+        rows.push_back({number, std::move(fields), std::move(place), *value});
     }
-    if (store.integer("SELECT count(*) FROM temp.printed") == 0)
+    if (rows.empty())
         throw input_error("{}: the file holds no printed value: write them below the line {}", path, header);
+    return rows;
 }
 
 /// The rows of the file joined with the means, in its order. Of a mean that stands alone (one replicate) the error is
 /// missing; a value without a mean has no partner in the store.
 Statement joined(Database& store, const std::string& path, const std::string& columns) {
+    const std::vector<PrintedRow> rows = read_rows(store, path);
     store.execute(
         "CREATE TEMP TABLE IF NOT EXISTS printed(line INTEGER, name TEXT, cell_id INTEGER, side TEXT, method TEXT, "
         "metric TEXT, printed REAL, note TEXT, shown TEXT, half_unit REAL, base TEXT, k INTEGER); DELETE FROM "
         "temp.printed");
-    read_rows(store, path);
+    Statement insert(store,
+                     "INSERT INTO temp.printed(line, name, cell_id, side, method, metric, printed, note, shown, "
+                     "half_unit, base, k) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)");
+    for (const auto& [line, fields, place, printed] : rows) {
+        insert.bind(1, line).bind(2, fields[0]).bind(3, place.cell_id).bind(4, place.side).bind(5, fields[2]);
+        insert.bind(6, fields[3]).bind_real(7, printed).bind(8, fields[5]).bind(9, fields[4]);
+        const auto [base, k] = metric_and_component(fields[3]);
+        insert.bind_real(10, half_unit(fields[4])).bind(11, base).bind(12, k).run();
+    }
     return {store,
             "SELECT " + columns + " FROM temp.printed p LEFT JOIN " +
                 (is_dump_study(store) ? "(SELECT c.side, me.name AS method, c.metric, c.mean, c.mcse FROM v_cluster c "
