@@ -65,7 +65,7 @@ Json run_json(validation::Database& store, const std::string& path) {
 
 std::string results_text(validation::Database& store) {
     validation::Statement study(store, "SELECT kind, status FROM study");
-    if (!study.step()) return "";
+    if (!study.step()) throw validation::damaged_store(store.path(), "it has no study");
     std::string partial;
     if (study.text(1) != "complete")
         partial = fmt::format("PARTIAL ({}): {} of {}{} replicates\n\n", sim::one_line(study.text(1)),
@@ -105,15 +105,21 @@ unsigned read_duration(const std::string& text) {
     return static_cast<unsigned>(seconds);
 }
 
-int run_into_store(const Arguments& arguments, validation::Study study) {
-    StudyRun run{.store_path = study.store_path,
-                 .threads = study.threads,
-                 .strict = arguments.has("--strict"),
+/// What the words alone say of a run.
+StudyRun words_of_run(const Arguments& arguments) {
+    StudyRun run{.strict = arguments.has("--strict"),
                  .junit_path = arguments.text("--junit"),
                  .seconds = read_duration(arguments.text("--max-time")),
-                 .label = "replicates",
-                 .executor = executor_for(study)};
+                 .label = "replicates"};
     if (arguments.has("--shard")) run.shard = validation::Shard::parse(arguments.text("--shard"));
+    return run;
+}
+
+int run_into_store(const Arguments& arguments, validation::Study study) {
+    StudyRun run = words_of_run(arguments);
+    run.store_path = study.store_path;
+    run.threads = study.threads;
+    run.executor = executor_for(study);
     if (!arguments.has("--no-report")) run.report_path = fs::path(study.store_path).replace_extension(".html").string();
     remark(arguments, study.experiment.title + "\n" + plan_line(study.experiment, study.threads));
     move_to_device(arguments, study.experiment, run, study.device);
@@ -127,6 +133,7 @@ int run_into_store(const Arguments& arguments, validation::Study study) {
 
 int run(const Arguments& arguments) {
     const std::string& file = arguments.positionals.front();
+    (void)words_of_run(arguments);  // a rehearsal refuses what the run would
     if (fs::is_directory(file)) throw usage_error("{}: is a folder, not a study file: name the .toml file in it", file);
     validation::StudyOverrides overrides = read_overrides(arguments);
     validation::Study study = read_study(file, overrides);
@@ -191,6 +198,7 @@ int init(const Arguments& arguments) {
         written.push(name);
         names += "wrote " + name + "\n";
     }
+    if (kind == "kv" || kind == "matrix") next = "name your data as source in " + shell_word(path) + ", then " + next;
     if (arguments.json())
         print_json(
             Json::object({{"schema", "spiked.init/1"}, {"kind", kind}, {"file", path}, {"files", std::move(written)}}));

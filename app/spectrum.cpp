@@ -145,8 +145,8 @@ int run(const Arguments& arguments) {
     std::string text = fmt::format("{}: {} x {}, aspect ratio {:.6g}\n", arguments.positionals.front(), matrix.n_rows,
                                    matrix.n_cols, AspectRatio::of(matrix.n_rows, matrix.n_cols).value());
     if (stripped_rows + stripped_columns > 0)
-        text += fmt::format("left out: {} zero rows, {} zero columns (--keep-empty keeps them)\n", stripped_rows,
-                            stripped_columns);
+        text += fmt::format("left out: {}, {} (--keep-empty keeps them)\n", reports::counted(stripped_rows, "zero row"),
+                            reports::counted(stripped_columns, "zero column"));
     text += "largest singular values:";
     for (std::size_t i = 0; i < std::min<std::size_t>(8, singular_values.size()); ++i)
         text += fmt::format(" {:.6g}", singular_values[i]);

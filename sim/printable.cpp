@@ -13,14 +13,28 @@ namespace {
 constexpr std::size_t longest_name = 80;
 constexpr std::size_t most_names = 10;
 
+/// How many bytes at the front a terminal would obey and not show: a control character, of ASCII or behind it (U+0080
+/// to U+009F), or one that turns the direction of writing (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069).
+std::size_t obeyed(std::string_view text) {
+    const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+    if (byte(0) < 0x20 || byte(0) == 0x7F) return 1;
+    if (byte(0) == 0xC2 && byte(1) >= 0x80 && byte(1) <= 0x9F) return 2;
+    if (byte(0) == 0xD8 && byte(1) == 0x9C) return 2;
+    const unsigned last = byte(2);
+    const bool marks = byte(1) == 0x80 && (last == 0x8E || last == 0x8F || (last >= 0xAA && last <= 0xAE));
+    const bool isolates = byte(1) == 0x81 && last >= 0xA6 && last <= 0xA9;
+    return byte(0) == 0xE2 && (marks || isolates) ? 3 : 0;
+}
+
 std::string escaped(std::string_view name) {
     std::string text;
-    for (const char c : name.substr(0, longest_name)) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (byte < 0x20 || byte == 0x7F)
-            text += fmt::format("\\x{:02x}", byte);
-        else
-            text += c;
+    const std::string_view shown = name.substr(0, longest_name);
+    for (std::size_t at = 0; at < shown.size();) {
+        const std::size_t length = obeyed(shown.substr(at));
+        if (length == 0) text += shown[at];
+        for (std::size_t i = 0; i < length; ++i)
+            text += fmt::format("\\x{:02x}", static_cast<unsigned char>(shown[at + i]));
+        at += std::max<std::size_t>(1, length);
     }
     if (name.size() > longest_name) {
         // A cut inside a UTF-8 sequence would leave half a character.
@@ -37,15 +51,20 @@ std::string printable(std::string_view name) { return escaped(name); }
 
 std::string in_quotes(std::string_view name) { return fmt::format("\"{}\"", escaped(name)); }
 
-std::string without_control_characters(std::string text) {
-    std::replace_if(
-        text.begin(), text.end(), [](unsigned char c) { return (c < 0x20 && c != '\n') || c == 0x7F; }, '?');
-    return text;
+std::string without_control_characters(std::string_view text) {
+    std::string shown;
+    shown.reserve(text.size());
+    while (!text.empty()) {
+        const std::size_t length = text.front() == '\n' ? 0 : obeyed(text);
+        shown += length == 0 ? text.front() : '?';
+        text.remove_prefix(std::max<std::size_t>(1, length));
+    }
+    return shown;
 }
 
 std::string one_line(std::string text) {
     std::replace(text.begin(), text.end(), '\n', ' ');
-    return without_control_characters(std::move(text));
+    return without_control_characters(text);
 }
 
 std::string shape_text(std::span<const std::size_t> shape) {

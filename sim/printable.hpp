@@ -13,7 +13,7 @@ namespace spiked::sim {
 [[nodiscard]] std::string printable(std::string_view name);
 
 /// Text of a user or a file as a terminal may show it: `?` for what it would obey; lines stay lines.
-[[nodiscard]] std::string without_control_characters(std::string text);
+[[nodiscard]] std::string without_control_characters(std::string_view text);
 /// The same on one line, with blanks for line breaks.
 [[nodiscard]] std::string one_line(std::string text);
 

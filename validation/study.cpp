@@ -59,6 +59,8 @@ void apply_overrides(toml::table& root, const StudyOverrides& overrides) {
                 throw usage_error("--set {}={}: the value is not TOML: quote texts", key, value);
             }
         }
+        if (parsed.size() != 1)
+            throw usage_error("--set {}: another key stands behind its value: write one --set for each key", key);
         if (!put(root, key, *parsed.get("value")))
             throw usage_error("--set {}: {} is not a table of the study", key, key);
     }
@@ -108,6 +110,63 @@ std::vector<std::string> factors_of(const std::string& kind, const toml::table* 
         for (const auto& [key, value] : *sweep)
             if (key.str() != "mode" && key.str() != "skip") factors.emplace_back(key.str());
     return factors;
+}
+
+void read_about(Section& root, const StudyOverrides& overrides, Experiment& experiment, Mistakes& mistakes) {
+    Section about = root.below("study");
+    about.require("name", "name = \"my-study\"");
+    experiment.name = about.text("name", "study");
+    experiment.title = about.text("title", experiment.name);
+    const std::string seed = about.text("seed", "");
+    if (overrides.seed == "fresh" || (overrides.seed.empty() && seed.empty())) {
+        experiment.seed = stream::StudySeed::fresh();
+        experiment.seed_source = "generated";
+    } else if (!overrides.seed.empty()) {
+        experiment.seed = stream::StudySeed::parse(overrides.seed);
+        experiment.seed_source = "cli";
+    } else {
+        guarded(*about.node("seed"), mistakes, [&] { experiment.seed = stream::StudySeed::parse(seed); });
+    }
+    about.no_other_keys();
+}
+
+void read_exec(Section& root, Study& study, Mistakes& mistakes) {
+    Section exec = root.below("exec");
+    study.threads = exec.count("threads", 0, 0, 4096);
+    study.device = exec.text("device", "");
+    if (const toml::node* device = exec.node("device"); device != nullptr && !spiked::cuda::is_device(study.device))
+        mistakes.add(*device, "\"device\" is auto, cpu, cuda:0 and so on, or emulated");
+    exec.no_other_keys();
+}
+
+void read_store(Section& root, const toml::table& file, Study& study, Mistakes& mistakes) {
+    Section store = root.below("store");
+    study.store_path = store.text("path", "results/" + study.experiment.name + ".spiked");
+    if (study.store_path.empty()) mistakes.add(file, "[store] path is empty: name a file");
+    if (study.store_path.find('\0') != std::string::npos)
+        mistakes.add(file, "[store] path holds a zero byte, where a name would end: leave it out");
+    if (const toml::node* raw = store.node("raw")) {
+        if (const auto number = raw->value_exact<std::int64_t>(); number && *number >= 0)
+            study.experiment.raw_per_cell = static_cast<std::size_t>(*number);
+        else if (raw->value<std::string>() == "none")
+            study.experiment.raw_per_cell = 0;
+        else if (raw->value<std::string>() != "all")
+            mistakes.add(*raw, "\"raw\" is \"all\", \"none\" or a number of replicates a cell");
+    }
+    store.no_other_keys();
+}
+
+/// What a study of dumps cannot have.
+void refuse_tables_of_samples(Section& root, const toml::table* sweep, Mistakes& mistakes) {
+    if (sweep != nullptr) mistakes.add(*sweep, "a dump study has no sweep: its cells are the heads");
+    for (const char* key : {"estimator", "check"})
+        if (const toml::node* asked = root.raw().get(key))
+            mistakes.add(*asked, fmt::format("a dump study takes no [[{}]] in this version: name codecs "
+                                             "(spiked spectrum estimates blocks of a dump)",
+                                             key));
+    for (const char* key : {"reps", "until"})
+        if (const toml::node* asked = root.raw()["run"][key].node())
+            mistakes.add(*asked, fmt::format("a dump study has no {}: its replicates are the blocks", key));
 }
 
 /// All that can change a number, but what cells and dumps add to it.
@@ -174,22 +233,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
         mistakes.add(*version,
                      "\"spiked\" is the version of the study file's format, and this program reads 1: spiked = 1");
 
-    Section about = root.below("study");
-    about.require("name", "name = \"my-study\"");
-    experiment.name = about.text("name", "study");
-    experiment.title = about.text("title", experiment.name);
-    const std::string seed = about.text("seed", "");
-    if (overrides.seed == "fresh" || (overrides.seed.empty() && seed.empty())) {
-        experiment.seed = stream::StudySeed::fresh();
-        experiment.seed_source = "generated";
-    } else if (!overrides.seed.empty()) {
-        experiment.seed = stream::StudySeed::parse(overrides.seed);
-        experiment.seed_source = "cli";
-    } else {
-        guarded(*about.node("seed"), mistakes, [&] { experiment.seed = stream::StudySeed::parse(seed); });
-    }
-    about.no_other_keys();
-
+    read_about(root, overrides, experiment, mistakes);
     const RunTable run = read_run(root, experiment, mistakes);
     const auto precision = run.precision == "float" ? estimators::Precision::float32 : estimators::Precision::float64;
     const auto estimators = read_estimators(root, mistakes);
@@ -199,24 +243,8 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     experiment.false_alarm = budget.number("false_alarm", 1e-6, 1e-300, 0.5);
     budget.no_other_keys();
     const auto figures = read_figures(root, experiment, mistakes);
-    Section exec = root.below("exec");
-    study.threads = exec.count("threads", 0, 0, 4096);
-    study.device = exec.text("device", "");
-    if (const toml::node* device = exec.node("device"); device != nullptr && !spiked::cuda::is_device(study.device))
-        mistakes.add(*device, "\"device\" is auto, cpu, cuda:0 and so on, or emulated");
-    exec.no_other_keys();
-    Section store = root.below("store");
-    study.store_path = store.text("path", "results/" + experiment.name + ".spiked");
-    if (study.store_path.empty()) mistakes.add(file, "[store] path is empty: name a file");
-    if (const toml::node* raw = store.node("raw")) {
-        if (const auto number = raw->value_exact<std::int64_t>(); number && *number >= 0)
-            experiment.raw_per_cell = static_cast<std::size_t>(*number);
-        else if (raw->value<std::string>() == "none")
-            experiment.raw_per_cell = 0;
-        else if (raw->value<std::string>() != "all")
-            mistakes.add(*raw, "\"raw\" is \"all\", \"none\" or a number of replicates a cell");
-    }
-    store.no_other_keys();
+    read_exec(root, study, mistakes);
+    read_store(root, file, study, mistakes);
 
     root.require("model", "[model] with kind = \"spiked\"");
     const toml::table* model = root.table("model");
@@ -230,16 +258,8 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     KvPlan plan;
     if (kind == "kv_dump") {
         plan = read_dump_model(*model, mistakes);
-        if (sweep != nullptr) mistakes.add(*sweep, "a dump study has no sweep: its cells are the heads");
+        refuse_tables_of_samples(root, sweep, mistakes);
         if (root.raw().get("codec") == nullptr) mistakes.add(*model, "a dump study needs a [[codec]]");
-        for (const char* key : {"estimator", "check"})
-            if (const toml::node* asked = root.raw().get(key))
-                mistakes.add(*asked, fmt::format("a dump study takes no [[{}]] in this version: name codecs "
-                                                 "(spiked spectrum estimates blocks of a dump)",
-                                                 key));
-        for (const char* key : {"reps", "until"})
-            if (const toml::node* asked = file["run"][key].node())
-                mistakes.add(*asked, fmt::format("a dump study has no {}: its replicates are the blocks", key));
     } else {
         points = read_points(kind, *model, sweep, mistakes);
         if (root.raw().get("estimator") == nullptr && root.raw().get("codec") == nullptr &&

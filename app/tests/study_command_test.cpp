@@ -182,6 +182,38 @@ TEST(RunCommand, DryRunSaysWhatAStudyTakesAndKeepsNothing) {
     EXPECT_FALSE(fs::exists(folder + "/small.html"));
 }
 
+TEST(RunCommand, ARehearsalRefusesWhatTheRunWould) {
+    const std::string folder = study_folder("rehearsed-words");
+    for (const std::string& words :
+         {std::string("--max-time -1"), std::string("--shard 5/3"), std::string("--seed ''"),
+          std::string("--max-time ''"), std::string("--set \"$(printf 'model.n=16\\nmodel.d=16')\""),
+          std::string("--set 'store.path=\"a\\u0000b\"'")}) {
+        for (const char* how : {" --dry-run", " --no-report"}) {
+            const Outcome found = spiked("run study.toml " + words + how, in(folder));
+            EXPECT_EQ(found.code, 2) << words << how << found.err;
+            EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), 1) << found.err;
+        }
+    }
+    EXPECT_FALSE(fs::exists(folder + "/small.spiked"));
+}
+
+TEST(RunCommand, BlocksBeyondAllMemoryAreRefusedBeforeAnythingRuns) {
+    const std::string folder = study_folder("huge");
+    const std::string huge = "run study.toml --set model.n=65536 --set model.d=65536 ";
+    for (const char* how : {"--dry-run", "--no-report"}) {
+        const Outcome found = spiked(huge + how, in(folder) + (sanitized ? "" : " ulimit -v 4000000;"));
+        EXPECT_EQ(found.code, 7) << how << found.err;
+        EXPECT_NE(found.err.find("blocks of 65536 x 65536 need"), std::string::npos) << found.err;
+        EXPECT_NE(found.err.find("are allowed"), std::string::npos) << found.err;
+    }
+    EXPECT_FALSE(fs::exists(folder + "/small.spiked"));
+    if (sanitized) return;  // fits in one thread and not in many
+    const Outcome many = spiked("run study.toml --no-report --threads 64 --set model.n=3000 --set model.d=3000",
+                                in(folder) + " ulimit -v 4000000;");
+    EXPECT_EQ(many.code, 7) << many.err;
+    EXPECT_NE(many.err.find("--threads"), std::string::npos) << many.err;
+}
+
 TEST(RunCommand, RefusesAStopRuleAboutWhatNothingMeasures) {
     const std::string folder = study_folder("silent-rule");
     std::string text = contents(folder + "/study.toml");
