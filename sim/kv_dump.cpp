@@ -209,10 +209,10 @@ arma::mat KvDump::read_block(const DumpTensor& tensor, std::size_t head, std::si
     arma::mat block = gather_block(axes_.at(tensor.index), head, first_token, tokens, read);
     if (const auto found = find_nonfinite(block))
         throw input_error(
-            "{}: tensor {} holds {} NaN or infinite values in head {}, tokens {} to {} (first at token {}, "
+            "{}: tensor {} holds {} NaN or infinite {} in head {}, tokens {} to {} (first at token {}, "
             "dim {}, counted from 0): dump it again, in BF16 or F32 if it overflowed F16",
-            path(), in_quotes(tensor.name), found->count, head, first_token, first_token + tokens - 1,
-            first_token + found->row, found->column);
+            path(), in_quotes(tensor.name), found->count, found->count == 1 ? "value" : "values", head, first_token,
+            first_token + tokens - 1, first_token + found->row, found->column);
     return block;
 }
 

@@ -170,8 +170,8 @@ std::optional<Nonfinite> find_nonfinite(const arma::mat& matrix) {
 void refuse_nonfinite(const arma::mat& matrix, const std::string& where) {
     if (const auto found = find_nonfinite(matrix))
         throw input_error(
-            "{}: {} NaN or infinite values (first at row {}, column {}, counted from 0): remove or replace them", where,
-            found->count, found->row, found->column);
+            "{}: {} NaN or infinite {} (first at row {}, column {}, counted from 0): remove or replace them", where,
+            found->count, found->count == 1 ? "value" : "values", found->row, found->column);
 }
 
 arma::mat read_matrix(const std::string& spec, const std::string& layout) {

@@ -218,7 +218,7 @@ void refuse_beyond_memory(const Experiment& experiment, std::size_t threads) {
                     "smaller{}",
                     largest.rows, largest.columns, needed / 1e9,
                     threads == 1 ? "1 thread" : fmt::format("{} threads", threads), allowed / 1e9,
-                    needed / at_once <= allowed ? ", or --threads" : ""));
+                    needed / at_once <= allowed ? ", or give fewer --threads" : ""));
 }
 
 }  // namespace spiked::validation
