@@ -6,7 +6,7 @@
 #include <cstring>
 #include <set>
 
-#include "sim/npy.hpp"
+#include "sim/matrix_file.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -55,7 +55,7 @@ std::optional<arma::mat> stored_array(validation::Database& store, std::int64_t 
                                  [bytes](std::uint64_t offset, std::span<std::byte> out) {
                                      std::memcpy(out.data(), bytes.data() + offset, out.size());
                                  }};
-    return sim::read_npy_matrix(source);
+    return sim::read_matrix(*sim::open_npy(source, name));
 }
 
 std::vector<std::string> varying_factors(const std::vector<CellRow>& cells) {

@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <optional>
@@ -13,10 +11,7 @@
 #include <vector>
 
 #include "sim/csv.hpp"
-#include "sim/npy.hpp"
-#include "sim/npz.hpp"
 #include "sim/printable.hpp"
-#include "sim/safetensors.hpp"
 #include "sim/tensor_layout.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -24,19 +19,17 @@
 namespace spiked::sim {
 namespace {
 
-constexpr std::array<std::string_view, 4> suffixes{".npy", ".npz", ".csv", ".safetensors"};
+constexpr std::string_view text_suffix = ".csv";
 
 struct Spec {
     std::string path;
     std::optional<std::string> selector;
 };
 
-std::string_view suffix_of(const std::string& path) {
-    std::string lower = path;
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-    for (const auto suffix : suffixes)
-        if (lower.ends_with(suffix)) return suffix;
-    return "";
+bool names_matrix(const std::string& path) {
+    const auto& suffixes = dump_suffixes();
+    return has_suffix(path, text_suffix) ||
+           std::any_of(suffixes.begin(), suffixes.end(), [&](const auto& suffix) { return has_suffix(path, suffix); });
 }
 
 bool exists(const std::string& path) {
@@ -51,51 +44,41 @@ Spec split_spec(const std::string& spec) {
     for (std::size_t at = spec.rfind(':'); at != std::string::npos && at > 0; at = spec.rfind(':', at - 1))
         if (exists(spec.substr(0, at))) return {spec.substr(0, at), spec.substr(at + 1)};
     for (std::size_t at = spec.find(':'); at != std::string::npos; at = spec.find(':', at + 1))
-        if (!suffix_of(spec.substr(0, at)).empty()) return {spec.substr(0, at), spec.substr(at + 1)};
+        if (names_matrix(spec.substr(0, at))) return {spec.substr(0, at), spec.substr(at + 1)};
     return {spec, std::nullopt};
 }
 
-void refuse_selector(const Spec& spec) {
-    if (spec.selector)
-        throw input_error("{}: holds one matrix (nothing can be selected with :{}): leave that out", spec.path,
-                          *spec.selector);
-}
-
 struct Selected {
-    const TensorInfo* tensor;
+    std::size_t tensor;  ///< index
     std::optional<std::size_t> head;
 };
 
-Selected select(const SafetensorsFile& file, const std::optional<std::string>& selector) {
-    const auto& tensors = file.tensors();
+Selected select(const TensorContainer& file, const std::optional<std::string>& selector) {
+    std::vector<std::string> names;
+    for (const auto& tensor : file.tensors()) names.push_back(tensor.name);
+    const auto found = [&](const std::string& name) -> std::optional<std::size_t> {
+        const auto at = std::find(names.begin(), names.end(), name);
+        if (at == names.end()) return std::nullopt;
+        return static_cast<std::size_t>(at - names.begin());
+    };
     if (!selector) {
-        if (tensors.size() == 1) return {&tensors.front(), std::nullopt};
-        std::vector<std::string> names;
-        for (const auto& tensor : tensors) names.push_back(tensor.name);
-        throw input_error("{}: {} tensors in it ({}): name one as FILE.safetensors:TENSOR", file.path(), tensors.size(),
-                          names.empty() ? "nothing can be read" : list_text(names));
+        if (names.size() == 1) return {0, std::nullopt};
+        throw input_error("{}: {} tensors in it ({}): name one as {}:NAME", file.path(), names.size(),
+                          names.empty() ? "nothing can be read" : list_text(names), file.path());
     }
-    for (const auto& tensor : tensors)
-        if (tensor.name == *selector) return {&tensor, std::nullopt};
+    if (const auto whole = found(*selector)) return {*whole, std::nullopt};
     const std::size_t colon = selector->rfind(':');
-    if (colon == std::string::npos) return {&file.tensor(*selector), std::nullopt};
-    const auto& tensor = file.tensor(selector->substr(0, colon));
+    const std::string name = selector->substr(0, colon);
+    const auto tensor = found(name);
+    if (!tensor) throw input_error("{}: no tensor {} in it{}", file.path(), in_quotes(name), name_hint(name, names));
     const auto head = to_integer(selector->substr(colon + 1));
     if (!head || *head < 0)
-        throw input_error("{}: head {} of tensor {} is not a number (counted from 0): write TENSOR:0", file.path(),
-                          in_quotes(selector->substr(colon + 1)), in_quotes(tensor.name));
-    return {&tensor, static_cast<std::size_t>(*head)};
+        throw input_error("{}: head {} of tensor {} is not a number (counted from 0): write {}:0", file.path(),
+                          in_quotes(selector->substr(colon + 1)), in_quotes(name), name);
+    return {*tensor, static_cast<std::size_t>(*head)};
 }
 
-arma::mat read_plain(const SafetensorsFile& file, const TensorInfo& tensor) {
-    const std::size_t rows = tensor.shape[0];
-    const std::size_t columns = tensor.shape.size() == 2 ? tensor.shape[1] : 1;
-    arma::mat transposed(columns, rows, arma::fill::none);
-    file.read(tensor, 0, {transposed.memptr(), transposed.n_elem});
-    return transposed.t();
-}
-
-TensorLayout layout_for(const SafetensorsFile& file, const TensorInfo& tensor, const std::string& option) {
+TensorLayout layout_for(const TensorContainer& file, const StoredTensor& tensor, const std::string& option) {
     const auto* stated = find_metadata(file.metadata(), "layout");
     const std::string text = !option.empty() ? option : stated != nullptr ? *stated : "";
     const std::string where = fmt::format("{}: tensor {}", file.path(), in_quotes(tensor.name));
@@ -105,8 +88,8 @@ TensorLayout layout_for(const SafetensorsFile& file, const TensorInfo& tensor, c
                           where, shape_text(tensor.shape));
     if (text.empty())
         throw input_error(
-            "{} has an unknown layout (shape {} can be {}; the file names none): put a layout into its "
-            "metadata, or save one head as a matrix",
+            "{} has an unknown layout (shape {} can be {}; the file names none): save one head as a matrix, or a "
+            "safetensors file with the layout in its metadata",
             where, shape_text(tensor.shape), fmt::join(legal, " or "));
     const auto layout = parse_layout(text);
     if (!layout || !layout->fits(tensor.shape))
@@ -115,45 +98,59 @@ TensorLayout layout_for(const SafetensorsFile& file, const TensorInfo& tensor, c
     return *layout;
 }
 
-arma::mat read_tensor(const SafetensorsFile& file, const Selected& selected, const std::string& option) {
-    const auto& tensor = *selected.tensor;
+/// A matrix, or a column, as the one head of a tensor.
+TensorAxes axes_of_matrix(const StoredTensor& tensor) {
+    const std::size_t rows = tensor.shape[0];
+    const std::size_t columns = tensor.shape.size() == 2 ? tensor.shape[1] : 1;
+    return {.heads = 1,
+            .tokens = rows,
+            .dim = columns,
+            .token_step = tensor.fortran_order ? 1 : columns,
+            .dim_step = tensor.fortran_order ? rows : 1};
+}
+
+arma::mat read_tensor(const TensorContainer& file, const Selected& selected, const std::string& option) {
+    const auto& tensor = file.tensors()[selected.tensor];
     const std::string where = fmt::format("{}: tensor {}", file.path(), in_quotes(tensor.name));
-    if (tensor.elements() == 0)
+    const auto read = [&](std::uint64_t first, std::span<double> out) { file.read(selected.tensor, first, out); };
+    read(0, {});  // refuses what are no numbers
+    if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end())
         throw input_error("{} is empty (shape {}): nothing can be computed from it", where, shape_text(tensor.shape));
     if (tensor.shape.size() == 1 || tensor.shape.size() == 2) {
         if (selected.head)
             throw input_error("{} has shape {} (a matrix, without heads): leave :{} out", where,
                               shape_text(tensor.shape), *selected.head);
-        return read_plain(file, tensor);
+        return gather_block(axes_of_matrix(tensor), 0, 0, tensor.shape[0], read);
     }
-    const TensorAxes axes = axes_of(layout_for(file, tensor, option), tensor.shape);
+    const TensorAxes axes = axes_of(layout_for(file, tensor, option), tensor.shape, tensor.fortran_order);
     if (!selected.head)
         throw input_error("{} of shape {} has {} heads (a matrix is one of them): name it as {}:0", where,
                           shape_text(tensor.shape), axes.heads, tensor.name);
     if (*selected.head >= axes.heads)
         throw input_error("{} of shape {} has no head {} (it has {}, counted from 0): name one of 0 to {}", where,
                           shape_text(tensor.shape), *selected.head, axes.heads, axes.heads - 1);
-    return gather_block(axes, *selected.head, 0, axes.tokens,
-                        [&](std::uint64_t first, std::span<double> out) { file.read(tensor, first, out); });
+    return gather_block(axes, *selected.head, 0, axes.tokens, read);
 }
 
 arma::mat read_any(const Spec& spec, const std::string& layout) {
-    const auto suffix = suffix_of(spec.path);
-    if (suffix == ".npz") return read_npz(spec.path, spec.selector);
-    if (suffix == ".safetensors") {
-        const SafetensorsFile file(spec.path);
-        return read_tensor(file, select(file, spec.selector), layout);
+    if (has_suffix(spec.path, text_suffix)) {
+        if (spec.selector)
+            throw input_error("{}: holds one matrix (nothing can be selected with :{}): leave that out", spec.path,
+                              *spec.selector);
+        return read_csv(spec.path);
     }
-    if (suffix == ".npy" || suffix == ".csv") {
-        refuse_selector(spec);
-        return suffix == ".npy" ? read_npy(spec.path) : read_csv(spec.path);
+    if (names_matrix(spec.path)) {
+        const auto file = open_tensors(spec.path);
+        return read_tensor(*file, select(*file, spec.selector), layout);
     }
     const ByteFile file(spec.path);
-    throw input_error("{}: unknown kind of file (its suffix is none of {}): rename or convert it", spec.path,
-                      fmt::join(suffixes, ", "));
+    throw input_error("{}: unknown kind of file (its suffix is none of {}, {}): rename or convert it", spec.path,
+                      fmt::join(dump_suffixes(), ", "), text_suffix);
 }
 
 }  // namespace
+
+arma::mat read_matrix(const TensorContainer& file) { return read_tensor(file, select(file, std::nullopt), ""); }
 
 std::optional<Nonfinite> find_nonfinite(const arma::mat& matrix) {
     if (matrix.is_finite()) return std::nullopt;

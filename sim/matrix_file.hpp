@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "sim/tensor_container.hpp"
+
 namespace spiked::sim {
 
 /// Reads `FILE.npy`, `FILE.npz[:name]`, `FILE.csv` or `FILE.safetensors:tensor[:head]` as a matrix (rows x columns).
@@ -11,6 +13,9 @@ namespace spiked::sim {
 /// `layout`, else from the file's metadata; it is tokens x dim. FILE itself may contain colons.
 /// Throws input_error: whatever is wrong with the file, an empty matrix, NaN or infinities (count and first place).
 [[nodiscard]] arma::mat read_matrix(const std::string& spec, const std::string& layout = "");
+
+/// The only tensor of a container, NaN and infinities with it.
+[[nodiscard]] arma::mat read_matrix(const TensorContainer& file);
 
 /// Entries that are NaN or infinite: how many, and the first, row by row.
 struct Nonfinite {

@@ -264,36 +264,9 @@ void read_npy_elements(const ByteSource& source, const NpyHeader& header, std::u
     }
 }
 
-arma::mat read_npy_matrix(const ByteSource& source) {
-    const NpyHeader header = read_npy_header(source);
-    require_dtype(header, source.where);
-    if (header.shape.empty() || header.shape.size() > 2)
-        throw input_error("{}: array of shape {} (a matrix has 2 axes, a column 1): save one matrix of it",
-                          source.where, shape_text(header.shape));
-    if (header.elements == 0)
-        throw input_error("{}: empty matrix (shape {}): nothing can be computed from it", source.where,
-                          shape_text(header.shape));
-    const std::size_t rows = header.shape[0];
-    const std::size_t columns = header.shape.size() == 2 ? header.shape[1] : 1;
-    if (header.fortran_order || columns == 1) {
-        arma::mat matrix(rows, columns, arma::fill::none);
-        read_npy_elements(source, header, 0, {matrix.memptr(), matrix.n_elem});
-        return matrix;
-    }
-    arma::mat transposed(columns, rows, arma::fill::none);
-    read_npy_elements(source, header, 0, {transposed.memptr(), transposed.n_elem});
-    return transposed.t();
-}
-
 ByteSource source_of(const ByteFile& file) {
     return {file.path(), file.size(),
             [&file](std::uint64_t offset, std::span<std::byte> out) { file.read(offset, out); }};
-}
-
-arma::mat read_npy(const std::string& path) {
-    const ByteFile file(path);
-    refuse_other_format(file, FileKind::npy);
-    return read_npy_matrix(source_of(file));
 }
 
 std::string npy_bytes(const arma::mat& matrix) {

@@ -38,13 +38,10 @@ DType require_dtype(const NpyHeader& header, const std::string& where);
 /// Elements first_element ... in storage order.
 void read_npy_elements(const ByteSource& source, const NpyHeader& header, std::uint64_t first_element,
                        std::span<double> out);
-/// A 1-D array as a column, a 2-D array as a matrix; others and empty ones are an input_error.
-[[nodiscard]] arma::mat read_npy_matrix(const ByteSource& source);
 
 /// The file as a source; `file` must outlive it.
 [[nodiscard]] ByteSource source_of(const ByteFile& file);
 
-[[nodiscard]] arma::mat read_npy(const std::string& path);
 /// What a .npy file of the matrix holds: float64, Fortran order, version 1.
 [[nodiscard]] std::string npy_bytes(const arma::mat& matrix);
 /// Whole or not at all (see OutputFile).

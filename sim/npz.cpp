@@ -129,19 +129,6 @@ std::string NpzFile::where(const NpzMember& member) const {
     return fmt::format("{}: member {}", path_, in_quotes(member.name));
 }
 
-const NpzMember& NpzFile::member(const std::optional<std::string>& name) const {
-    std::vector<std::string> names;
-    for (const auto& known : members_) names.push_back(known.name);
-    if (!name) {
-        if (members_.size() == 1) return members_.front();
-        throw input_error("{}: {} arrays in it ({}): name one as FILE.npz:NAME", path_, members_.size(),
-                          list_text(names));
-    }
-    for (const auto& known : members_)
-        if (known.name == *name || known.name + std::string(suffix) == *name) return known;
-    throw input_error("{}: no array {} in it{}", path_, in_quotes(*name), name_hint(*name, names));
-}
-
 std::vector<std::byte> NpzFile::unpack(const NpzMember& member) const {
     const Archive archive = open_archive(path_);
     const std::string at = where(member);
@@ -168,14 +155,6 @@ ByteSource source_of(const std::vector<std::byte>& bytes, std::string where) {
                     throw bug("{} bytes asked for at {} of {} in memory", out.size(), offset, bytes.size());
                 std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
             }};
-}
-
-arma::mat read_npz(const std::string& path, const std::optional<std::string>& member) {
-    const NpzFile file(path);
-    const NpzMember& chosen = file.member(member);
-    require_dtype(chosen.header, file.where(chosen));
-    const auto bytes = file.unpack(chosen);
-    return read_npy_matrix(source_of(bytes, file.where(chosen)));
 }
 
 }  // namespace spiked::sim

@@ -1,8 +1,6 @@
 #pragma once
-#include <armadillo>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +24,6 @@ public:
 
     [[nodiscard]] const std::string& path() const { return path_; }
     [[nodiscard]] const std::vector<NpzMember>& members() const { return members_; }
-    /// With or without .npy. No name: the only member. Throws input_error with the nearest name, or the list.
-    [[nodiscard]] const NpzMember& member(const std::optional<std::string>& name) const;
     /// For messages: `FILE: member "name"`.
     [[nodiscard]] std::string where(const NpzMember& member) const;
     /// The member unpacked and its checksum verified. Costs memory of its size.
@@ -40,7 +36,5 @@ private:
 
 /// Bytes in memory as a source; `bytes` must outlive it.
 [[nodiscard]] ByteSource source_of(const std::vector<std::byte>& bytes, std::string where);
-
-[[nodiscard]] arma::mat read_npz(const std::string& path, const std::optional<std::string>& member = std::nullopt);
 
 }  // namespace spiked::sim

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <deque>
 #include <filesystem>
 #include <mutex>
@@ -53,27 +54,32 @@ private:
 
 class NpyContainer : public TensorContainer {
 public:
-    explicit NpyContainer(const std::string& path) : file_(path) {
-        refuse_other_format(file_, FileKind::npy);
-        header_ = read_npy_header(source_of(file_));
-        tensors_.push_back(stored(std::filesystem::path(path).stem().string(), header_));
-    }
-    const std::string& path() const override { return file_.path(); }
+    NpyContainer(ByteSource source, std::string name)
+        : source_(std::move(source)), header_(read_npy_header(source_)), tensors_{stored(std::move(name), header_)} {}
+    const std::string& path() const override { return source_.where; }
     const Metadata& metadata() const override { return metadata_; }
     const std::vector<StoredTensor>& tensors() const override { return tensors_; }
     void read(std::size_t, std::uint64_t first, std::span<double> out) const override {
-        read_npy_elements(source_of(file_), header_, first, out);
+        read_npy_elements(source_, header_, first, out);
     }
     void read_bytes(std::size_t, std::uint64_t first_byte, std::span<std::byte> out) const override {
-        read_npy_bytes(source_of(file_), header_, first_byte, out);
+        read_npy_bytes(source_, header_, first_byte, out);
     }
 
 private:
-    ByteFile file_;
+    ByteSource source_;
     NpyHeader header_;
     Metadata metadata_;
     std::vector<StoredTensor> tensors_;
 };
+
+std::unique_ptr<TensorContainer> open_npy_file(const std::string& path) {
+    const auto file = std::make_shared<const ByteFile>(path);
+    refuse_other_format(*file, FileKind::npy);
+    return open_npy(
+        {path, file->size(), [file](std::uint64_t offset, std::span<std::byte> out) { file->read(offset, out); }},
+        std::filesystem::path(path).stem().string());
+}
 
 class NpzContainer : public TensorContainer {
 public:
@@ -85,6 +91,7 @@ public:
     const std::vector<StoredTensor>& tensors() const override { return tensors_; }
     void read(std::size_t index, std::uint64_t first, std::span<double> out) const override {
         const NpzMember& member = file_.members()[index];
+        require_dtype(member.header, file_.where(member));
         const auto bytes = unpacked(index);
         read_npy_elements(source_of(*bytes, file_.where(member)), member.header, first, out);
     }
@@ -125,9 +132,14 @@ struct Kind {
     std::unique_ptr<TensorContainer> (*open)(const std::string& path);
 };
 constexpr Kind kinds[] = {
-    {".safetensors", opened<SafetensorsContainer>}, {".npz", opened<NpzContainer>}, {".npy", opened<NpyContainer>}};
+    {".safetensors", opened<SafetensorsContainer>}, {".npz", opened<NpzContainer>}, {".npy", open_npy_file}};
 
 }  // namespace
+
+bool has_suffix(const std::string& path, std::string_view suffix) {
+    return path.size() >= suffix.size() && std::equal(suffix.rbegin(), suffix.rend(), path.rbegin(),
+                                                      [](char a, unsigned char b) { return a == std::tolower(b); });
+}
 
 const std::vector<std::string>& dump_suffixes() {
     static const std::vector<std::string> suffixes = [] {
@@ -138,9 +150,13 @@ const std::vector<std::string>& dump_suffixes() {
     return suffixes;
 }
 
+std::unique_ptr<TensorContainer> open_npy(ByteSource source, std::string name) {
+    return std::make_unique<NpyContainer>(std::move(source), std::move(name));
+}
+
 std::unique_ptr<TensorContainer> open_tensors(const std::string& path) {
     for (const auto& [suffix, open] : kinds)
-        if (path.ends_with(suffix)) return open(path);
+        if (has_suffix(path, suffix)) return open(path);
     const ByteFile file(path);
     refuse_other_format(file, FileKind::safetensors);
     throw input_error("{}: unknown kind of file (a dump is one of {}): rename or convert it", path,

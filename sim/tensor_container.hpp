@@ -3,9 +3,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/dtype.hpp"
+#include "sim/npy.hpp"
 #include "sim/safetensors.hpp"
 
 namespace spiked::sim {
@@ -34,10 +36,14 @@ public:
     virtual void read_bytes(std::size_t index, std::uint64_t first_byte, std::span<std::byte> out) const = 0;
 };
 
+/// Whether a path ends in these lower-case letters, itself in any case.
+[[nodiscard]] bool has_suffix(const std::string& path, std::string_view suffix);
 /// Of the files that are read so.
 [[nodiscard]] const std::vector<std::string>& dump_suffixes();
 
 /// By suffix. A .npz keeps its two last used members unpacked in memory; the others read from the disk.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_tensors(const std::string& path);
+/// An array of NumPy that lies elsewhere, under this name.
+[[nodiscard]] std::unique_ptr<TensorContainer> open_npy(ByteSource source, std::string name);
 
 }  // namespace spiked::sim

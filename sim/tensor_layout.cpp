@@ -84,15 +84,23 @@ arma::mat gather_block(const TensorAxes& axes, std::size_t head, std::size_t fir
     const std::uint64_t inner_step = rows_outside ? axes.dim_step : axes.token_step;
     const std::uint64_t run = (inner - 1) * inner_step + 1;
     const std::uint64_t whole = (outer - 1) * outer_step + run;
-    // One read of everything between the first and the last element, when most of it is wanted.
+    // Read in groups, with what lies between their lines, where most of that is wanted; line by line otherwise.
     constexpr std::uint64_t most_waste = 4;
-    const bool at_once = whole <= most_waste * block.n_elem;
-    std::vector<double> buffer(at_once ? whole : run);
-    if (at_once) read(first, buffer);
-    for (std::size_t i = 0; i < outer; ++i) {
-        if (!at_once) read(first + i * outer_step, buffer);
-        const double* from = buffer.data() + (at_once ? i * outer_step : 0);
-        for (std::size_t j = 0; j < inner; ++j) (rows_outside ? block.at(i, j) : block.at(j, i)) = from[j * inner_step];
+    constexpr std::uint64_t most_at_once = 1 << 18;
+    const bool groups = whole <= most_waste * block.n_elem && run <= most_at_once;
+    const std::size_t group = groups ? 1 + std::min<std::size_t>(outer - 1, (most_at_once - run) / outer_step) : 1;
+    std::vector<double> buffer((group - 1) * outer_step + run);
+    for (std::size_t i = 0; i < outer; i += group) {
+        const std::size_t lines = std::min(group, outer - i);
+        read(first + i * outer_step, std::span(buffer).first((lines - 1) * outer_step + run));
+        // The block is filled down its columns.
+        if (rows_outside) {
+            for (std::size_t j = 0; j < inner; ++j)
+                for (std::size_t k = 0; k < lines; ++k) block.at(i + k, j) = buffer[k * outer_step + j * inner_step];
+        } else {
+            for (std::size_t k = 0; k < lines; ++k)
+                for (std::size_t j = 0; j < inner; ++j) block.at(j, i + k) = buffer[k * outer_step + j * inner_step];
+        }
     }
     return block;
 }

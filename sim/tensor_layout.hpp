@@ -51,8 +51,8 @@ struct TensorAxes {
 /// Reads elements first ... of a tensor in storage order.
 using ElementReader = std::function<void(std::uint64_t first, std::span<double> out)>;
 
-/// tokens x dim of one head. Memory and reading beyond the block itself: at most four times the block, or one row of
-/// all heads.
+/// tokens x dim of one head. At most four times the block is read, or its lines one by one; memory beside the block is
+/// that of 2^18 numbers or of one line, with what lies between its elements.
 [[nodiscard]] arma::mat gather_block(const TensorAxes& axes, std::size_t head, std::size_t first_token,
                                      std::size_t tokens, const ElementReader& read);
 

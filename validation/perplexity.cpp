@@ -3,7 +3,7 @@
 #include <cmath>
 #include <mutex>
 
-#include "sim/npy.hpp"
+#include "sim/matrix_file.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/parallel.hpp"
 #include "validation/moments.hpp"
@@ -11,7 +11,7 @@
 namespace spiked::validation {
 std::vector<std::vector<std::int32_t>> read_documents(const std::string& path, const sim::LlamaConfig& model,
                                                       std::size_t most) {
-    arma::mat ids = sim::read_npy(path);
+    arma::mat ids = sim::read_matrix(path);
     if (ids.n_cols == 1) ids = ids.t();
     if (ids.n_cols > most)
         throw input_error("{}: documents of {} tokens (expected at most {} with a context of {}): cut them", path,

@@ -21,7 +21,7 @@
 #include "sim/llama/llama.hpp"
 #include "sim/llama/llama_config.hpp"
 #include "sim/llama/llama_readout.hpp"
-#include "sim/npy.hpp"
+#include "sim/matrix_file.hpp"
 #include "sim/npz.hpp"
 #include "sim/safetensors.hpp"
 #include "sim/signal.hpp"
@@ -85,11 +85,11 @@ void read_safetensors(Bytes bytes) {
     }
 }
 
-void read_npy(Bytes bytes) { (void)sim::read_npy(Scratch::file("a.npy", bytes)); }
+void read_npy(Bytes bytes) { (void)sim::read_matrix(Scratch::file("a.npy", bytes)); }
 
 void read_npz(Bytes bytes) {
     const sim::NpzFile file(Scratch::file("a.npz", bytes));
-    for (const auto& member : file.members()) (void)sim::read_npz(file.path(), member.name);
+    for (const auto& member : file.members()) (void)sim::read_matrix(file.path() + ":" + member.name);
 }
 
 void read_csv(Bytes bytes) { (void)sim::read_csv(Scratch::file("a.csv", bytes)); }

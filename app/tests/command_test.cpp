@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "app/tests/process.hpp"
+#include "sim/matrix_file.hpp"
 #include "sim/npy.hpp"
 #include "sim/safetensors.hpp"
 #include "sim/stream/normal.hpp"
@@ -200,8 +201,8 @@ TEST(SpectrumCommand, SeparatesAMatrixIntoSignalAndResidual) {
     for (const char* key : {"strengths", "overlap_left", "overlap_right", "shrunk"})
         EXPECT_EQ(estimate.find(key)->items()->size(), 1U) << key;
     EXPECT_NEAR(number(estimate.find("strengths")->items()->front()), 6.0, 0.5);
-    const arma::mat clean = sim::read_npy(scratch("clean.npy"));
-    const arma::mat rest = sim::read_npy(scratch("rest.npy"));
+    const arma::mat clean = sim::read_matrix(scratch("clean.npy"));
+    const arma::mat rest = sim::read_matrix(scratch("rest.npy"));
     EXPECT_LT(arma::abs(clean + rest - matrix).max(), 1e-14);
     EXPECT_NEAR(arma::norm(clean, 2), number(estimate.find("shrunk")->items()->front()), 1e-12);
 }
@@ -285,8 +286,8 @@ TEST(SpectrumCommand, CovariancesGoToWhiteningAndToTheTracyWidomTest) {
     const Outcome clean = spiked("spectrum " + path + told + " --estimator whiten+gd-hard --denoised " +
                                  scratch("w.npy") + " --residual " + scratch("r.npy"));
     ASSERT_EQ(clean.code, 0) << clean.err;
-    EXPECT_LT(arma::abs(sim::read_npy(scratch("w.npy")) + sim::read_npy(scratch("r.npy")) - matrix).max(), 1e-13);
-    EXPECT_LT(arma::norm(sim::read_npy(scratch("w.npy")).eval().head_rows(60) - signal, "fro"), 5.0);
+    EXPECT_LT(arma::abs(sim::read_matrix(scratch("w.npy")) + sim::read_matrix(scratch("r.npy")) - matrix).max(), 1e-13);
+    EXPECT_LT(arma::norm(sim::read_matrix(scratch("w.npy")).eval().head_rows(60) - signal, "fro"), 5.0);
 
     for (const char* spec :
          {"identity", "ar1:0.5", "toeplitz:0.5:40", "uniform:1,2", "two-atom:1,2,0.5", "exponential:2:40"})
@@ -330,7 +331,7 @@ TEST(QuantizeCommand, ReproducesTheGoldenVectorUnderTheGoldenFlags) {
     EXPECT_EQ(number(json, "bytes"), 10);  // a norm of 8 bytes, 8 indices of 2 bits
     EXPECT_DOUBLE_EQ(number(json, "bits_per_entry"), 10.0);
     EXPECT_DOUBLE_EQ(ledger_sum(json), 10.0);
-    EXPECT_NEAR(sim::read_npy(scratch("decoded.npy"))(0, 7), 7.627235048012826, 1e-12);
+    EXPECT_NEAR(sim::read_matrix(scratch("decoded.npy"))(0, 7), 7.627235048012826, 1e-12);
 }
 
 TEST(QuantizeCommand, EveryMethodCountsItsBytes) {
@@ -586,7 +587,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"aspect_missing", "theory --strength 2", 2, "--aspect is missing"},
         Mistake{"aspect", "theory --aspect 0", 2, "aspect ratio 0"},
         Mistake{"strength", "theory --aspect 1 --strength -1", 2, "--strength \"-1\""},
-        Mistake{"empty_method", "kv run x --method ''", 2, "empty entry"},
+        Mistake{"empty_method", "kv run x --method ''", 2, "--method has no value behind it"},
         Mistake{"blank_method", "kv run x --method 'tq-mse, ,eden'", 2, "empty entry"},
         Mistake{"blank_in_list", "kv run x --method 'tq-mse, edne'", 2, "did you mean \"eden\""},
         Mistake{"bits_twice", "kv run '" + sample_dump + "' --bits 2,2", 2, "asked for twice"},
@@ -838,7 +839,7 @@ TEST(BadInput, WithoutStandardErrorTheExitCodeStillSaysWhatItWas) {
     EXPECT_EQ(contents(page).find("16/16"), std::string::npos);
     EXPECT_EQ(spiked("show '" + store + "'").code, 0);
     EXPECT_EQ(code("quantize " + path + " -v -o '" + scratch("silent-back.npy") + "' >/dev/null 2>&-"), 0);
-    EXPECT_EQ(sim::read_npy(scratch("silent-back.npy")).n_rows, 8U);
+    EXPECT_EQ(sim::read_matrix(scratch("silent-back.npy")).n_rows, 8U);
 }
 
 TEST(BadInput, RunningOutOfMemoryIsExitSeven) {

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "app/tests/process.hpp"
+#include "sim/matrix_file.hpp"
 #include "sim/npy.hpp"
 
 namespace spiked::app {
@@ -282,7 +283,7 @@ TEST(StoreCommands, ReplayComputesAReplicateAgainBitForBit) {
     ASSERT_EQ(found.code, 0) << found.err;
     EXPECT_GT(number(found.json(), "compared"), 5.0);
     EXPECT_EQ(number(found.json(), "differing"), 0.0);
-    const arma::mat block = sim::read_npy(folder + "/block.npy");
+    const arma::mat block = sim::read_matrix(folder + "/block.npy");
     EXPECT_EQ(block.n_rows, 30U);
     EXPECT_EQ(block.n_cols, 48U);
     // A kept value that was changed is told.

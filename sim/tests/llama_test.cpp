@@ -10,7 +10,7 @@
 
 #include "sim/dump_view.hpp"
 #include "sim/llama/llama_dump.hpp"
-#include "sim/npy.hpp"
+#include "sim/matrix_file.hpp"
 #include "sim/tests/scratch.hpp"
 #include "theory/base/error.hpp"
 
@@ -346,7 +346,7 @@ TEST(Llama, ReachesTheNumbersOfATrainedModel) {
     const char* models = std::getenv("SPIKED_EXTRA_MODELS");
     if (models == nullptr) GTEST_SKIP() << "SPIKED_EXTRA_MODELS names no folder";
     const Llama model(std::string(models) + "/rope-lm");
-    const arma::mat pages = read_npy(std::string(models) + "/rope-lm/eval-tokens.npy");
+    const arma::mat pages = read_matrix(std::string(models) + "/rope-lm/eval-tokens.npy");
     ASSERT_EQ(pages.n_rows, 16);
     std::vector<double> whole, late;
     for (arma::uword page = 0; page < pages.n_rows; ++page) {

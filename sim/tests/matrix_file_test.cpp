@@ -142,7 +142,7 @@ TEST(MatrixFileBadInput, Refused) {
     fails(scratch.path("none.npy"), {"none.npy: no such file"});
     fails(scratch.path("none.safetensors:layers.0.key:1"), {"none.safetensors: no such file"});
     fails(scratch.path("none"), {"none: no such file"});
-    fails(scratch.write("m.dat", "1,2"), {"m.dat", "unknown kind of file", ".npy, .npz, .csv, .safetensors"});
+    fails(scratch.write("m.dat", "1,2"), {"m.dat", "unknown kind of file", ".safetensors, .npz, .npy, .csv"});
     fails(scratch.write("m.csv", "1,2") + ":x", {"m.csv", ":x"});
     fails(scratch.path("."), {"folder"});
     write_safetensors(scratch.path("e.safetensors"), {},

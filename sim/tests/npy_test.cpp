@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 
+#include "sim/matrix_file.hpp"
 #include "sim/npz.hpp"
 #include "sim/tests/scratch.hpp"
 
@@ -31,14 +32,14 @@ const std::string six = f64({1, 2, 3, 4, 5, 6});
 void expect_array_refused(const std::string& bytes, std::initializer_list<std::string_view> parts) {
     const ScratchFolder scratch;
     const auto path = scratch.write("a.npy", bytes);
-    expect_error(ExitCode::unusable_input, [&] { (void)read_npy(path); }, {path});
+    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path); }, {path});
     expect_error(
-        ExitCode::unusable_input, [&] { (void)read_npy(path); }, parts);
+        ExitCode::unusable_input, [&] { (void)read_matrix(path); }, parts);
 }
 
 arma::mat matrix_of(const std::string& bytes) {
     const ScratchFolder scratch;
-    return read_npy(scratch.write("a.npy", bytes));
+    return read_matrix(scratch.write("a.npy", bytes));
 }
 
 void expect_equal(const arma::mat& found, const arma::mat& expected) {
@@ -80,7 +81,7 @@ TEST(Npy, WritesWhatItReads) {
     arma::mat matrix(130, 170);
     for (std::size_t i = 0; i < matrix.n_elem; ++i) matrix[i] = 1.0 / static_cast<double>(i + 1);
     write_npy(path, matrix);
-    expect_equal(read_npy(path), matrix);
+    expect_equal(read_matrix(path), matrix);
     const std::string bytes = bytes_of_file(path);
     EXPECT_EQ(bytes.size(), 128 + 8 * matrix.n_elem);
     EXPECT_EQ(bytes.substr(0, 10), std::string("\x93NUMPY\x01\x00\x76\x00", 10));
@@ -103,9 +104,10 @@ TEST(NpyBadInput, Refused) {
     expect_array_refused(npy_bytes(header("<f8", "(4294967296, 4294967296)"), six), {"overflows"});
     expect_array_refused(npy_bytes(header("<f8", "(2305843009213693952,)"), six), {"overflows"});
     expect_array_refused(npy_bytes(header("<f8", "(99999999999999999999,)"), six), {"malformed", "below 2^64"});
-    expect_array_refused(npy_bytes(header("<f8", "(1, 2, 3)"), six), {"[1, 2, 3]", "2 axes"});
+    expect_array_refused(npy_bytes(header("<f8", "(1, 2, 3)"), six),
+                         {"[1, 2, 3]", "unknown layout", "save one head as a matrix"});
     expect_array_refused(npy_bytes(header("<f8", "()"), f64({1})), {"[]", "2 axes"});
-    expect_array_refused(npy_bytes(header("<f8", "(0, 3)"), ""), {"empty matrix", "[0, 3]"});
+    expect_array_refused(npy_bytes(header("<f8", "(0, 3)"), ""), {"is empty", "[0, 3]"});
 }
 
 TEST(NpyBadInput, HeaderLength) {
@@ -149,7 +151,7 @@ TEST(NpyBadInput, DamageNeverCrashes) {
             bad[random() % (good.size() - six.size())] =
                 static_cast<char>(round % 2 == 0 ? random() : ' ' + random() % 95);
         try {
-            (void)read_npy(scratch.write("bad.npy", bad));
+            (void)read_matrix(scratch.write("bad.npy", bad));
         } catch (const Error& error) {
             EXPECT_EQ(error.code(), ExitCode::unusable_input) << error.what();
         }
@@ -192,34 +194,62 @@ TEST(Npz, ReadsMembers) {
     const auto b = npy_bytes(header("<f8", "(2, 3)", "True"), six);
     const auto path = write_zip(scratch, {{"a.npy", a}, {"b.npy", b, ZIP_CM_DEFLATE}, {"note.txt", "hello"}});
     const arma::mat rows{{1, 2, 3}, {4, 5, 6}};
-    expect_equal(read_npz(path, "a"), rows);
-    expect_equal(read_npz(path, "a.npy"), rows);
-    expect_equal(read_npz(path, "b"), arma::mat{{1, 3, 5}, {2, 4, 6}});
-    expect_error(ExitCode::unusable_input, [&] { (void)read_npz(path); }, {path, "2 arrays", "\"a\", \"b\"", ":NAME"});
-    expect_error(ExitCode::unusable_input, [&] { (void)read_npz(path, "aa"); }, {path, "\"aa\"", "did you mean \"a\""});
+    expect_equal(read_matrix(path + ":a"), rows);
+    expect_equal(read_matrix(path + ":b"), arma::mat{{1, 3, 5}, {2, 4, 6}});
+    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path); },
+                 {path, "2 tensors", "\"a\", \"b\"", "a.npz:NAME"});
+    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path + ":aa"); },
+                 {path, "\"aa\"", "did you mean \"a\""});
 }
 
 TEST(Npz, TheOnlyMemberNeedsNoName) {
     const ScratchFolder scratch;
     const auto path = write_zip(scratch, {{"x.npy", npy_bytes(header("<f8", "(2, 3)"), six), ZIP_CM_DEFLATE}});
-    EXPECT_EQ(read_npz(path)(1, 2), 6.0);
+    EXPECT_EQ(read_matrix(path)(1, 2), 6.0);
+}
+
+TEST(Npz, AHeadOfACacheInEitherOrder) {
+    const ScratchFolder scratch;
+    const auto path = write_zip(scratch, {{"c.npy", npy_bytes(header("<f8", "(3, 1, 2)"), six)},
+                                          {"f.npy", npy_bytes(header("<f8", "(3, 1, 2)", "True"), six)}});
+    expect_equal(read_matrix(path + ":c:1", "head,token,dim"), arma::mat{{3, 4}});
+    expect_equal(read_matrix(path + ":f:1", "head,token,dim"), arma::mat{{2, 5}});
+    expect_equal(read_matrix(path + ":f:0", "dim,head,token"), arma::mat{{1, 2, 3}, {4, 5, 6}});
+    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path + ":c:1"); },
+                 {path, "\"c\"", "unknown layout", "save one head as a matrix"});
+}
+
+/// More than is read at once.
+TEST(Npy, LongMatricesInEitherOrder) {
+    constexpr std::size_t rows = 3001;
+    constexpr std::size_t columns = 211;
+    const auto entry = [](std::size_t i, std::size_t j) { return static_cast<double>(1000 * i + j); };
+    arma::mat expected(rows, columns);
+    std::string by_rows;
+    for (std::size_t i = 0; i < rows; ++i)
+        for (std::size_t j = 0; j < columns; ++j) {
+            expected(i, j) = entry(i, j);
+            by_rows += f64({entry(i, j)});
+        }
+    expect_equal(matrix_of(npy_bytes(header("<f8", "(3001, 211)"), by_rows)), expected);
+    expect_equal(matrix_of(npy_bytes(header("<f8", "(211, 3001)", "True"), by_rows)), expected.t());
 }
 
 TEST(NpzBadInput, Refused) {
     const ScratchFolder scratch;
     const auto refused = [&](const std::vector<Member>& members, std::initializer_list<std::string_view> parts) {
         const auto path = write_zip(scratch, members);
-        expect_error(ExitCode::unusable_input, [&] { (void)read_npz(path); }, {path});
+        expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path); }, {path});
         expect_error(
-            ExitCode::unusable_input, [&] { (void)read_npz(path); }, parts);
+            ExitCode::unusable_input, [&] { (void)read_matrix(path); }, parts);
     };
     refused({{"note.txt", "hello"}}, {"no array in it"});
     refused({{"a.npy", "hello, hello"}}, {"member \"a\"", "not a .npy array"});
     refused({{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six.substr(8))}}, {"member \"a\"", "truncated", "found 40"});
     refused({{"a.npy", npy_bytes(header("|O", "(2, 3)"), six)}}, {"member \"a\"", "Python objects"});
     refused({{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six), ZIP_CM_BZIP2}}, {"member \"a\"", "zip method 12"});
-    expect_error(ExitCode::unusable_input, [&] { (void)read_npz(scratch.path("none.npz")); }, {"no such file"});
-    expect_error(ExitCode::unusable_input, [&] { (void)read_npz(scratch.write("b.npz", "PK\x03\x04 cut")); },
+    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(scratch.path("none.npz")); }, {"no such file"});
+    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(scratch.write("b.npz", "PK\x03\x04 cut")); },
                  {"b.npz", "not a readable .npz", "incomplete download"});
 }
 
@@ -228,13 +258,13 @@ TEST(NpzBadInput, Bomb) {
     const ScratchFolder scratch;
     const auto array = npy_bytes(header("<f8", "(1000000000000,)"), std::string(4096, '\0'));
     const auto path = write_zip(scratch, {{"a.npy", array, ZIP_CM_DEFLATE}});
-    expect_error(ExitCode::unusable_input, [&] { (void)read_npz(path); }, {"truncated", "8000000000000 bytes"});
+    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path); }, {"truncated", "8000000000000 bytes"});
     std::string bytes = bytes_of_file(path);
     const std::size_t entry = bytes.rfind("PK\x01\x02");
     const std::string huge = little_endian(0xFFFFFFF0U, 4);
     bytes.replace(entry + 24, 4, huge);
     const auto forged = scratch.write("bomb.npz", bytes);
-    expect_error(ExitCode::unusable_input, [&] { (void)read_npz(forged); },
+    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(forged); },
                  {"bomb.npz", "claims 4294967280 bytes (4.29 GB)"});
 }
 
@@ -244,7 +274,7 @@ TEST(NpzBadInput, DamageIsFoundByTheChecksum) {
     std::string bytes = bytes_of_file(path);
     bytes[bytes.find(six) + 5] = '\x55';
     const auto damaged = scratch.write("damaged.npz", bytes);
-    expect_error(ExitCode::unusable_input, [&] { (void)read_npz(damaged); },
+    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(damaged); },
                  {"damaged.npz", "member \"a\" is damaged", "CRC"});
 }
 
@@ -299,15 +329,15 @@ np.save("bool.npy", a > 3)
     for (const char* t : {"<f2", "<f4", "<f8", ">f2", ">f4", ">f8", "i1", "i2", ">i4", "i8", "u1", "u2", ">u4", "u8"})
         for (const char* order : {"c-", "f-"}) {
             SCOPED_TRACE(std::string(order) + t);
-            expect_equal(read_npy(scratch.path(std::string(order) + t + ".npy")), matrix);
+            expect_equal(read_matrix(scratch.path(std::string(order) + t + ".npy")), matrix);
         }
-    for (const char* version : {"v1.npy", "v2.npy", "v3.npy"}) expect_equal(read_npy(scratch.path(version)), matrix);
-    expect_equal(read_npz(scratch.path("plain.npz"), "a"), matrix);
-    expect_equal(read_npz(scratch.path("plain.npz"), "b"), matrix.t());
-    expect_equal(read_npz(scratch.path("packed.npz"), "a"), matrix);
-    expect_equal(read_npz(scratch.path("packed.npz"), "b"), arma::mat(300, 300, arma::fill::zeros));
-    expect_equal(read_npy(scratch.path("bool.npy")), arma::conv_to<arma::mat>::from(matrix > 3));
-    expect_error(ExitCode::unusable_input, [&] { (void)read_npz(scratch.path("plain.npz"), "c"); },
+    for (const char* version : {"v1.npy", "v2.npy", "v3.npy"}) expect_equal(read_matrix(scratch.path(version)), matrix);
+    expect_equal(read_matrix(scratch.path("plain.npz") + ":a"), matrix);
+    expect_equal(read_matrix(scratch.path("plain.npz") + ":b"), matrix.t());
+    expect_equal(read_matrix(scratch.path("packed.npz") + ":a"), matrix);
+    expect_equal(read_matrix(scratch.path("packed.npz") + ":b"), arma::mat(300, 300, arma::fill::zeros));
+    expect_equal(read_matrix(scratch.path("bool.npy")), arma::conv_to<arma::mat>::from(matrix > 3));
+    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(scratch.path("plain.npz") + ":c"); },
                  {"member \"c\"", "<U4"});
 }
 
