@@ -160,11 +160,11 @@ int run(const Arguments& arguments) {
         }
     }
     if (arguments.has("--threads")) study.threads = arguments.count("--threads");
-    if (arguments.has("--device")) study.device = arguments.text("--device");
-    if (arguments.has("--dry-run")) {
-        if (arguments.has("--device")) (void)spiked::cuda::choose_device(study.device);  // asked for: it must be there
-        return rehearse_study(arguments, study);
+    if (arguments.has("--device")) {
+        study.device = arguments.text("--device");
+        (void)spiked::cuda::choose_device(study.device);  // asked for: it must be there
     }
+    if (arguments.has("--dry-run")) return rehearse_study(arguments, study);
     return run_into_store(arguments, std::move(study));
 }
 
