@@ -55,11 +55,17 @@ foreach(PAIR man:${CMAKE_INSTALL_MANDIR}/man1:spiked.1
   install(FILES ${FILE} DESTINATION ${FOLDER} COMPONENT program)
 endforeach()
 add_custom_target(completions ALL DEPENDS ${COMPLETIONS})
-install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
-# The pages for users that the README points to, where it points; those for who works on Spiked stay in the source tree.
-foreach(PAGE reports/picture.png sim/YOUR_DUMP.md validation/GUIDE.md validation/CLAIMS.md)
-  get_filename_component(ROOM ${PAGE} DIRECTORY)
-  install(FILES ${PAGE} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${ROOM} COMPONENT program)
+install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+# What the README points to, where it points.
+file(READ README.md README)
+string(REGEX MATCHALL "\\([A-Za-z_./-]+[)#]" PAGES "${README}")
+list(TRANSFORM PAGES REPLACE "[()#]" "")
+list(REMOVE_DUPLICATES PAGES)
+foreach(PAGE ${PAGES})
+  if(EXISTS ${PROJECT_SOURCE_DIR}/${PAGE} AND NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${PAGE})
+    get_filename_component(ROOM ${PAGE} DIRECTORY)
+    install(FILES ${PAGE} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${ROOM} COMPONENT program)
+  endif()
 endforeach()
 install(PROGRAMS tools/export-kv DESTINATION ${CMAKE_INSTALL_DOCDIR}/tools COMPONENT program)
 # As they lie in the source tree: studies name the sample dump by its way from theirs.

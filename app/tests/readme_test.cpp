@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "app/tests/process.hpp"
 #include "sim/npy.hpp"
@@ -126,14 +127,22 @@ TEST(Readme, ShowsWhatIsPrinted) {
     EXPECT_GE(count, 1);
 }
 
+/// Its folders with it, in the room's page or their own.
 TEST(Readme, NamesEveryFileOfEveryRoom) {
+    const std::set<std::string> code = {".hpp", ".cpp", ".cuh", ".cu"};
+    const std::set<std::string> others = {"tests", "bench", "fuzz"};
     for (const char* room : {"theory", "sim", "estimators", "validation", "reports", "app"}) {
-        const std::string page = contents(std::string(SPIKED_SOURCE_DIR "/") + room + "/README.md");
-        for (const auto& entry : std::filesystem::directory_iterator(std::string(SPIKED_SOURCE_DIR "/") + room)) {
-            const auto extension = entry.path().extension();
-            if (extension != ".hpp" && extension != ".cpp") continue;
-            EXPECT_NE(page.find("`" + entry.path().stem().string()), std::string::npos)
-                << room << "/README.md does not name " << entry.path().filename();
+        const std::filesystem::path folder = std::filesystem::path(SPIKED_SOURCE_DIR) / room;
+        std::string pages = contents((folder / "README.md").string());
+        if (room == std::string("estimators")) pages += contents((folder / "cuda/README.md").string());
+        for (auto entry = std::filesystem::recursive_directory_iterator(folder);
+             entry != std::filesystem::recursive_directory_iterator(); ++entry) {
+            const std::filesystem::path path = entry->path();
+            if (entry->is_directory() && others.contains(path.filename().string())) entry.disable_recursion_pending();
+            if (!code.contains(path.extension().string())) continue;
+            const std::string name = path.stem().string();
+            EXPECT_TRUE(pages.find("`" + name) != std::string::npos || pages.find("/" + name) != std::string::npos)
+                << room << "/README.md does not name " << std::filesystem::relative(path, folder);
         }
     }
 }
