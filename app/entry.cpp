@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <map>
 #include <new>
 
 #include "app/build_info.hpp"
@@ -61,10 +62,15 @@ const Command& find_command(std::vector<std::string>& words) {
         throw usage_error("{} is no command{}", words.front(), suggestion(words.front(), alone));
     }
     const std::string typed = words.front() + (grouped ? " " + words[1] : "");
-    // `inspect` is meant as `kv inspect`.
-    for (const auto& name : names)
-        if (name.ends_with(" " + typed)) throw usage_error("unknown command \"{}\"; did you mean \"{}\"?", typed, name);
-    throw usage_error("unknown command \"{}\"{}", typed, suggestion(typed, names));
+    // `inspect` is meant as `kv inspect`, `version` as `--version`.
+    std::map<std::string, std::string> meant = {{"help", "help"}, {"version", "--version"}};
+    for (const auto& name : names) meant.emplace(name.substr(name.find(' ') + 1), name);
+    for (const auto& name : names) meant[name] = name;
+    std::vector<std::string> words_known;
+    for (const auto& [word, name] : meant) words_known.push_back(word);
+    const auto near = nearest(typed, words_known);
+    throw usage_error("unknown command \"{}\"{}", typed,
+                      near ? fmt::format("; did you mean \"{}\"?", meant.at(*near)) : suggestion("", names));
 }
 
 int dispatch(std::vector<std::string> words) {

@@ -49,8 +49,11 @@ int run(const Arguments& arguments) {
                                  {"needles", cache.needles},
                                  {"model", sim::describe(options)}}));
     else
-        print_text(fmt::format("wrote {}\nnext: spiked kv inspect {}; spiked kv {} {}\n", path, path,
-                               cache.needles > 0 ? "retrieve" : "run", path));
+        print_text(fmt::format("wrote {}\nnext: spiked kv inspect {}; spiked kv {} {}{}\n", path, path,
+                               cache.needles > 0 ? "retrieve" : "run", path,
+                               cache.needles == 0 && options.tokens < validation::KvPlan{}.block_tokens
+                                   ? fmt::format(" --block {}", options.tokens)
+                                   : ""));
     return 0;
 }
 

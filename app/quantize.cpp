@@ -78,7 +78,7 @@ Command quantize_command() {
             {"spiked quantize data.npy --method tq-mse --bits 2",
              "spiked quantize data.npz:x --method eoptshrink+tq-mse --bits 3 -o back.npy",
              "spiked quantize dump.safetensors:layers.0.key:1 --method svd:1+tq-mse --json"},
-            "FILE(.npy|.npz:name|.csv|.safetensors:tensor[:head])",
+            sim::matrix_words(),
             1,
             1,
             options,

@@ -167,7 +167,7 @@ Command spectrum_command() {
          "spiked spectrum data.csv --estimator eoptshrink --estimator svd:2 --json",
          "spiked spectrum data.npz:x --denoised clean.npy --residual noise.npy",
          "spiked spectrum data.npy --estimator whiten+gd-shrink --row-spectrum ar1:0.5 --col-spectrum variances.npy"},
-        "FILE(.npy|.npz:name|.csv|.safetensors:tensor[:head])",
+        sim::matrix_words(),
         1,
         1,
         {{"--estimator", "NAME", "spectral estimator; spiked list estimators shows all", "eoptshrink", true},

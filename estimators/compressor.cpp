@@ -39,6 +39,13 @@ Method parse_method(std::string_view text, std::span<const std::string> also) {
     if (is_row_quantizer(front) && !is_row_quantizer(method.quantizer))
         throw usage_error("\"{}\": the estimator stands in front of the quantizer: write {}+{}", text, method.quantizer,
                           front);
+    if (is_cache_method(front))
+        throw usage_error(
+            "\"{}\": {} codes whole sequences and ends there: write {} alone (its options: spiked list {})", text,
+            front, front, parse_name(front).name);
+    if (!front.empty() && is_transform(split(front, '+').back()))
+        throw usage_error("\"{0}\" lacks an estimator behind its transform: write {1}+gd-shrink+{2}", text, front,
+                          method.quantizer);
     if (plus != std::string::npos) method.spectral = spectral_method(front);
 
     if (is_cache_method(text))

@@ -1,5 +1,6 @@
 #include "estimators/eoptshrink.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "estimators/relative_spectrum.hpp"
@@ -17,24 +18,36 @@ EOptShrinkOptions options_of(const NameOptions& typed) {
     return options;
 }
 
+/// What is typed and would change nothing.
+void refuse_idle_options(const NameOptions& typed, const EOptShrinkOptions& options) {
+    const auto refuse = [&](const char* key, bool idle, const char* why) {
+        if (idle && typed.has_option(key))
+            throw usage_error("\"{}\": {}= has no effect ({}): leave it out", typed.text(), key, why);
+    };
+    const bool fit = options.edge == EdgeRule::fit;
+    refuse("factor", fit, "it stretches the edge of edge=points");
+    refuse("margin", !fit && (options.rank || options.rank_rule), "the rank it decides is given");
+}
+
 EOptShrinkOptions parsed_options(const ParsedName& parsed, theory::Loss loss) {
-    std::vector<std::string> keys = {"rank",   "pilot", "edge",   "factor", "power",
-                                     "margin", "cap",   "impute", "mass",   "clip"};
-    for (const auto& key : keys_of(rank_options()))
-        if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+    std::vector<std::string> own = {"rank", "pilot", "edge", "factor", "power", "margin", "impute", "mass", "clip"};
+    std::vector<std::string> keys = own;
+    for (auto& key : keys_of(rank_options())) keys.push_back(std::move(key));
     const NameOptions typed(parsed, keys, {"paper", "author", "edgefit"});
     if (typed.words().size() > 1)
         throw usage_error("\"{}\": {} and {} are two readings (one at a time): leave one out", parsed.text,
                           typed.words()[0], typed.words()[1]);
     EOptShrinkOptions options = options_of(typed);
     options.loss = loss;
+    if (const auto edge = typed.choice("edge", {"points", "fit"})) options.edge = static_cast<EdgeRule>(*edge);
+    options.cap = typed.whole("cap");
+    if (options.edge == EdgeRule::fit) own.emplace_back("cap");
     if (const auto rank = parsed.option("rank")) {
-        const GivenRank given = given_rank(typed, *rank, {"cap"});
+        const GivenRank given = given_rank(typed, *rank, own);
         options.rank = given.fixed;
         options.rank_rule = given.rule;
-    } else if (parsed.option("bits")) {
-        throw usage_error("\"{}\": bits= belongs to rank=rd: write {}:rank=rd:bits={}", parsed.text, parsed.name,
-                          *parsed.option("bits"));
+    } else {
+        refuse_rule_options(typed, own);
     }
     if (const auto pilot = parsed.option("pilot")) {
         options.pilot_from_columns = *pilot == "d";
@@ -48,15 +61,14 @@ EOptShrinkOptions parsed_options(const ParsedName& parsed, theory::Loss loss) {
             options.pilot = static_cast<std::size_t>(*k);
         }
     }
-    if (const auto edge = typed.choice("edge", {"points", "fit"})) options.edge = static_cast<EdgeRule>(*edge);
     if (const auto factor = typed.number("factor")) options.factor = *factor;
     if (const auto power = typed.choice("power", {"1", "2"})) options.power = static_cast<int>(*power) + 1;
     if (const auto margin = typed.number("margin")) options.margin = margin;
-    options.cap = typed.whole("cap");
     if (const auto rule = typed.choice("impute", {"none", "j", "j-1", "2r"}))
         options.imputation = static_cast<Imputation>(*rule);
     if (const auto mass = typed.choice("mass", {"rest", "side"})) options.mass_of_rest = *mass == 0;
     if (const auto clip = typed.choice("clip", {"yes", "no"})) options.clip = *clip == 0;
+    refuse_idle_options(typed, options);
     return options;
 }
 
@@ -162,18 +174,23 @@ std::optional<EOptShrinkOptions> eoptshrink_options(std::string_view name, theor
 }
 
 SpectralFamily eoptshrink_family() {
-    return {{"eoptshrink",
-             "optimal shrinkage under noise of unknown separable covariance, rank by the bulk edge",
-             {":paper (the text taken literally: pilot=d power=2 impute=j mass=side)",
-              ":author (the author's program: factor=1.1 margin=0 impute=2r mass=side clip=no)",
-              ":edgefit (edge=fit: rank by a line through the top of the noise, sees up to 2k signals)",
-              "rank=R (oracle rank) or a rule of `spiked list ranks`; default: by the edge",
-              "bits=N (with rank=rd: of a stored entry, 1-8 or 16, default 4)", "pilot=p|d|K (default p)",
-              "edge=points|fit (default points)", "factor=F (default 1)", "power=1|2 (of eigenvalues, default 1)",
-              "margin=M (default p^(-1/3))", "cap=R (largest rank of edge=fit and rank=ed, default 2k)",
-              "impute=none|j|j-1|2r (default j-1)", "mass=rest|side (default rest)", "clip=yes|no (default yes)"},
-             "paper Algorithm 2, reference reading; Su & Wu 2022"},
-            make};
+    SpectralFamily family{
+        {"eoptshrink",
+         "optimal shrinkage under noise of unknown separable covariance, rank by the bulk edge",
+         {":paper (the text taken literally: pilot=d power=2 impute=j mass=side)",
+          ":author (the author's program: factor=1.1 margin=0 impute=2r mass=side clip=no)",
+          ":edgefit (edge=fit: rank by a line through the top of the noise, sees up to 2k signals)",
+          "rank=R (oracle rank) or a rule of `spiked list ranks`; default: by the edge", "pilot=p|d|K (default p)",
+          "edge=points|fit (default points)", "factor=F (default 1)", "power=1|2 (of eigenvalues, default 1)",
+          "margin=M (default p^(-1/3))", "cap=R (largest rank of edge=fit and rank=ed, default 2k)",
+          "impute=none|j|j-1|2r (default j-1)", "mass=rest|side (default rest)", "clip=yes|no (default yes)"},
+         "paper Algorithm 2, reference reading; Su & Wu 2022"},
+        make};
+    const auto told = keys_of(family.entry.options);
+    for (auto& option : options_of_rank_rules("rank="))
+        if (std::find(told.begin(), told.end(), keys_of({option}).front()) == told.end())
+            family.entry.options.push_back(std::move(option));
+    return family;
 }
 
 }  // namespace spiked::estimators

@@ -41,6 +41,13 @@ const std::vector<Row>& rows() {
     return table;
 }
 
+/// What a name has of the options of a rule, but for those of the method itself.
+std::optional<std::string> option_of(const Row& row, const NameOptions& named, const std::vector<std::string>& own) {
+    for (const auto& key : keys_of(row.entry.options))
+        if (named.has_option(key) && std::find(own.begin(), own.end(), key) == own.end()) return key;
+    return std::nullopt;
+}
+
 }  // namespace
 
 const std::vector<RankRuleEntry>& rank_rules() {
@@ -52,11 +59,17 @@ const std::vector<RankRuleEntry>& rank_rules() {
     return entries;
 }
 
-std::vector<std::string> rank_options() {
-    std::vector<std::string> all = {":R (rank) or a rule of `spiked list ranks`, required"};
+std::vector<std::string> options_of_rank_rules(const std::string& before) {
+    std::vector<std::string> all;
     for (const auto& row : rows())
         for (std::string option : row.entry.options)
-            all.push_back(option.insert(option.find('(') + 1, "with " + row.entry.name + ": "));
+            all.push_back(option.insert(option.find('(') + 1, "with " + before + row.entry.name + ": "));
+    return all;
+}
+
+std::vector<std::string> rank_options() {
+    std::vector<std::string> all = {":R (rank) or a rule of `spiked list ranks`, required"};
+    for (auto& option : options_of_rank_rules()) all.push_back(std::move(option));
     return all;
 }
 
@@ -69,11 +82,9 @@ GivenRank given_rank(const NameOptions& named, const std::string& word, const st
             given.rule = row.make(named);
             continue;
         }
-        for (const auto& key : keys_of(row.entry.options))
-            if (named.has_option(key) && std::find(own.begin(), own.end(), key) == own.end())
-                throw usage_error(
-                    "\"{}\": {}= belongs to the rank rule {}: leave it out or write {} in the place of {}",
-                    named.text(), key, row.entry.name, row.entry.name, word);
+        if (const auto key = option_of(row, named, own))
+            throw usage_error("\"{}\": {}= belongs to the rank rule {}: leave it out or write {} in the place of {}",
+                              named.text(), *key, row.entry.name, row.entry.name, word);
     }
     if (given.rule) return given;
     const auto rank = to_integer(word);
@@ -82,6 +93,13 @@ GivenRank given_rank(const NameOptions& named, const std::string& word, const st
                           named.text(), word, fmt::join(names, ", "), suggestion(word, names));
     given.fixed = static_cast<std::size_t>(*rank);
     return given;
+}
+
+void refuse_rule_options(const NameOptions& named, const std::vector<std::string>& own) {
+    for (const auto& row : rows())
+        if (const auto key = option_of(row, named, own))
+            throw usage_error("\"{0}\": {1}= belongs to rank={2}: write {0}:rank={2}, or leave it out", named.text(),
+                              *key, row.entry.name);
 }
 
 GivenRank required_rank(const ParsedName& parsed, const std::string& example) {

@@ -102,6 +102,8 @@ SpectralMethod spectral_method(std::string_view text, theory::Loss loss, const K
         law = {};
         if (i == 0 && method.transforms.front().exact) law.row = law.column = theory::identity_spectrum();
     }
+    if (is_row_quantizer(parts.back()))
+        throw usage_error("\"{}\" quantizes (an estimator is asked for): see spiked list estimators", text);
     if (is_transform(parts.back()))
         throw usage_error("\"{}\" lacks an estimator behind its transform: write {}+gd-shrink", text, text);
     method.estimator = spectral_estimator(parts.back(), loss, law);

@@ -150,6 +150,8 @@ arma::mat read_any(const Spec& spec, const std::string& layout) {
 
 }  // namespace
 
+std::string matrix_words() { return fmt::format("FILE({}|{})", tensor_words(), text_suffix); }
+
 arma::mat read_matrix(const TensorContainer& file) { return read_tensor(file, select(file, std::nullopt), ""); }
 
 std::optional<Nonfinite> find_nonfinite(const arma::mat& matrix) {

@@ -8,11 +8,14 @@
 
 namespace spiked::sim {
 
-/// Reads `FILE.npy`, `FILE.npz[:name]`, `FILE.csv` or `FILE.safetensors:tensor[:head]` as a matrix (rows x columns).
+/// Reads `FILE.npy`, `FILE.npz[:name]`, `FILE.csv` or `FILE.safetensors[:tensor[:head]]` as a matrix (rows x columns).
 /// A 1-D array is a column. A tensor with 3 axes (or a batch axis of 1 in front) needs the head; its layout comes from
 /// `layout`, else from the file's metadata; it is tokens x dim. FILE itself may contain colons.
 /// Throws input_error: whatever is wrong with the file, an empty matrix, NaN or infinities (count and first place).
 [[nodiscard]] arma::mat read_matrix(const std::string& spec, const std::string& layout = "");
+
+/// What read_matrix reads, as help says it: `FILE(.npz:name|.npy|.csv)`.
+[[nodiscard]] std::string matrix_words();
 
 /// The only tensor of a container, NaN and infinities with it.
 [[nodiscard]] arma::mat read_matrix(const TensorContainer& file);

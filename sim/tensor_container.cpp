@@ -129,10 +129,12 @@ std::unique_ptr<TensorContainer> opened(const std::string& path) {
 
 struct Kind {
     const char* suffix;
+    const char* selector;  ///< how one of its tensors is named behind it
     std::unique_ptr<TensorContainer> (*open)(const std::string& path);
 };
-constexpr Kind kinds[] = {
-    {".safetensors", opened<SafetensorsContainer>}, {".npz", opened<NpzContainer>}, {".npy", open_npy_file}};
+constexpr Kind kinds[] = {{".safetensors", ":tensor[:head]", opened<SafetensorsContainer>},
+                          {".npz", ":name", opened<NpzContainer>},
+                          {".npy", "", open_npy_file}};
 
 }  // namespace
 
@@ -144,10 +146,16 @@ bool has_suffix(const std::string& path, std::string_view suffix) {
 const std::vector<std::string>& dump_suffixes() {
     static const std::vector<std::string> suffixes = [] {
         std::vector<std::string> all;
-        for (const auto& [suffix, open] : kinds) all.emplace_back(suffix);
+        for (const auto& kind : kinds) all.emplace_back(kind.suffix);
         return all;
     }();
     return suffixes;
+}
+
+std::string tensor_words() {
+    std::string words;
+    for (const auto& kind : kinds) words += (words.empty() ? "" : "|") + std::string(kind.suffix) + kind.selector;
+    return words;
 }
 
 std::unique_ptr<TensorContainer> open_npy(ByteSource source, std::string name) {
@@ -155,8 +163,8 @@ std::unique_ptr<TensorContainer> open_npy(ByteSource source, std::string name) {
 }
 
 std::unique_ptr<TensorContainer> open_tensors(const std::string& path) {
-    for (const auto& [suffix, open] : kinds)
-        if (has_suffix(path, suffix)) return open(path);
+    for (const auto& kind : kinds)
+        if (has_suffix(path, kind.suffix)) return kind.open(path);
     const ByteFile file(path);
     refuse_other_format(file, FileKind::safetensors);
     throw input_error("{}: unknown kind of file (a dump is one of {}): rename or convert it", path,

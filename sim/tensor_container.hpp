@@ -40,6 +40,8 @@ public:
 [[nodiscard]] bool has_suffix(const std::string& path, std::string_view suffix);
 /// Of the files that are read so.
 [[nodiscard]] const std::vector<std::string>& dump_suffixes();
+/// How a tensor of each is named: `.npz:name|.npy`.
+[[nodiscard]] std::string tensor_words();
 
 /// By suffix. A .npz keeps its two last used members unpacked in memory; the others read from the disk.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_tensors(const std::string& path);

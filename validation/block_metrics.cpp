@@ -105,6 +105,7 @@ BlockMetrics measure_block(const arma::mat& block, const arma::mat& decoded, con
     BlockMetrics metrics;
     const arma::mat error = decoded - block;
     metrics.relative_l2 = relative_l2(block, decoded);
+    metrics.linear_gain = arma::dot(block, decoded) / arma::accu(arma::square(block));
 
     const arma::uvec kept = arma::find(arma::any(block, 1));
     RowErrors rows{unit_rows(block.rows(kept)), unit_rows(decoded.rows(kept)), error.rows(kept).t()};

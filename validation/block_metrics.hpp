@@ -21,6 +21,7 @@ struct InnerProductErrors {
 /// How far a decoded block is from the block. Rows are vectors.
 struct BlockMetrics {
     double relative_l2 = 0.0;    ///< relative_l2 of the two
+    double linear_gain = 0.0;    ///< sum of <x_t, x^_t> over sum of |x_t|^2; NaN for a zero block
     InnerProductErrors other;    ///< the query of row t is every other row of the block, as in the paper
     InnerProductErrors random;   ///< queries of random directions
     InnerProductErrors aligned;  ///< one query along the block's strongest component

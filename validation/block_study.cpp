@@ -242,12 +242,13 @@ std::vector<Observation> observations_of(const StudySetup& study, const CellSetu
         const double entries = static_cast<double>(cell.plan.rows) * cell.plan.columns;
         observe_bits(0, study.codecs[c].second, cell.ledgers[c], entries, ++method, found);
         observe_metrics({std::sqrt(code.error / code.energy),
+                         code.across / code.energy,
                          errors(code.other),
                          errors(code.random),
                          errors(code.aligned),
                          errors(code.own),
                          {}},
-                        code.across / code.energy, false, method, found);
+                        false, method, found);
     }
     return found;
 }

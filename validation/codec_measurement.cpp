@@ -45,20 +45,19 @@ void observe_bits(std::size_t rank, double paper_bits, const estimators::Ledger&
 void observe_errors(const arma::mat& original, const arma::mat& decoded, const BlockQueries& queries,
                     std::size_t method, std::vector<Observation>& to) {
     BlockMetrics found = measure_block(original, decoded, queries);
-    const double energy = arma::accu(arma::square(original));
     // Of a block of zeros no share can be lost.
-    if (!(energy > 0.0)) found.relative_l2 = std::numeric_limits<double>::quiet_NaN();
-    observe_metrics(found, arma::dot(original, decoded) / energy, !queries.dumped.is_empty(), method, to);
+    if (original.is_zero()) found.relative_l2 = std::numeric_limits<double>::quiet_NaN();
+    observe_metrics(found, !queries.dumped.is_empty(), method, to);
 }
 
-void observe_metrics(const BlockMetrics& metrics, double linear_gain, bool dumped_queries, std::size_t method,
+void observe_metrics(const BlockMetrics& metrics, bool dumped_queries, std::size_t method,
                      std::vector<Observation>& to) {
     const auto add = [&](const std::string& metric, double value) {
         to.push_back({method, metric_index(metric), 0, value});
     };
     add("relative_l2", metrics.relative_l2);
     add("distortion", metrics.relative_l2 * metrics.relative_l2);
-    add("linear_gain", linear_gain);
+    add("linear_gain", metrics.linear_gain);
     for (const auto& model : query_models()) {
         const InnerProductErrors& errors = metrics.*model.errors;
         const std::string suffix(model.suffix);

@@ -27,7 +27,7 @@ void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBloc
 void observe_bits(std::size_t rank, double paper_bits, const estimators::Ledger& ledger, double entries,
                   std::size_t method, std::vector<Observation>& to);
 /// What was measured of a block that came back; `relative_l2` NaN for a block of zeros.
-void observe_metrics(const BlockMetrics& metrics, double linear_gain, bool dumped_queries, std::size_t method,
+void observe_metrics(const BlockMetrics& metrics, bool dumped_queries, std::size_t method,
                      std::vector<Observation>& to);
 
 /// The errors of a block that came back, whoever coded it.

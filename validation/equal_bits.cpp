@@ -7,6 +7,8 @@
 #include <limits>
 #include <map>
 
+#include "estimators/compressor.hpp"
+
 namespace spiked::validation {
 namespace {
 
@@ -125,8 +127,8 @@ std::vector<const Frontier*> comparable(const std::vector<Frontier>& methods) {
 
 /// Empty for a method that is not behind `unrope`.
 std::string_view without_unrope(std::string_view method) {
-    constexpr std::string_view unrope = "unrope+";
-    return method.starts_with(unrope) ? method.substr(unrope.size()) : std::string_view();
+    constexpr std::string_view prefix = estimators::unrope_prefix;
+    return method.starts_with(prefix) ? method.substr(prefix.size()) : std::string_view();
 }
 
 std::vector<double> levels(double least, double most) {

@@ -61,6 +61,10 @@ void apply_overrides(toml::table& root, const StudyOverrides& overrides) {
         }
         if (parsed.size() != 1)
             throw usage_error("--set {}: another key stands behind its value: write one --set for each key", key);
+        if (key.find('.') == std::string::npos && !root.contains(key))
+            for (const auto& [name, node] : root)
+                if (node.is_table() && node.as_table()->contains(key))
+                    throw usage_error("--set {1}: is a key of [{0}]: write --set {0}.{1}={2}", name.str(), key, value);
         if (!put(root, key, *parsed.get("value")))
             throw usage_error("--set {}: {} is not a table of the study", key, key);
     }

@@ -46,7 +46,7 @@ std::optional<BlockSource> read_spiked(const toml::table& model, Mistakes& mista
     section.require("d", "d = 128");
     point.rows = section.count("n", 128, 2, 65536);
     point.columns = section.count("d", 128, 2, 65536);
-    if (const toml::table* noise = section.table("noise")) {
+    if (const toml::table* noise = section.table("noise", "{ entries = \"gaussian\" }")) {
         Section inside(*noise, "model.noise", mistakes);
         point.entries = inside.text("entries", "gaussian");
         guarded(*noise, mistakes, [&] { (void)sim::EntryLaw::parse(point.entries); });
@@ -56,7 +56,7 @@ std::optional<BlockSource> read_spiked(const toml::table& model, Mistakes& mista
             point.colouring = sim::Colouring::eigenbasis;
         inside.no_other_keys();
     }
-    if (const toml::table* signal = section.table("signal")) {
+    if (const toml::table* signal = section.table("signal", "{ strength = 2.0 }")) {
         Section inside(*signal, "model.signal", mistakes);
         point.strengths = inside.numbers("strength");
         point.unit = inside.choice("unit", "threshold", {"threshold", "absolute", "sqrt_n"});
@@ -95,7 +95,7 @@ std::optional<BlockSource> read_kv_like(const toml::table& model, Mistakes& mist
     point.values = section.choice("side", "key", {"key", "value"}) == "value";
     options.fresh_projections = section.flag("fresh_projections", false);
     constexpr double most = 1e9;
-    if (const toml::table* table = section.table("context")) {
+    if (const toml::table* table = section.table("context", "{ rank = 3 }")) {
         Section inside(*table, "model.context", mistakes);
         auto& context = options.context;
         context.rank = inside.count("rank", context.rank, 0, 65536);
@@ -107,7 +107,7 @@ std::optional<BlockSource> read_kv_like(const toml::table& model, Mistakes& mist
         context.query = inside.number("query", context.query, 0.0, most);
         inside.no_other_keys();
     }
-    if (const toml::table* table = section.table("noise")) {
+    if (const toml::table* table = section.table("noise", "{ entries = \"gaussian\" }")) {
         Section inside(*table, "model.noise", mistakes);
         auto& noise = options.noise;
         noise.scale = inside.number("scale", noise.scale, 0.0, most);
@@ -202,7 +202,8 @@ std::vector<std::string> read_source(Section& section, Mistakes& mistakes) {
     const toml::node* source = section.node("source");
     if (source == nullptr) return files;
     const toml::array* list = source->as_array();
-    if (list == nullptr) mistakes.add(*source, "\"source\" must be a list of files or patterns");
+    if (list == nullptr)
+        mistakes.add(*source, "\"source\" must be a list of files or patterns: write source = [\"FILE\"]");
     for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
         const auto pattern = list->get(i)->value<std::string>();
         const auto found = pattern ? expand_pattern(*pattern) : std::vector<std::string>{};

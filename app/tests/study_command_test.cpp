@@ -267,17 +267,19 @@ TEST(RunCommand, AKillWhileTheStoreIsMadeAndASecondRunAreHarmless) {
         ASSERT_EQ(next.code, 0) << "after a kill at " << delay << ": " << next.err;
     }
     fs::remove(folder + "/small.spiked");
-    // The first run ends by itself after a moment; meanwhile nobody else may write.
+    // The first run goes on until it is told to stop; meanwhile nobody else may write.
     const std::string words = "run study.toml --no-report --set run.reps.min=100000";
-    const std::string first = in(folder) + " timeout 8 '" SPIKED_BINARY "' " + words + " >first.out 2>&1 &";
+    const std::string first = in(folder) + " timeout 120 '" SPIKED_BINARY "' " + words +
+                              " >first.out 2>&1 & echo $! >'" + folder + "/first.pid'";
     ASSERT_EQ(std::system(first.c_str()), 0);
     Outcome second;
-    for (int wait = 0; wait < 50 && second.code != 6; ++wait) {
+    for (int wait = 0; wait < 1000 && second.code != 6; ++wait) {
         usleep(20000);
         std::error_code absent;  // bytes in the file: the first run holds it
         const auto bytes = fs::file_size(folder + "/small.spiked", absent);
         if (!absent && bytes > 0) second = spiked(words + " --max-time 1s", in(folder));
     }
+    (void)std::system(("kill $(cat '" + folder + "/first.pid')").c_str());
     EXPECT_EQ(second.code, 6) << second.err;
     EXPECT_NE(second.err.find("one run at a time"), std::string::npos) << second.err;
 }

@@ -91,9 +91,17 @@ TEST(RankRule, StandsWhereverARankIsAsked) {
             values[0] = 40.0;
             EXPECT_EQ(spectral_estimator(name).estimate(values, {64, 64}).rank, 1U) << name;
         }
-    for (const char* name : {"svd:xy", "svd:ed:bits=3", "svd:3:cap=2", "svd:rd:cap=2", "optshrink", "svd:ed:cap=-1",
-                             "eoptshrink:rank=rd:bits=9", "eoptshrink:bits=3", "eoptshrink:rank=ed:bits=3"})
+    for (const char* name :
+         {"svd:xy", "svd:ed:bits=3", "svd:3:cap=2", "svd:rd:cap=2", "optshrink", "svd:ed:cap=-1",
+          "eoptshrink:rank=rd:bits=9", "eoptshrink:bits=3", "eoptshrink:rank=ed:bits=3",
+          // What would change nothing.
+          "eoptshrink:cap=1", "eoptshrink:rank=3:cap=1", "eoptshrink:rank=rd:cap=2", "eoptshrink:rank=3:margin=5",
+          "eoptshrink:rank=ed:margin=5", "eoptshrink:edgefit:factor=3"})
         message_of([&] { (void)spectral_estimator(name); }, ExitCode::usage);
+    for (const char* name :
+         {"eoptshrink:rank=ed:cap=2", "eoptshrink:edgefit:rank=rd:cap=2", "eoptshrink:rank=rd:bits=3",
+          "eoptshrink:edgefit:margin=3", "eoptshrink:rank=3:factor=1.1"})
+        EXPECT_EQ(spectral_estimator(name).name, name);
     EXPECT_NE(message_of([] { (void)spectral_estimator("svd:de"); }, ExitCode::usage).find("rd, ed"),
               std::string::npos);
     EXPECT_EQ(spectral_estimator("eoptshrink:edgefit:cap=2").name, "eoptshrink:edgefit:cap=2");
