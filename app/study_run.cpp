@@ -217,9 +217,10 @@ void move_to_device(const Arguments& arguments, validation::Experiment& experime
 int run_study(const Arguments& arguments, const validation::Experiment& experiment, const StudyRun& run,
               const std::function<void(validation::Database&)>& finished) {
     for (const auto& output : {run.report_path, run.junit_path}) keep_apart(output, run.store_path);
-    make_folder(run.store_path);
+    const TimeLimit limit(run.seconds);
     const std::size_t threads = thread_count(run.threads);
     if (!run.executor) validation::refuse_beyond_memory(experiment, threads);
+    make_folder(run.store_path);
     validation::Store store(run.store_path, experiment, command_line(), threads, build_json());
     if (store.resumed()) {
         const std::int64_t kept = store.database().integer("SELECT count(*) FROM batch");
@@ -231,7 +232,6 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
     ExitCode code{};
     std::string status = "stopped";
     noting_failure(store, status, [&] {
-        const TimeLimit limit(run.seconds);
         {
             ProgressDisplay display(arguments, run.label);
             outcome =

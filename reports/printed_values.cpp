@@ -29,10 +29,14 @@ namespace {
 constexpr std::uint64_t most_bytes = 1 << 24;
 const std::string header = "table,cell,method,metric,printed,note";
 
-/// Of the last digit of a number as it is printed: 0.005 for 0.34.
+/// Of the last digit of a number as it is printed: 0.005 for 0.34 and for 3.4e-1.
 double half_unit(const std::string& number) {
-    const std::size_t point = number.find('.');
-    return 0.5 * std::pow(10.0, point == std::string::npos ? 0.0 : -static_cast<double>(number.size() - point - 1));
+    const std::size_t end = std::min(number.find_first_of("eE"), number.size());
+    const std::size_t point = std::min(number.find('.'), end);
+    const double decimals = point == end ? 0.0 : static_cast<double>(end - point - 1);
+    const std::size_t digits = number.find_first_not_of('+', end + 1);
+    const double exponent = digits < number.size() ? to_number(number.substr(digits)).value_or(0.0) : 0.0;
+    return 0.5 * std::pow(10.0, exponent - decimals);
 }
 
 /// Whose means a printed value stands beside.

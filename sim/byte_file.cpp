@@ -72,6 +72,13 @@ std::optional<Disguise> recognise(std::string_view head, FileKind expected) {
     return std::nullopt;
 }
 
+Error shrunk(const std::string& path, std::uint64_t before, std::uint64_t end) {
+    return input_error(
+        "{}: shrank while it was read (it had {} when opened, now it ends before byte {}): wait until the program that "
+        "writes it has finished",
+        path, bytes_text(before), end + 1);
+}
+
 }  // namespace
 
 void FileDescriptor::close() {
@@ -79,6 +86,8 @@ void FileDescriptor::close() {
 }
 
 ByteFile::ByteFile(std::string path) : path_(std::move(path)) {
+    if (path_.find('\0') != std::string::npos)
+        throw input_error("{}: holds a zero byte, where a name would end: leave it out", in_quotes(path_));
     // Without O_NONBLOCK, opening a named pipe would wait for a writer.
     file_ = FileDescriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (file_.number() < 0) {
@@ -105,14 +114,18 @@ void ByteFile::read(std::uint64_t offset, std::span<std::byte> out) const {
         if (count < 0)
             throw input_error("{}: cannot be read at byte {} ({}): check the disk", path_, offset,
                               std::generic_category().message(errno));
-        if (count == 0)
-            throw input_error(
-                "{}: shrank while it was read (it had {} when opened, now it ends before byte {}): "
-                "wait until the program that writes it has finished",
-                path_, bytes_text(size_), offset + 1);
+        if (count == 0) throw shrunk(path_, size_, offset);
         offset += static_cast<std::uint64_t>(count);
         out = out.subspan(static_cast<std::size_t>(count));
     }
+}
+
+std::string ByteFile::own_path() const { return fmt::format("/proc/self/fd/{}", file_.number()); }
+
+void ByteFile::refuse_shrunk() const {
+    struct stat status {};
+    if (::fstat(file_.number(), &status) == 0 && static_cast<std::uint64_t>(status.st_size) < size_)
+        throw shrunk(path_, size_, static_cast<std::uint64_t>(status.st_size));
 }
 
 void refuse_other_format(const ByteFile& file, FileKind expected) {

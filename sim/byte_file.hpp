@@ -37,6 +37,10 @@ public:
     [[nodiscard]] std::uint64_t size() const { return size_; }
     /// Fills `out` from `offset` on, all of it or an error.
     void read(std::uint64_t offset, std::span<std::byte> out) const;
+    /// A path that opens this very file, whatever has taken its name since.
+    [[nodiscard]] std::string own_path() const;
+    /// Throws input_error when the file is shorter than it was.
+    void refuse_shrunk() const;
 
 private:
     std::string path_;

@@ -28,29 +28,33 @@ struct CloseMember {
 using Archive = std::unique_ptr<zip_t, CloseArchive>;
 using OpenMember = std::unique_ptr<zip_file_t, CloseMember>;
 
-Archive open_archive(const std::string& path) {
+/// The file that was opened, whoever has its name by now: members of two files are never mixed.
+Archive open_archive(const ByteFile& file) {
     int code = 0;
-    Archive archive(zip_open(path.c_str(), ZIP_RDONLY, &code));
+    Archive archive(zip_open(file.own_path().c_str(), ZIP_RDONLY, &code));
     if (!archive) {
+        file.refuse_shrunk();
         zip_error_t error;
         zip_error_init_with_code(&error, code);
         const std::string reason = zip_error_strerror(&error);
         zip_error_fini(&error);
         throw input_error("{}: not a readable .npz (zip: {}): likely an incomplete download, fetch or save it again",
-                          path, reason);
+                          file.path(), reason);
     }
     return archive;
 }
 
-OpenMember open_member(zip_t* archive, std::uint64_t index, const std::string& where) {
+OpenMember open_member(const ByteFile& file, zip_t* archive, std::uint64_t index, const std::string& where) {
     OpenMember member(zip_fopen_index(archive, index, 0));
+    if (!member) file.refuse_shrunk();
     if (!member) throw input_error("{} cannot be opened (zip: {}): save the .npz again", where, zip_strerror(archive));
     return member;
 }
 
-void read_exactly(zip_file_t* member, std::span<std::byte> out, const std::string& where) {
+void read_exactly(const ByteFile& file, zip_file_t* member, std::span<std::byte> out, const std::string& where) {
     while (!out.empty()) {
         const zip_int64_t count = zip_fread(member, out.data(), out.size());
+        if (count <= 0) file.refuse_shrunk();
         if (count < 0)
             throw input_error("{} is damaged (zip: {}): fetch or save the .npz again", where,
                               zip_file_strerror(member));
@@ -64,12 +68,13 @@ void read_exactly(zip_file_t* member, std::span<std::byte> out, const std::strin
 }
 
 /// Unpacks again from the start for each read: headers are short and read in two pieces.
-ByteSource prefix_source(zip_t* archive, std::uint64_t index, std::uint64_t size, const std::string& where) {
-    return {where, size, [=](std::uint64_t offset, std::span<std::byte> out) {
-                const auto member = open_member(archive, index, where);
+ByteSource prefix_source(const ByteFile& file, zip_t* archive, std::uint64_t index, std::uint64_t size,
+                         const std::string& where) {
+    return {where, size, [=, &file](std::uint64_t offset, std::span<std::byte> out) {
+                const auto member = open_member(file, archive, index, where);
                 std::vector<std::byte> before(offset);
-                read_exactly(member.get(), before, where);
-                read_exactly(member.get(), out, where);
+                read_exactly(file, member.get(), before, where);
+                read_exactly(file, member.get(), out, where);
             }};
 }
 
@@ -94,12 +99,9 @@ void check_member(const zip_stat_t& status, const std::string& where) {
 
 }  // namespace
 
-NpzFile::NpzFile(std::string path) : path_(std::move(path)) {
-    {
-        const ByteFile file(path_);
-        refuse_other_format(file, FileKind::zip);
-    }
-    const Archive archive = open_archive(path_);
+NpzFile::NpzFile(std::string path) : file_(std::move(path)) {
+    refuse_other_format(file_, FileKind::zip);
+    const Archive archive = open_archive(file_);
     const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
     std::unordered_set<std::string> names;
     for (zip_int64_t i = 0; i < entries; ++i) {
@@ -107,42 +109,43 @@ NpzFile::NpzFile(std::string path) : path_(std::move(path)) {
         zip_stat_init(&status);
         const auto index = static_cast<zip_uint64_t>(i);
         if (zip_stat_index(archive.get(), index, 0, &status) != 0 || (status.valid & ZIP_STAT_NAME) == 0)
-            throw input_error("{}: member {} cannot be examined (zip: {}): fetch or save the .npz again", path_, i,
-                              zip_strerror(archive.get()));
+            throw input_error("{}: member {} cannot be examined (zip: {}): fetch or save the .npz again", file_.path(),
+                              i, zip_strerror(archive.get()));
         std::string name = status.name;
         if (!name.ends_with(suffix)) continue;
         name.resize(name.size() - suffix.size());
         if (!names.insert(name).second)
-            throw input_error("{}: two members named {} (each name may stand once): save the .npz again", path_,
+            throw input_error("{}: two members named {} (each name may stand once): save the .npz again", file_.path(),
                               in_quotes(name));
         NpzMember member{name, {}, status.size, index};
         const std::string at = where(member);
         check_member(status, at);
-        member.header = read_npy_header(prefix_source(archive.get(), index, status.size, at));
+        member.header = read_npy_header(prefix_source(file_, archive.get(), index, status.size, at));
         members_.push_back(std::move(member));
     }
     if (members_.empty())
-        throw input_error("{}: no array in it (a .npz holds members named *.npy): save it with np.savez", path_);
+        throw input_error("{}: no array in it (a .npz holds members named *.npy): save it with np.savez", file_.path());
 }
 
 std::string NpzFile::where(const NpzMember& member) const {
-    return fmt::format("{}: member {}", path_, in_quotes(member.name));
+    return fmt::format("{}: member {}", path(), in_quotes(member.name));
 }
 
 std::vector<std::byte> NpzFile::unpack(const NpzMember& member) const {
-    const Archive archive = open_archive(path_);
+    const Archive archive = open_archive(file_);
     const std::string at = where(member);
-    const auto open = open_member(archive.get(), member.index, at);
+    const auto open = open_member(file_, archive.get(), member.index, at);
     // Memory grows with what really arrives, not with what the archive claims.
     std::vector<std::byte> bytes;
     while (bytes.size() < member.size) {
         const std::size_t before = bytes.size();
         bytes.resize(before + std::min<std::uint64_t>(chunk_bytes, member.size - before));
-        read_exactly(open.get(), std::span(bytes).subspan(before), at);
+        read_exactly(file_, open.get(), std::span(bytes).subspan(before), at);
     }
     // libzip compares the checksum only when the end is read.
     std::byte beyond{};
     const zip_int64_t more = zip_fread(open.get(), &beyond, 1);
+    if (more < 0) file_.refuse_shrunk();
     if (more != 0)
         throw input_error("{} is damaged ({}): fetch or save the .npz again", at,
                           more < 0 ? zip_file_strerror(open.get()) : "longer than it claims");

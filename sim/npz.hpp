@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/byte_file.hpp"
 #include "sim/npy.hpp"
 
 namespace spiked::sim {
@@ -22,7 +23,7 @@ class NpzFile {
 public:
     explicit NpzFile(std::string path);
 
-    [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] const std::string& path() const { return file_.path(); }
     [[nodiscard]] const std::vector<NpzMember>& members() const { return members_; }
     /// For messages: `FILE: member "name"`.
     [[nodiscard]] std::string where(const NpzMember& member) const;
@@ -30,7 +31,7 @@ public:
     [[nodiscard]] std::vector<std::byte> unpack(const NpzMember& member) const;
 
 private:
-    std::string path_;
+    ByteFile file_;
     std::vector<NpzMember> members_;
 };
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <random>
 #include <system_error>
 
 #include "sim/printable.hpp"
@@ -32,7 +33,8 @@ static_assert(std::atomic<const char*>::is_always_lock_free, "a handler of signa
 
 TemporaryName::TemporaryName(const std::string& target) {
     static std::atomic<unsigned> counter = 0;
-    path_ = fmt::format("{}.{}-{}.tmp", target, ::getpid(), counter++);
+    // Not the process number: in containers those come again, and so would the name a kill has left.
+    path_ = fmt::format("{}.{:08x}-{}.tmp", target, std::random_device()(), counter++);
     for (auto& name : temporary_names)
         if (const char* none = nullptr; name.compare_exchange_strong(none, path_.c_str())) break;
 }

@@ -12,7 +12,7 @@ namespace spiked::sim {
 /// The name of a file that is not finished; while this lives, remove_temporary_names() removes the file.
 class TemporaryName {
 public:
-    /// `target` with the process, a number and `.tmp` behind it: a name that nobody else has.
+    /// `target` with something drawn, a number and `.tmp` behind it: a name that nobody else has.
     explicit TemporaryName(const std::string& target);
     TemporaryName(const TemporaryName&) = delete;
     TemporaryName& operator=(const TemporaryName&) = delete;

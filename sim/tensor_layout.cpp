@@ -84,24 +84,39 @@ arma::mat gather_block(const TensorAxes& axes, std::size_t head, std::size_t fir
     const std::uint64_t inner_step = rows_outside ? axes.dim_step : axes.token_step;
     const std::uint64_t run = (inner - 1) * inner_step + 1;
     const std::uint64_t whole = (outer - 1) * outer_step + run;
-    // Read in groups, with what lies between their lines, where most of that is wanted; line by line otherwise.
+    const auto put = [&](std::size_t i, std::size_t j, double value) {
+        (rows_outside ? block.at(i, j) : block.at(j, i)) = value;
+    };
     constexpr std::uint64_t most_waste = 4;
     constexpr std::uint64_t most_at_once = 1 << 18;
-    const bool groups = whole <= most_waste * block.n_elem && run <= most_at_once;
-    const std::size_t group = groups ? 1 + std::min<std::size_t>(outer - 1, (most_at_once - run) / outer_step) : 1;
-    std::vector<double> buffer((group - 1) * outer_step + run);
-    for (std::size_t i = 0; i < outer; i += group) {
-        const std::size_t lines = std::min(group, outer - i);
-        read(first + i * outer_step, std::span(buffer).first((lines - 1) * outer_step + run));
-        // The block is filled down its columns.
-        if (rows_outside) {
-            for (std::size_t j = 0; j < inner; ++j)
-                for (std::size_t k = 0; k < lines; ++k) block.at(i + k, j) = buffer[k * outer_step + j * inner_step];
-        } else {
-            for (std::size_t k = 0; k < lines; ++k)
-                for (std::size_t j = 0; j < inner; ++j) block.at(j, i + k) = buffer[k * outer_step + j * inner_step];
+    std::vector<double> buffer;
+    if (whole <= most_waste * block.n_elem && run <= most_at_once) {
+        // Lines in groups, with what lies between them: most of that is wanted.
+        const std::size_t group = 1 + std::min<std::size_t>(outer - 1, (most_at_once - run) / outer_step);
+        for (std::size_t i = 0; i < outer; i += group) {
+            const std::size_t lines = std::min(group, outer - i);
+            buffer.resize((lines - 1) * outer_step + run);
+            read(first + i * outer_step, buffer);
+            // The block is filled down its columns.
+            if (rows_outside) {
+                for (std::size_t j = 0; j < inner; ++j)
+                    for (std::size_t k = 0; k < lines; ++k) put(i + k, j, buffer[k * outer_step + j * inner_step]);
+            } else {
+                for (std::size_t k = 0; k < lines; ++k)
+                    for (std::size_t j = 0; j < inner; ++j) put(i + k, j, buffer[k * outer_step + j * inner_step]);
+            }
         }
+        return block;
     }
+    // Line by line, a long one in pieces.
+    const std::size_t piece = 1 + std::min<std::uint64_t>(inner - 1, (most_at_once - 1) / inner_step);
+    for (std::size_t i = 0; i < outer; ++i)
+        for (std::size_t j = 0; j < inner; j += piece) {
+            const std::size_t count = std::min(piece, inner - j);
+            buffer.resize((count - 1) * inner_step + 1);
+            read(first + i * outer_step + j * inner_step, buffer);
+            for (std::size_t k = 0; k < count; ++k) put(i, j + k, buffer[k * inner_step]);
+        }
     return block;
 }
 

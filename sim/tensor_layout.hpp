@@ -52,7 +52,7 @@ struct TensorAxes {
 using ElementReader = std::function<void(std::uint64_t first, std::span<double> out)>;
 
 /// tokens x dim of one head. At most four times the block is read, or its lines one by one; memory beside the block is
-/// that of 2^18 numbers or of one line, with what lies between its elements.
+/// that of 2^18 numbers.
 [[nodiscard]] arma::mat gather_block(const TensorAxes& axes, std::size_t head, std::size_t first_token,
                                      std::size_t tokens, const ElementReader& read);
 

@@ -155,8 +155,10 @@ BulkDistribution::Solution BulkDistribution::solve(Complex z, const Complex* nea
             // What is left is within rounding of an edge: the last height is as near as a double can say.
             if (factor > 0.999 && height - z.imag() < 1e-9 * start) return finish(column);
             if (factor > 0.99999)
-                throw bug("no solution of the self-consistent equations at {} + {}i: report this with the spectra",
-                          z.real() * unit_, z.imag() * unit_);
+                throw usage_error(
+                    "the density of this noise near {:.6g} is beyond double precision (eigenvalues, weights or sides "
+                    "too far apart): make the spectra narrower, with fewer atoms, or the sides more alike",
+                    z.real() * unit_);
         }
     }
 }

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -18,33 +21,69 @@ namespace {
 class Part {
 public:
     Part(Shard shard, bool by_cell) : shard_(shard), by_cell_(by_cell) {}
-    [[nodiscard]] bool has(std::size_t cell, std::size_t batch_of_study) const {
-        return (by_cell_ ? cell : batch_of_study) % shard_.of == shard_.index - 1;
+    [[nodiscard]] bool has_cell(std::size_t cell) const { return !by_cell_ || cell % shard_.of == shard_.index - 1; }
+    /// Its batches of a cell that begins with that batch of the study: this one, and each `step` further.
+    [[nodiscard]] std::size_t first_of(std::size_t batch_of_study) const {
+        return by_cell_ ? 0 : (shard_.index - 1 + shard_.of - batch_of_study % shard_.of) % shard_.of;
     }
+    [[nodiscard]] std::size_t step() const { return by_cell_ ? 1 : shard_.of; }
 
 private:
     Shard shard_;
     bool by_cell_;
 };
 
-/// Batches of the part before the next checkpoint of each cell; `total` counts the replicates of all of them, `done`
-/// those that are there.
-std::vector<BatchJob> missing_jobs(const Part& part, const std::vector<CellProgress>& cells, std::size_t& done,
-                                   std::size_t& total) {
-    std::vector<BatchJob> jobs;
-    done = total = 0;
-    std::size_t batch_of_study = 0;
-    for (std::size_t c = 0; c < cells.size(); ++c)
-        for (std::size_t number = 0; number < cells[c].goal(); ++number) {
-            if (!part.has(c, batch_of_study++)) continue;
-            const std::uint64_t count = cells[c].size_of(number);
-            total += count;
-            if (cells[c].has(number))
-                done += count;
-            else
-                jobs.push_back({c, number, cells[c].first_replicate(number), count});
+/// The missing batches of the part before the next checkpoint of each cell, in portions: a study may have billions.
+class MissingJobs {
+public:
+    MissingJobs(const Part& part, const std::vector<CellProgress>& cells) : part_(&part), cells_(&cells) {}
+
+    /// Nothing when all were handed out, or when `halted` says so.
+    std::vector<BatchJob> next(std::size_t most, const std::function<bool()>& halted) {
+        std::vector<BatchJob> jobs;
+        for (; cell_ < cells_->size(); ++cell_) {
+            const CellProgress& cell = (*cells_)[cell_];
+            if (!number_) number_ = part_->has_cell(cell_) ? part_->first_of(batches_before_) : cell.goal();
+            for (; *number_ < cell.goal(); *number_ += part_->step()) {
+                if (jobs.size() == most) return jobs;
+                if (halted()) return {};
+                if (!cell.has(*number_))
+                    jobs.push_back({cell_, *number_, cell.first_replicate(*number_), cell.size_of(*number_)});
+            }
+            batches_before_ += cell.goal();
+            number_.reset();
         }
-    return jobs;
+        return jobs;
+    }
+
+private:
+    const Part* part_;
+    const std::vector<CellProgress>* cells_;
+    std::size_t cell_ = 0;
+    std::size_t batches_before_ = 0;
+    std::optional<std::size_t> number_;
+};
+
+/// Replicates of all batches of the part before the next checkpoint of each cell, and of those that are there.
+std::pair<std::size_t, std::size_t> done_and_total(const Part& part, const std::vector<CellProgress>& cells,
+                                                   const std::function<bool()>& halted) {
+    std::size_t done = 0;
+    std::size_t total = 0;
+    std::size_t batches_before = 0;
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+        const CellProgress& cell = cells[c];
+        if (part.has_cell(c) && part.step() == 1) {
+            total += cell.goal_replicates();
+            done += std::min(cell.replicates(), cell.goal_replicates());
+        } else if (part.has_cell(c)) {
+            for (std::size_t n = part.first_of(batches_before); n < cell.goal() && !halted(); n += part.step()) {
+                total += cell.size_of(n);
+                done += cell.has(n) ? cell.size_of(n) : 0;
+            }
+        }
+        batches_before += cell.goal();
+    }
+    return {done, total};
 }
 
 }  // namespace
@@ -136,44 +175,52 @@ RunOutcome run_experiment(const Experiment& experiment, Store& store, const RunO
     // Failures of earlier sessions count.
     std::atomic<bool> over_budget{study.over_budget(experiment.failure_budget)};
     const auto halted = [&] { return over_budget || (options.stop != nullptr && *options.stop); };
-    std::size_t done = 0;
-    std::size_t total = 0;
-    std::vector<BatchJob> jobs = missing_jobs(part, cells, done, total);
+    auto [done, total] = done_and_total(part, cells, halted);
     if (options.begun) options.begun(done);
-    while (!jobs.empty() && !halted()) {
-        const auto finished = [&](const Batch& batch) {
-            CellProgress& cell = cells[batch.cell];
-            const std::uint64_t goal_before = cell.goal_replicates();
-            cell.add(batch.number, batch.failures.size(), batch.moments);
-            store.commit(batch, cell.end());
-            done += batch.count;
-            total += cell.goal_replicates() - goal_before;
-            if (cell.over_budget(experiment.failure_budget)) over_budget = true;
-            if (options.progress) options.progress(done, total);
-        };
-        if (options.executor)
+    const auto finished = [&, &done = done, &total = total](const Batch& batch) {
+        CellProgress& cell = cells[batch.cell];
+        const std::uint64_t goal_before = cell.goal_replicates();
+        cell.add(batch.number, batch.failures.size(), batch.moments);
+        store.commit(batch, cell.end());
+        done += batch.count;
+        total += cell.goal_replicates() - goal_before;
+        if (cell.over_budget(experiment.failure_budget)) over_budget = true;
+        if (options.progress) options.progress(done, total);
+    };
+    const auto run = [&](const std::vector<BatchJob>& jobs) {
+        if (options.executor) {
             options.executor(jobs, finished, halted);
-        else {
-            const auto groups = joined(jobs, experiment.together);
-            for_each_parallel(groups.size(), options.threads, [&](std::size_t i) {
-                if (halted()) return;
-                const BatchJob& first = groups[i].front();
-                const BatchJob& last = groups[i].back();
-                const auto worker = experiment.worker(first.cell, {first.first, last.first + last.count - first.first});
-                for (const BatchJob& job : groups[i]) {
-                    const auto batch = run_batch(experiment, job, worker, halted);
-                    if (!batch) return;
-                    const std::lock_guard lock(guard);
-                    finished(*batch);
-                }
-            });
+            return;
         }
-        jobs = missing_jobs(part, cells, done, total);
+        const auto groups = joined(jobs, experiment.together);
+        for_each_parallel(groups.size(), options.threads, [&](std::size_t i) {
+            if (halted()) return;
+            const BatchJob& first = groups[i].front();
+            const BatchJob& last = groups[i].back();
+            const auto worker = experiment.worker(first.cell, {first.first, last.first + last.count - first.first});
+            for (const BatchJob& job : groups[i]) {
+                const auto batch = run_batch(experiment, job, worker, halted);
+                if (!batch) return;
+                const std::lock_guard lock(guard);
+                finished(*batch);
+            }
+        });
+    };
+    // Once through all cells, then again as far as checkpoints have moved.
+    constexpr std::size_t portion = 1 << 16;
+    for (bool any = true; any && !halted();) {
+        MissingJobs missing(part, cells);
+        any = false;
+        for (auto jobs = missing.next(portion, halted); !jobs.empty(); jobs = missing.next(portion, halted)) {
+            any = true;
+            run(jobs);
+        }
     }
     judge(store.database());
     if (over_budget) return RunOutcome::too_many_failures;
     if (study.complete()) return RunOutcome::complete;
-    return jobs.empty() ? RunOutcome::part_complete : RunOutcome::stopped;
+    const bool part_is_there = MissingJobs(part, cells).next(1, [] { return false; }).empty();
+    return part_is_there ? RunOutcome::part_complete : RunOutcome::stopped;
 }
 
 }  // namespace spiked::validation

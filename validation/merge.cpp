@@ -28,9 +28,7 @@ namespace fs = std::filesystem;
 /// A file beside the place where it is wanted: moved there when it is whole, otherwise gone.
 class UnfinishedFile {
 public:
-    explicit UnfinishedFile(std::string target) : target_(std::move(target)), temporary_(target_) {
-        std::remove(path().c_str());
-    }
+    explicit UnfinishedFile(std::string target) : target_(std::move(target)), temporary_(target_) {}
 
     [[nodiscard]] const std::string& path() const { return temporary_.path(); }
 

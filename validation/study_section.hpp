@@ -40,7 +40,7 @@ public:
         for (std::size_t i = 0; i < std::min<std::size_t>(20, found_.size()); ++i)
             text += (i == 0 ? "" : "\n") + found_[i].second;
         if (found_.size() > 20) text += fmt::format("\n... and {} more", found_.size() - 20);
-        throw Error(ExitCode::usage, text);
+        throw Errors(ExitCode::usage, text);
     }
     [[nodiscard]] std::size_t count() const { return found_.size(); }
     /// The problems without their places.

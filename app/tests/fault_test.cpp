@@ -215,6 +215,18 @@ TEST(Faults, ALimitOnTheSizeOfFilesIsADiskThatIsFull) {
     }
 }
 
+/// A study of billions of batches begins at once, in little memory, and stops when it is told to.
+TEST(Faults, BillionsOfBatchesTakeNoMemoryAndStop) {
+    const std::string folder = fault_folder("fault-billions");
+    const std::string words = "run study.toml --no-report -o b.spiked --set run.reps='{min=1000000000,batch=1}'";
+    const Outcome stopped =
+        spiked(words + " --max-time 2s", in(folder) + (sanitized ? "" : " ulimit -v 1500000;") + " timeout 60");
+    EXPECT_EQ(stopped.code, 75) << stopped.err;
+    EXPECT_NE(stopped.err.find("run the same command again"), std::string::npos) << stopped.err;
+    fs::remove(folder + "/b.spiked");
+    EXPECT_EQ(spiked(words + " --shard 2/3 --max-time 2s", in(folder) + " timeout 60").code, 75);
+}
+
 TEST(Faults, AClockSetBackChangesNoNumberAndStopsNothing) {
     if (sanitized) GTEST_SKIP() << "a sanitizer must be loaded first";
     const std::string whole = fault_folder("fault-clock-whole");

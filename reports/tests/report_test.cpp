@@ -159,6 +159,18 @@ TEST_F(Report, PrintedValuesStandBesideOursWithAReason) {
     EXPECT_THROW((void)html_report({path, dump()}, {.against = folder / "printed.csv"}), Error);
 }
 
+/// 0.34 measured: the last digit printed decides, however the number is written.
+TEST_F(Report, PrintedValuesMayHaveAnExponent) {
+    const std::string path = study();
+    std::ofstream file(folder / "printed.csv");
+    file << "table,cell,method,metric,printed,note\n";
+    for (const char* value : {"0.34", "3.4e-1", "34E-2", "3e-1", "1e-1", "0.1", "3.1e-1", "0.0034e+2"})
+        file << "1,n=128 signal.strength=0.5 noise.row_cov.rho=0,tq-mse@2,relative_l2," << value << ",\n";
+    file.close();
+    const std::string page = page_of(path, {.against = folder / "printed.csv"});
+    EXPECT_TRUE(has(page, "8 printed values, 8 of them measured here: 5 agree, 0 differ with a reason, 3 without"));
+}
+
 TEST_F(Report, PrintedValuesAreOfTheCellThatTheyName) {
     const std::string path = study();
     Database store(path, Database::Mode::read);

@@ -35,9 +35,12 @@ public:
             if (map == nullptr || map->members() == nullptr)
                 throw input_error("{}: weight_map is missing: is this an index of safetensors files?", index);
             for (const auto& [tensor, at] : *map->members()) {
-                if (at.string() == nullptr || at.string()->find('/') != std::string::npos)
-                    throw input_error("{}: weight_map of {} is {} (expected a file of the same folder)", index, tensor,
-                                      at.text());
+                if (at.string() == nullptr || !at.string()->ends_with(".safetensors") ||
+                    at.string()->find_first_of(std::string_view("/\0\n", 3)) != std::string::npos)
+                    throw input_error(
+                        "{}: weight_map of {} is {} (expected a .safetensors file of the same folder): "
+                        "fetch the index again",
+                        index, in_quotes(tensor), in_quotes(at.text()));
                 names.insert(folder + "/" + *at.string());
             }
         }

@@ -113,6 +113,22 @@ TEST(KvDump, EveryLayoutGivesTheSameBlocks) {
     }
 }
 
+/// However far apart its elements lie, little is held beside a block.
+TEST(KvDump, LongLinesAreReadInPieces) {
+    constexpr std::size_t wide_heads = 700;
+    constexpr std::size_t many_tokens = 1500;
+    const TensorAxes axes =
+        axes_of(*parse_layout("dim,token,head"), std::vector<std::size_t>{dim, many_tokens, wide_heads});
+    const auto block = gather_block(axes, 9, 2, many_tokens - 3, [&](std::uint64_t first, std::span<double> out) {
+        ASSERT_LE(out.size(), std::size_t{1} << 18);
+        ASSERT_LE(first + out.size(), wide_heads * many_tokens * dim);
+        for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(first + i);
+    });
+    for (std::size_t t = 0; t < many_tokens - 3; ++t)
+        for (std::size_t j = 0; j < dim; ++j)
+            ASSERT_EQ(block(t, j), static_cast<double>((j * many_tokens + t + 2) * wide_heads + 9));
+}
+
 /// Blocks far apart in the file, so that both ways of gathering are used.
 TEST(KvDump, LayoutsOfWideTensors) {
     constexpr std::size_t wide_heads = 40;

@@ -278,6 +278,26 @@ TEST(NpzBadInput, DamageIsFoundByTheChecksum) {
                  {"damaged.npz", "member \"a\" is damaged", "CRC"});
 }
 
+TEST(Npz, StaysTheFileThatWasOpened) {
+    const ScratchFolder scratch;
+    const auto path = write_zip(scratch, {{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six), ZIP_CM_DEFLATE}});
+    const NpzFile file(path);
+    std::filesystem::rename(path, scratch.path("old.npz"));
+    write_zip(scratch, {{"a.npy", npy_bytes(header("<f8", "(2, 3)"), f64({9, 9, 9, 9, 9, 9}))}});
+    const auto bytes = file.unpack(file.members().front());
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()) + bytes.size() - six.size(), six.size()), six);
+}
+
+TEST(NpzBadInput, OneThatShrinksIsSaidToShrink) {
+    const ScratchFolder scratch;
+    const auto path = write_zip(scratch, {{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six)},
+                                          {"b.npy", npy_bytes(header("<f8", "(2, 3)"), six)}});
+    const NpzFile file(path);
+    std::filesystem::resize_file(path, std::filesystem::file_size(path) - 150);
+    expect_error(ExitCode::unusable_input, [&] { (void)file.unpack(file.members().back()); },
+                 {"a.npz: shrank while it was read"});
+}
+
 TEST(NpzBadInput, DamageNeverCrashes) {
     const ScratchFolder scratch;
     const std::string good =

@@ -30,6 +30,11 @@ private:
     ExitCode code_;
 };
 
+/// Several at once, a line each.
+class Errors : public Error {
+    using Error::Error;
+};
+
 /// The words typed, or the study file, are wrong; nothing ran.
 template <class... Args>
 [[nodiscard]] Error usage_error(fmt::format_string<Args...> format, Args&&... args) {
