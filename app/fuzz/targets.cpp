@@ -27,6 +27,7 @@
 #include "sim/signal.hpp"
 #include "sim/spectrum_spec.hpp"
 #include "sim/stream/address.hpp"
+#include "sim/tensor_container.hpp"
 #include "sim/tensor_layout.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/json.hpp"
@@ -101,6 +102,45 @@ void read_dump(Bytes bytes) {
         for (const std::size_t head : {std::size_t{0}, tensor.heads - 1})
             (void)dump.read_block(tensor, head, 0, std::min<std::size_t>(some, tensor.tokens));
     if (dump.metadata("readout")) (void)sim::LlamaReadout(dump);
+}
+
+/// Format and layout by the first byte, then the file: its tensors as matrices, or as a head of a cache, and all of it
+/// as a dump.
+void read_tensors(Bytes bytes) {
+    if (bytes.empty()) throw input_error("a file of no bytes");
+    const auto& suffixes = sim::dump_suffixes();
+    const auto& layouts = sim::all_layouts();
+    const std::size_t first = bytes[0];
+    const std::string layout = layouts[first / suffixes.size() % layouts.size()].text();
+    const std::string path = Scratch::file("a" + suffixes[first % suffixes.size()], bytes.subspan(1));
+    std::size_t read = 0;
+    std::optional<Error> refused;
+    const auto attempt = [&](const auto& work) {
+        try {
+            work();
+            ++read;
+        } catch (const Error& error) {
+            if (error.code() == ExitCode::bug) throw;
+            refused = error;
+        }
+    };
+    const auto file = sim::open_tensors(path);
+    for (std::size_t i = 0; i < std::min<std::size_t>(4, file->tensors().size()); ++i)
+        for (const char* head : {"", ":0"})
+            attempt([&] { (void)sim::read_matrix(path + ":" + file->tensors()[i].name + head, layout); });
+    attempt([&] {
+        const sim::KvDump dump(path, {.layout = layout});
+        for (const auto& tensor : dump.tensors())
+            (void)dump.read_block(tensor, tensor.heads - 1, 0, std::min<std::size_t>(some, tensor.tokens));
+    });
+    if (read == 0) throw refused.value();
+}
+
+/// Eigenvalues with weights, or a matrix whose covariance has them, by the first byte.
+void read_atoms(Bytes bytes) {
+    if (bytes.empty()) throw input_error("a file of no bytes");
+    const std::string kind = bytes[0] % 2 == 0 ? "file:" : "sample:";
+    (void)sim::parse_spectrum(kind + Scratch::file("atoms.csv", bytes.subspan(1)));
 }
 
 /// Two bytes of length, that much of a header, then what follows it: sums and magic are put in, as bytes that no chance
@@ -252,6 +292,8 @@ const std::vector<FuzzTarget>& fuzz_targets() {
         {"npz", "a zip of NumPy arrays", read_npz},
         {"csv", "lines of numbers", read_csv},
         {"dump", "a KV dump and the JSON of its metadata", read_dump},
+        {"tensors", "a tensor of any file, as a matrix or a cache", read_tensors},
+        {"atoms", "eigenvalues from a file", read_atoms},
         {"container", "a .spkv file behind its sums", read_container},
         {"block", "a coded block of any method", read_block},
         {"study", "a study file (TOML)", read_study},
