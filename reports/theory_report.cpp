@@ -98,7 +98,8 @@ std::string finite_size_text(const theory::FiniteSize& finite, Eigenvalue edge) 
     }
     text += rules.text() +
             "smallest strength: whose outlier the rule counts; false alarms: eigenvalues of pure noise it counts, on "
-            "average.\nThe right half has the rule estimate its edge from a block of this size.\n";
+            "average.\nThe right half has the rule estimate its edge from a block of this size.\n"
+            "The rules of `spiked list ranks` weigh several values at once and have no such place.\n";
     if (!finite.spikes.empty()) {
         TextTable spikes({"strength", "sd of outlier", "sd of overlap left", "sd of overlap right"}, 0);
         for (const auto& spike : finite.spikes)
