@@ -73,14 +73,6 @@ private:
     std::vector<StoredTensor> tensors_;
 };
 
-std::unique_ptr<TensorContainer> open_npy_file(const std::string& path) {
-    const auto file = std::make_shared<const ByteFile>(path);
-    refuse_other_format(*file, FileKind::npy);
-    return open_npy(
-        {path, file->size(), [file](std::uint64_t offset, std::span<std::byte> out) { file->read(offset, out); }},
-        std::filesystem::path(path).stem().string());
-}
-
 class NpzContainer : public TensorContainer {
 public:
     explicit NpzContainer(const std::string& path) : file_(path) {
@@ -134,7 +126,7 @@ struct Kind {
 };
 constexpr Kind kinds[] = {{".safetensors", ":tensor[:head]", opened<SafetensorsContainer>},
                           {".npz", ":name", opened<NpzContainer>},
-                          {".npy", "", open_npy_file}};
+                          {".npy", "", open_npy}};
 
 }  // namespace
 
@@ -160,6 +152,14 @@ std::string tensor_words() {
 
 std::unique_ptr<TensorContainer> open_npy(ByteSource source, std::string name) {
     return std::make_unique<NpyContainer>(std::move(source), std::move(name));
+}
+
+std::unique_ptr<TensorContainer> open_npy(const std::string& path) {
+    const auto file = std::make_shared<const ByteFile>(path);
+    refuse_other_format(*file, FileKind::npy);
+    return open_npy(
+        {path, file->size(), [file](std::uint64_t offset, std::span<std::byte> out) { file->read(offset, out); }},
+        std::filesystem::path(path).stem().string());
 }
 
 std::unique_ptr<TensorContainer> open_tensors(const std::string& path) {

@@ -45,6 +45,8 @@ public:
 
 /// By suffix. A .npz keeps its two last used members unpacked in memory; the others read from the disk.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_tensors(const std::string& path);
+/// A .npy file, whatever it is called.
+[[nodiscard]] std::unique_ptr<TensorContainer> open_npy(const std::string& path);
 /// An array of NumPy that lies elsewhere, under this name.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_npy(ByteSource source, std::string name);
 

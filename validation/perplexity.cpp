@@ -11,7 +11,7 @@
 namespace spiked::validation {
 std::vector<std::vector<std::int32_t>> read_documents(const std::string& path, const sim::LlamaConfig& model,
                                                       std::size_t most) {
-    arma::mat ids = sim::read_matrix(path);
+    arma::mat ids = sim::read_matrix(*sim::open_npy(path));
     if (ids.n_cols == 1) ids = ids.t();
     if (ids.n_cols > most)
         throw input_error("{}: documents of {} tokens (expected at most {} with a context of {}): cut them", path,
