@@ -117,14 +117,13 @@ std::string cut(std::string line) {
     constexpr std::size_t longest = 2000;
     if (line.size() <= longest) return line;
     line.resize(longest);
-    while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0xC0U) == 0x80U) line.pop_back();
-    line.pop_back();  // the first byte of what was cut in two, or a letter
+    sim::leave_whole_characters(line);
     return line + " ...";
 }
 
 int report(bool json, bool colour, ExitCode code, const std::string& message, bool lines = false) {
     if (message.empty()) return static_cast<int>(code);
-    std::string shown = lines ? sim::without_control_characters(message) : cut(sim::one_line(message));
+    const std::string shown = lines ? sim::without_control_characters(message) : cut(sim::one_line(message));
     // Where nothing can be written the exit code still says what it was: fmt::print would throw.
     std::fputs(fmt::format("{}spiked:{} {}\n", colour ? "\033[31m" : "", colour ? "\033[0m" : "", shown).c_str(),
                stderr);

@@ -37,15 +37,18 @@ std::string escaped(std::string_view name) {
         at += std::max<std::size_t>(1, length);
     }
     if (name.size() > longest_name) {
-        // A cut inside a UTF-8 sequence would leave half a character.
-        while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0U) == 0x80U) text.pop_back();
-        if (!text.empty() && static_cast<unsigned char>(text.back()) >= 0xC0U) text.pop_back();
+        leave_whole_characters(text);
         text += "...";
     }
     return text;
 }
 
 }  // namespace
+
+void leave_whole_characters(std::string& cut) {
+    while (!cut.empty() && (static_cast<unsigned char>(cut.back()) & 0xC0U) == 0x80U) cut.pop_back();
+    if (!cut.empty() && static_cast<unsigned char>(cut.back()) >= 0xC0U) cut.pop_back();
+}
 
 std::string printable(std::string_view name) { return escaped(name); }
 

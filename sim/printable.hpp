@@ -17,6 +17,9 @@ namespace spiked::sim {
 /// The same on one line, with blanks for line breaks.
 [[nodiscard]] std::string one_line(std::string text);
 
+/// Takes half a character of UTF-8 from the end of a text that was cut at some byte.
+void leave_whole_characters(std::string& cut);
+
 /// `[2, 512, 128]`.
 [[nodiscard]] std::string shape_text(std::span<const std::size_t> shape);
 
