@@ -60,16 +60,6 @@ struct Tail {
     std::array<Real, 4> power{};
 };
 
-class NormalTails {
-public:
-    [[nodiscard]] Tail beyond(Real t) const {
-        const Real mass = std::erfc(t / std::numbers::sqrt2_v<Real>) / 2.0L;
-        const Real density = std::exp(-t * t / 2.0L) / std::sqrt(2.0L * std::numbers::pi_v<Real>);
-        return {{mass, density, t * density + mass, (t * t + 2.0L) * density}};
-    }
-    [[nodiscard]] Real variance_of_square() const { return 2.0L; }
-};
-
 class SphereTails {
 public:
     explicit SphereTails(int dimension)
@@ -243,8 +233,6 @@ double rounding_error(double begin, double step, int count) {
 
 }  // namespace
 
-CodebookOnLaw codebook_on_normal(const Codebook& codebook) { return codebook_on(codebook, NormalTails()); }
-
 CodebookOnLaw codebook_on_sphere(const Codebook& codebook, int dimension) {
     require_dimension(dimension);
     return dimension == 1 ? codebook_on(codebook, SignTails()) : codebook_on(codebook, SphereTails(dimension));
@@ -269,21 +257,6 @@ RowReconstruction row_reconstruction(const CodebookOnLaw& codebook, int dimensio
     moment("energy variance", codebook.energy_variance, false);
     moment("covariance", codebook.gain_energy_covariance, true);
     return reconstruct(codebook, 1.0 / dimension, kind);
-}
-
-RowReconstruction row_reconstruction_limit(double linear_gain, double energy, RowQuantizerKind kind) {
-    constexpr double rounding = 1e-12;
-    if (!std::isfinite(linear_gain) || !(energy >= 0.0) || !std::isfinite(energy) ||
-        linear_gain * linear_gain > energy * (1.0 + rounding))
-        throw usage_error(
-            "gain {} with energy {} is impossible (gain^2 is at most the energy for a variable of "
-            "variance 1): check the moments",
-            linear_gain, energy);
-    CodebookOnLaw codebook;
-    codebook.linear_gain = linear_gain;
-    codebook.energy = energy;
-    codebook.distortion = std::max(0.0, 1.0 - 2.0 * linear_gain + energy);
-    return reconstruct(codebook, 0.0, kind);
 }
 
 InnerProductError inner_product_error(const RowReconstruction& row, int dimension, double cosine) {

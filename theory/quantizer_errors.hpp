@@ -26,14 +26,12 @@ struct CodebookOnLaw {
     double gain_energy_covariance = 0.0;
 };
 
-/// The codebook on the standard normal law, or on sqrt(dimension) times a coordinate of a uniform point of the sphere
-/// (density proportional to (1 - x^2/dimension)^((dimension-3)/2); dimension 1 is the law of a sign). A value on a
-/// threshold takes the lower cell. Levels need be neither centroids nor symmetric, their number no power of two.
-/// Source: tails of both laws in closed form, summed by parts. Accuracy: 1e-15 absolute where long double has 64 bits
-/// of mantissa. Cost: 0.2 microseconds (normal) or 3 (sphere) per level. Throw usage_error on a codebook without
-/// levels, with non-finite levels, with thresholds that do not increase or are not one fewer than the levels, and on
-/// dimension < 1.
-[[nodiscard]] CodebookOnLaw codebook_on_normal(const Codebook& codebook);
+/// The codebook on sqrt(dimension) times a coordinate of a uniform point of the sphere (density proportional to
+/// (1 - x^2/dimension)^((dimension-3)/2); dimension 1 is the law of a sign). A value on a threshold takes the lower
+/// cell. Levels need be neither centroids nor symmetric, their number no power of two. Source: tails of the law in
+/// closed form, summed by parts. Accuracy: 1e-15 absolute where long double has 64 bits of mantissa. Cost: 3
+/// microseconds per level. Throws usage_error on a codebook without levels, with non-finite levels, with thresholds
+/// that do not increase or are not one fewer than the levels, and on dimension < 1.
 [[nodiscard]] CodebookOnLaw codebook_on_sphere(const Codebook& codebook, int dimension);
 
 /// Row quantizers with one codebook index a coordinate; they differ in the number that multiplies the levels.
@@ -58,15 +56,11 @@ struct RowReconstruction {
 /// Exact for every dimension: relative_mse (the distortion) and gain of tq_mse; relative_mse of tq_prod, distortion
 /// times pi/2 - 1/d; gain 1 of eden and tq_prod; gain_variance 0 of eden; 1 - relative_mse and 1 - relative_mse / 2 as
 /// gains of eden_mmse and eden_norm. Expanded to first order in 1/d: relative_mse of the three eden scales, and
-/// every other gain_variance (tq_prod inherits that of tq_mse). Left out is O(1/d^2): measured, at most
+/// every other gain_variance (tq_prod inherits that of tq_mse). In the limit of long rows the squared errors are, for
+/// centroids with distortion D: D, pi/2 D, D / (1 - D), D, 2 - 2 sqrt(1 - D). Left out is O(1/d^2): measured, at most
 /// 5 distortion / d^2 of relative_mse from d = 16 on and 3/d of the gain_variance of tq_mse; below, take both as rough.
 /// Throws usage_error for dimension < 1 and, in the eden scales, for a codebook with no positive gain.
 [[nodiscard]] RowReconstruction row_reconstruction(const CodebookOnLaw& codebook, int dimension, RowQuantizerKind kind);
-
-/// The same in the limit of long rows, from E[z c] and E[c^2] alone: squared errors 1 - 2 gain + energy (times pi/2 for
-/// tq_prod), energy / gain^2 - 1, 1 - gain^2 / energy, 2 - 2 gain / sqrt(energy); gain_variance is 0. For centroids,
-/// with distortion D: D, D / (1 - D), D, 2 - 2 sqrt(1 - D). Needs gain^2 <= energy, which Cauchy and Schwarz promise.
-[[nodiscard]] RowReconstruction row_reconstruction_limit(double linear_gain, double energy, RowQuantizerKind kind);
 
 /// Error <q, xhat> - <q, x> over |q| |x|.
 struct InnerProductError {

@@ -142,16 +142,6 @@ double shannon_rate(double distortion) {
     return distortion < 1.0 ? -0.5 * std::log2(distortion) : 0.0;
 }
 
-double rate_loss(double rate_bits, double distortion) {
-    require_rate(rate_bits);
-    return rate_bits - shannon_rate(distortion);
-}
-
-double break_even_share(double component_bits) {
-    require_rate(component_bits);
-    return -std::expm1(-2.0 * std::numbers::ln2 * component_bits);
-}
-
 UniformQuantizer uniform_quantizer_normal(int bits) {
     if (bits < 1 || bits > 8)
         throw usage_error("uniform quantizer of {} bits is not available (1 to 8 are): choose one of them", bits);

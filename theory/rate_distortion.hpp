@@ -13,23 +13,11 @@ namespace spiked::theory {
 /// 2.7207; it bounds Lloyd-Max at every bit width from above.
 inline constexpr double panter_dite_constant = std::numbers::pi * std::numbers::sqrt3 / 2.0;
 
-/// Limit of distortion * 4^rate for an entropy-coded scalar quantizer (Gish and Pierce 1968), pi e / 6 = 1.4233.
-inline constexpr double entropy_coded_constant = std::numbers::pi * std::numbers::e / 6.0;
-
 /// Least distortion of any code of that many bits an entry, 4^-rate (Shannon 1959); rate > 0. Accuracy: one ulp.
 [[nodiscard]] double shannon_distortion(double rate_bits);
 
 /// Its inverse: bits an entry that this distortion needs at least, 0 from distortion 1 on; distortion > 0.
 [[nodiscard]] double shannon_rate(double distortion);
-
-/// Bits an entry that a quantizer of this rate and distortion spends above Shannon's bound; negative means that the two
-/// numbers do not belong to normal entries.
-[[nodiscard]] double rate_loss(double rate_bits, double distortion);
-
-/// Share of the energy still to be coded that one more component of a low-rank part must carry to pay for
-/// `component_bits` bits an entry (of the whole block): 1 - 4^-bits. Source: quantizers.md 7, lever 6; it takes a bit
-/// of the residual to be worth a factor 4, which Lloyd-Max reaches only at high rate. component_bits > 0.
-[[nodiscard]] double break_even_share(double component_bits);
 
 /// Uniform quantizer with 2^bits levels at odd multiples of step / 2 (mid-rise), thresholds at multiples of the step.
 struct UniformQuantizer {

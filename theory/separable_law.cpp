@@ -255,19 +255,6 @@ double SeparableLaw::stieltjes_left(Eigenvalue z) const {
 
 double SeparableLaw::stieltjes_right(Eigenvalue z) const { return -(1.0 + point_with_eigenvalue(z).t) / z.value; }
 
-// With m = -(1 + t c)/z, c = 1/beta or 1, and dlog t / dlog z = -1/F.
-double SeparableLaw::stieltjes_left_derivative(Eigenvalue z) const {
-    const CurvePoint point = point_with_eigenvalue(z);
-    if (z.value == edge_.z || !(point.fall > 0.0)) return std::numeric_limits<double>::infinity();
-    return (1.0 + point.t / aspect_.value() * (1.0 + 1.0 / point.fall)) / z.value / z.value;
-}
-
-double SeparableLaw::stieltjes_right_derivative(Eigenvalue z) const {
-    const CurvePoint point = point_with_eigenvalue(z);
-    if (z.value == edge_.z || !(point.fall > 0.0)) return std::numeric_limits<double>::infinity();
-    return (1.0 + point.t * (1.0 + 1.0 / point.fall)) / z.value / z.value;
-}
-
 double SeparableLaw::d_transform(Eigenvalue z) const { return d_transform_at(point_with_eigenvalue(z)); }
 
 double SeparableLaw::d_transform_derivative(Eigenvalue z) const {

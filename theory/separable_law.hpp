@@ -95,9 +95,6 @@ public:
     /// Stieltjes transforms, int 1/(x - z), of Z Z^T (mass over n eigenvalues) and of Z^T Z (over d).
     [[nodiscard]] double stieltjes_left(Eigenvalue z) const;
     [[nodiscard]] double stieltjes_right(Eigenvalue z) const;
-    /// Their derivatives, int 1/(x - z)^2; infinite at the edge.
-    [[nodiscard]] double stieltjes_left_derivative(Eigenvalue z) const;
-    [[nodiscard]] double stieltjes_right_derivative(Eigenvalue z) const;
     /// T(z) = z m_left m_right; a spike of strength T(z)^(-1/2) has its outlier at z.
     [[nodiscard]] double d_transform(Eigenvalue z) const;
     /// T'(z); minus infinity at the edge.

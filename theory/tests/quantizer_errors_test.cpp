@@ -141,15 +141,12 @@ double squared_error(const RandomRow& row, double scale) {
 
 // ---- codebooks on a law -----------------------------------------------------------------------------------------
 
-/// Expectation under the law by adaptive quadrature between the thresholds; dimension 0 is the normal law.
+/// Expectation under the law by adaptive quadrature between the thresholds.
 double expectation(const Codebook& book, int dimension, const std::function<double(double, double)>& value) {
     const double d = dimension;
-    const double end = dimension == 0 ? 14.0 : std::sqrt(d);
-    const double constant = dimension == 0
-                                ? -0.5 * std::log(2.0 * pi)
-                                : std::lgamma(d / 2.0) - std::lgamma((d - 1.0) / 2.0) - 0.5 * std::log(pi * d);
+    const double end = std::sqrt(d);
+    const double constant = std::lgamma(d / 2.0) - std::lgamma((d - 1.0) / 2.0) - 0.5 * std::log(pi * d);
     const auto density = [&](double x) {
-        if (dimension == 0) return std::exp(constant - x * x / 2.0);
         return std::exp(constant + (d - 3.0) / 2.0 * std::log1p(-std::min(1.0, x * x / d)));
     };
     std::vector<double> edges{-end};
@@ -167,7 +164,7 @@ double expectation(const Codebook& book, int dimension, const std::function<doub
 }
 
 void expect_moments(const Codebook& book, int dimension) {
-    const CodebookOnLaw found = dimension == 0 ? codebook_on_normal(book) : codebook_on_sphere(book, dimension);
+    const CodebookOnLaw found = codebook_on_sphere(book, dimension);
     const std::string what = "dimension " + std::to_string(dimension);
     const auto mean = [&](const std::function<double(double, double)>& value) {
         return expectation(book, dimension, value);
@@ -201,10 +198,10 @@ void expect_moments(const Codebook& book, int dimension) {
 }
 
 TEST(QuantizerErrors, MatchedCodebooksKeepTheirOwnNumbers) {
-    for (const int dimension : {0, 1, 2, 3, 5, 64, 128, 100000, 1000000000}) {
+    for (const int dimension : {1, 2, 3, 5, 64, 128, 100000, 1000000000}) {
         for (int bits = 1; bits <= (dimension == 1 ? 1 : 8); ++bits) {
-            const Codebook book = dimension == 0 ? lloyd_max_normal(bits) : lloyd_max_sphere(dimension, bits);
-            const CodebookOnLaw found = dimension == 0 ? codebook_on_normal(book) : codebook_on_sphere(book, dimension);
+            const Codebook book = lloyd_max_sphere(dimension, bits);
+            const CodebookOnLaw found = codebook_on_sphere(book, dimension);
             EXPECT_NEAR(found.distortion, book.distortion, 1e-15) << dimension << " " << bits;
             EXPECT_NEAR(found.linear_gain, book.linear_gain, 1e-15);
             EXPECT_NEAR(found.energy, 1.0 - book.distortion, 1e-15);
@@ -239,7 +236,7 @@ TEST(QuantizerErrors, MomentsOfAnyCodebookMatchQuadrature) {
     Codebook wide;
     wide.levels = {-9.0, 0.0, 9.0};
     wide.thresholds = {-8.0, 8.0};
-    for (const int dimension : {0, 5, 16, 128})
+    for (const int dimension : {5, 16, 128})
         for (const Codebook& book : {crooked, single, wide, lloyd_max_normal(3), uniform_quantizer_normal(4).codebook})
             expect_moments(book, dimension);
 }
@@ -261,13 +258,22 @@ TEST(QuantizerErrors, DimensionOneIsTheLawOfASign) {
 
 // ---- scales -----------------------------------------------------------------------------------------------------
 
+/// Long rows: moments alone, without the variances that a finite dimension adds.
+RowReconstruction limit_of(double gain, double energy, RowQuantizerKind kind) {
+    CodebookOnLaw moments;
+    moments.linear_gain = gain;
+    moments.energy = energy;
+    moments.distortion = 1.0 - 2.0 * gain + energy;
+    return row_reconstruction(moments, std::numeric_limits<int>::max(), kind);
+}
+
 TEST(QuantizerErrors, LimitsForCentroidsAreFunctionsOfTheDistortion) {
     for (int bits = 1; bits <= 8; ++bits) {
         const double distortion = lloyd_max_normal(bits).distortion;
         const double gain = 1.0 - distortion;
-        const auto limit = [&](RowQuantizerKind kind) { return row_reconstruction_limit(gain, gain, kind); };
+        const auto limit = [&](RowQuantizerKind kind) { return limit_of(gain, gain, kind); };
         EXPECT_NEAR(limit(RowQuantizerKind::tq_mse).relative_mse, distortion, 1e-15);
-        EXPECT_NEAR(limit(RowQuantizerKind::tq_prod).relative_mse, pi / 2.0 * distortion, 1e-15);
+        EXPECT_NEAR(limit(RowQuantizerKind::tq_prod).relative_mse, pi / 2.0 * distortion, 1e-9 * distortion);
         expect_relative(limit(RowQuantizerKind::eden).relative_mse, distortion / (1.0 - distortion), 1e-11, "eden");
         expect_relative(limit(RowQuantizerKind::eden_mmse).relative_mse, distortion, 1e-11, "eden-mmse");
         expect_relative(limit(RowQuantizerKind::eden_norm).relative_mse, 2.0 - 2.0 * std::sqrt(gain), 1e-11,
@@ -280,8 +286,7 @@ TEST(QuantizerErrors, LimitsForCentroidsAreFunctionsOfTheDistortion) {
                     limit(RowQuantizerKind::eden).scale * limit(RowQuantizerKind::eden_mmse).scale, 1e-14);
     }
     // One bit of index with the unbiased scale costs what the sketch costs at two bits in all.
-    EXPECT_NEAR(row_reconstruction_limit(2.0 / pi, 2.0 / pi, RowQuantizerKind::eden).relative_mse, pi / 2.0 - 1.0,
-                1e-14);
+    EXPECT_NEAR(limit_of(2.0 / pi, 2.0 / pi, RowQuantizerKind::eden).relative_mse, pi / 2.0 - 1.0, 1e-14);
 }
 
 TEST(QuantizerErrors, LimitsMinimiseOrBalanceOverEveryScale) {
@@ -290,15 +295,14 @@ TEST(QuantizerErrors, LimitsMinimiseOrBalanceOverEveryScale) {
     const auto error = [&](double scale) { return 1.0 - 2.0 * scale * gain + scale * scale * energy; };
     for (const RowQuantizerKind kind :
          {RowQuantizerKind::tq_mse, RowQuantizerKind::eden, RowQuantizerKind::eden_mmse, RowQuantizerKind::eden_norm}) {
-        const RowReconstruction row = row_reconstruction_limit(gain, energy, kind);
+        const RowReconstruction row = limit_of(gain, energy, kind);
         EXPECT_NEAR(row.relative_mse, error(row.scale), 1e-14) << name_of(kind);
         EXPECT_NEAR(row.gain, row.scale * gain, 1e-14) << name_of(kind);
     }
-    const RowReconstruction best = row_reconstruction_limit(gain, energy, RowQuantizerKind::eden_mmse);
+    const RowReconstruction best = limit_of(gain, energy, RowQuantizerKind::eden_mmse);
     EXPECT_LT(best.relative_mse, error(best.scale * 1.001));
     EXPECT_LT(best.relative_mse, error(best.scale * 0.999));
-    EXPECT_NEAR(std::pow(row_reconstruction_limit(gain, energy, RowQuantizerKind::eden_norm).scale, 2) * energy, 1.0,
-                1e-14);
+    EXPECT_NEAR(std::pow(limit_of(gain, energy, RowQuantizerKind::eden_norm).scale, 2) * energy, 1.0, 1e-14);
 }
 
 TEST(QuantizerErrors, ScalesMatchTheMeasuredTableOfDimension128) {
@@ -325,7 +329,7 @@ TEST(QuantizerErrors, ScalesMatchTheMeasuredTableOfDimension128) {
     }
     // Without the term in 1/d the table would be missed.
     const CodebookOnLaw two = codebook_on_sphere(lloyd_max_sphere(128, 2), 128);
-    const double limit = row_reconstruction_limit(two.linear_gain, two.energy, RowQuantizerKind::eden).relative_mse;
+    const double limit = limit_of(two.linear_gain, two.energy, RowQuantizerKind::eden).relative_mse;
     EXPECT_GT(std::abs(limit - two.distortion - (0.13020 - 0.11572)), 2e-4);
 }
 
@@ -361,7 +365,7 @@ TEST(QuantizerErrors, ScalesMatchSimulatedRows) {
             expect_law(gains[k], row.gain, second_order, what + " gain");
             // The limit is off by O(1/d), more than what the expansion may leave out; at one bit the norm is fixed
             // (every |c| is the same), and eden-norm has no term in 1/d.
-            const double limit = row_reconstruction_limit(book.linear_gain, book.energy, kind).relative_mse;
+            const double limit = limit_of(book.linear_gain, book.energy, kind).relative_mse;
             const bool fixed = bits == 1 && kind != RowQuantizerKind::eden;
             if (!fixed) expect_detectable(excess[k], limit - book.distortion, second_order, what + " limit");
         }
@@ -785,23 +789,19 @@ TEST(QuantizerErrors, RefusesImpossibleInput) {
         expect_refused([&] { (void)inner_product_error({1.0, 1.0, 0.0, mse}, 8, 0.5); }, "impossible");
         expect_refused([&] { (void)inner_product_error({1.0, 1.0, mse, 0.1}, 8, 0.5); }, "impossible");
     }
-    for (const double gain : {1.1, not_a_number, infinite})
-        expect_refused([&] { (void)row_reconstruction_limit(gain, 1.0, RowQuantizerKind::tq_mse); }, "impossible");
-    for (const double energy : {-0.1, 0.1, not_a_number, infinite})
-        expect_refused([&] { (void)row_reconstruction_limit(0.5, energy, RowQuantizerKind::tq_mse); }, "impossible");
     for (const RowQuantizerKind kind :
          {RowQuantizerKind::eden, RowQuantizerKind::eden_mmse, RowQuantizerKind::eden_norm})
-        expect_refused([&] { (void)row_reconstruction_limit(0.0, 1.0, kind); }, "no scale");
+        expect_refused([&] { (void)limit_of(0.0, 1.0, kind); }, "no scale");
     CodebookOnLaw broken = moments;
     broken.gain_variance = not_a_number;
     expect_refused([&] { (void)row_reconstruction(broken, 8, RowQuantizerKind::tq_mse); }, "gain variance");
 
-    expect_refused([] { (void)codebook_on_normal({}); }, "at least one");
+    expect_refused([] { (void)codebook_on_sphere({}, 8); }, "at least one");
     book.levels[1] = not_a_number;
-    expect_refused([&] { (void)codebook_on_normal(book); }, "finite");
+    expect_refused([&] { (void)codebook_on_sphere(book, 8); }, "finite");
     book = lloyd_max_normal(2);
     book.thresholds.pop_back();
-    expect_refused([&] { (void)codebook_on_normal(book); }, "2 thresholds");
+    expect_refused([&] { (void)codebook_on_sphere(book, 8); }, "2 thresholds");
     book = lloyd_max_normal(2);
     book.thresholds[1] = book.thresholds[0];
     expect_refused([&] { (void)codebook_on_sphere(book, 8); }, "increase");

@@ -205,22 +205,6 @@ TEST(SeparableLaw, DerivativeOfTheDTransformIsItsSlope) {
     }
 }
 
-TEST(SeparableLaw, DerivativesOfTheStieltjesTransformsAreTheirSlopes) {
-    std::mt19937_64 random(29);
-    for (int trial = 0; trial < 300; ++trial) {
-        const SeparableLaw law = random_law(random);
-        const double edge = law.bulk_edge().value;
-        const double z = edge * (1.05 + std::uniform_real_distribution<double>(0.0, 5.0)(random));
-        const double h = 1e-4 * (z - edge);
-        expect_relative(law.stieltjes_left_derivative({z}),
-                        (law.stieltjes_left({z + h}) - law.stieltjes_left({z - h})) / (2.0 * h), 1e-6, "left");
-        expect_relative(law.stieltjes_right_derivative({z}),
-                        (law.stieltjes_right({z + h}) - law.stieltjes_right({z - h})) / (2.0 * h), 1e-6, "right");
-        EXPECT_TRUE(std::isinf(law.stieltjes_left_derivative({edge})));
-        EXPECT_TRUE(std::isinf(law.stieltjes_right_derivative({edge})));
-    }
-}
-
 TEST(SeparableLaw, StrengthAndOutlierInvertEachOther) {
     std::mt19937_64 random(13);
     for (int trial = 0; trial < 300; ++trial) {
