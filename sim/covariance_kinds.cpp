@@ -29,7 +29,7 @@ using Size = CovarianceKind::Size;
 double rounding_share(const std::string& path, std::size_t size) {
     const auto count = static_cast<double>(size);
     std::optional<DType> dtype;
-    if (path.ends_with(".npy")) dtype = read_npy_header(source_of(ByteFile(path))).dtype;
+    if (has_suffix(path, ".npy")) dtype = read_npy_header(source_of(ByteFile(path))).dtype;
     if (dtype == DType::f32) return count * std::numeric_limits<float>::epsilon();
     if (dtype == DType::f16) return std::sqrt(count) * 0x1p-10;
     return count * std::numeric_limits<double>::epsilon();

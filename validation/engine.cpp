@@ -33,27 +33,23 @@ private:
     bool by_cell_;
 };
 
-/// The missing batches of the part before the next checkpoint of each cell, in portions: a study may have billions.
-class MissingJobs {
+/// The batches of the part before the next checkpoint of each cell, one by one: a study may have billions.
+class BatchesOfPart {
 public:
-    MissingJobs(const Part& part, const std::vector<CellProgress>& cells) : part_(&part), cells_(&cells) {}
+    BatchesOfPart(const Part& part, const std::vector<CellProgress>& cells) : part_(&part), cells_(&cells) {}
 
-    /// Nothing when all were handed out, or when `halted` says so.
-    std::vector<BatchJob> next(std::size_t most, const std::function<bool()>& halted) {
-        std::vector<BatchJob> jobs;
+    std::optional<BatchJob> next() {
         for (; cell_ < cells_->size(); ++cell_) {
             const CellProgress& cell = (*cells_)[cell_];
             if (!number_) number_ = part_->has_cell(cell_) ? part_->first_of(batches_before_) : cell.goal();
-            for (; *number_ < cell.goal(); *number_ += part_->step()) {
-                if (jobs.size() == most) return jobs;
-                if (halted()) return {};
-                if (!cell.has(*number_))
-                    jobs.push_back({cell_, *number_, cell.first_replicate(*number_), cell.size_of(*number_)});
+            if (*number_ < cell.goal()) {
+                const std::size_t number = std::exchange(*number_, *number_ + part_->step());
+                return BatchJob{cell_, number, cell.first_replicate(number), cell.size_of(number)};
             }
             batches_before_ += cell.goal();
             number_.reset();
         }
-        return jobs;
+        return std::nullopt;
     }
 
 private:
@@ -64,24 +60,36 @@ private:
     std::optional<std::size_t> number_;
 };
 
-/// Replicates of all batches of the part before the next checkpoint of each cell, and of those that are there.
+/// The next of them that are missing; nothing when all were handed out, or when `halted` says so.
+std::vector<BatchJob> next_missing(BatchesOfPart& batches, const std::vector<CellProgress>& cells, std::size_t most,
+                                   const std::function<bool()>& halted) {
+    std::vector<BatchJob> jobs;
+    while (jobs.size() < most) {
+        if (halted()) return {};
+        const auto job = batches.next();
+        if (!job) break;
+        if (!cells[job->cell].has(job->number)) jobs.push_back(*job);
+    }
+    return jobs;
+}
+
+/// Replicates of the part's batches before the next checkpoint of each cell: of those that are there, and of all.
 std::pair<std::size_t, std::size_t> done_and_total(const Part& part, const std::vector<CellProgress>& cells,
                                                    const std::function<bool()>& halted) {
     std::size_t done = 0;
     std::size_t total = 0;
-    std::size_t batches_before = 0;
-    for (std::size_t c = 0; c < cells.size(); ++c) {
-        const CellProgress& cell = cells[c];
-        if (part.has_cell(c) && part.step() == 1) {
-            total += cell.goal_replicates();
-            done += std::min(cell.replicates(), cell.goal_replicates());
-        } else if (part.has_cell(c)) {
-            for (std::size_t n = part.first_of(batches_before); n < cell.goal() && !halted(); n += part.step()) {
-                total += cell.size_of(n);
-                done += cell.has(n) ? cell.size_of(n) : 0;
-            }
+    if (part.step() == 1) {  // whole cells: no need to walk
+        for (std::size_t c = 0; c < cells.size(); ++c) {
+            if (!part.has_cell(c)) continue;
+            total += cells[c].goal_replicates();
+            done += std::min(cells[c].replicates(), cells[c].goal_replicates());
         }
-        batches_before += cell.goal();
+        return {done, total};
+    }
+    BatchesOfPart batches(part, cells);
+    for (auto job = batches.next(); job && !halted(); job = batches.next()) {
+        total += job->count;
+        done += cells[job->cell].has(job->number) ? job->count : 0;
     }
     return {done, total};
 }
@@ -209,9 +217,10 @@ RunOutcome run_experiment(const Experiment& experiment, Store& store, const RunO
     // Once through all cells, then again as far as checkpoints have moved.
     constexpr std::size_t portion = 1 << 16;
     for (bool any = true; any && !halted();) {
-        MissingJobs missing(part, cells);
+        BatchesOfPart batches(part, cells);
         any = false;
-        for (auto jobs = missing.next(portion, halted); !jobs.empty(); jobs = missing.next(portion, halted)) {
+        for (auto jobs = next_missing(batches, cells, portion, halted); !jobs.empty();
+             jobs = next_missing(batches, cells, portion, halted)) {
             any = true;
             run(jobs);
         }
@@ -219,7 +228,8 @@ RunOutcome run_experiment(const Experiment& experiment, Store& store, const RunO
     judge(store.database());
     if (over_budget) return RunOutcome::too_many_failures;
     if (study.complete()) return RunOutcome::complete;
-    const bool part_is_there = MissingJobs(part, cells).next(1, [] { return false; }).empty();
+    BatchesOfPart batches(part, cells);
+    const bool part_is_there = next_missing(batches, cells, 1, [] { return false; }).empty();
     return part_is_there ? RunOutcome::part_complete : RunOutcome::stopped;
 }
 
