@@ -2,7 +2,7 @@
 # builds ./build/release/bin/spiked. All install missing Debian packages first.
 PRESET ?= dev
 
-.PHONY: all setup demo check paper-tables task-tables fuzz lint clean
+.PHONY: all setup demo check paper-tables task-tables cache-tables fuzz lint clean
 
 all: setup
 	cmake --preset release -DSPIKED_TESTS=OFF
@@ -25,6 +25,12 @@ task-tables: all
 	mkdir -p results
 	tools/task-tables $(or $(MODELS),$(error name the folder of the models: make task-tables MODELS=FOLDER)) > results/TASKS.md
 	mv results/TASKS.md validation/TASKS.md
+
+# What methods lose on the dumps in DUMPS=FOLDER: pairs NAME-a*.safetensors and NAME-b*.safetensors, two sequences of a model.
+cache-tables: all
+	mkdir -p results
+	tools/cache-tables $(or $(DUMPS),$(error name the folder of the dumps: make cache-tables DUMPS=FOLDER)) > results/CACHES.md
+	mv results/CACHES.md validation/CACHES.md
 
 # All tests, or those of ROOMS="base theory" only.
 check: setup

@@ -1,9 +1,12 @@
-// tools/task-tables with small inputs in place of its two trained models: the committed table is what it would write.
+// tools/task-tables and tools/cache-tables with small inputs in place of trained models and their caches: the committed
+// tables are what they would write.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "app/tests/process.hpp"
 
@@ -63,6 +66,51 @@ os.execv(program, [program, *words])
     const auto committed = shape_of(contents(SPIKED_SOURCE_DIR "/validation/TASKS.md"));
     EXPECT_GT(written.size(), 100);
     EXPECT_EQ(written, committed);
+}
+
+/// Of the tables of caches: all but rows, whose names are those of the dumps, and the commit.
+std::vector<std::string> words_of(const std::string& tables) {
+    std::vector<std::string> words;
+    std::istringstream lines(tables);
+    for (std::string line; std::getline(lines, line);) {
+        const bool row = line.starts_with("|key|") || line.starts_with("|value|");
+        if (!line.empty() && (!row || line.find("printed") != std::string::npos) && !line.starts_with("Made by"))
+            words.push_back(line);
+    }
+    return words;
+}
+
+TEST(CacheTables, AreWhatTheToolWritesForWhatTheProgramKnows) {
+    const std::string folder = scratch("caches");
+    std::filesystem::create_directories(folder);
+    for (const auto& [name, options] :
+         {std::pair("turned-a-d32", ""), std::pair("turned-b-d32", "--prompt 1"),
+          std::pair("plain-a", "--no-rotary --seed 0x7"), std::pair("plain-b", "--no-rotary --seed 0x7 --prompt 1"),
+          std::pair("alone-a", "")})
+        ASSERT_EQ(spiked(fmt::format("kv generate --tokens 256 --head-dim 32 --layers 1 {} -o '{}/{}.safetensors'",
+                                     options, folder, name))
+                      .code,
+                  0);
+    const auto tool = [&](const std::string& of) {
+        return std::system(fmt::format("/usr/bin/python3 '" SPIKED_SOURCE_DIR
+                                       "/tools/cache-tables' '{}' '" SPIKED_BINARY "' > '{}' 2> '{}'",
+                                       of, scratch("caches.md"), scratch("err"))
+                               .c_str());
+    };
+    ASSERT_EQ(tool(folder), 0) << contents(scratch("err"));
+    const std::string written = contents(scratch("caches.md"));
+    const std::string committed = contents(SPIKED_SOURCE_DIR "/validation/CACHES.md");
+    EXPECT_EQ(words_of(written), words_of(committed));
+    EXPECT_GT(words_of(written).size(), 15);
+    for (const std::string row : {"|key|turned|", "|key|plain|", "|value|turned|", "|value|plain|"}) {
+        const auto first = written.find("\n" + row);
+        ASSERT_NE(first, std::string::npos) << row;
+        EXPECT_NE(written.find("\n" + row, first + 1), std::string::npos) << row << " stands in one table only";
+    }
+    EXPECT_EQ(written.find("alone"), std::string::npos);
+
+    EXPECT_NE(tool(scratch("nowhere")), 0);
+    EXPECT_NE(contents(scratch("err")).find("holds no NAME-a*.safetensors"), std::string::npos);
 }
 
 }  // namespace
