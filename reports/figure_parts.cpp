@@ -28,6 +28,137 @@ void add_plots(Panel& panel, std::size_t block, const Series& series, bool joine
         fmt::format("$s{} using 1:2 with points pt {} ps 1.15 lc rgb '{}'", block, style.point, style.color));
 }
 
+std::size_t longest(const std::vector<std::string>& names) {
+    std::size_t letters = 0;
+    for (const auto& name : names) letters = std::max(letters, name.size());
+    return letters;
+}
+
+constexpr std::size_t letter_width = 7;  // pixels, roughly
+
+/// Names of columns in lines of their parts; no lines where one is wider than its column.
+struct ColumnNames {
+    std::size_t width = 0;  ///< pixels of all columns
+    std::vector<std::vector<std::string>> lines = {};
+    std::size_t most_lines = 1;
+};
+
+ColumnNames column_names(const std::vector<std::string>& columns, int width) {
+    ColumnNames names{static_cast<std::size_t>(width)};
+    const std::size_t room = names.width / (letter_width * columns.size());
+    for (const auto& column : columns) {
+        names.lines.push_back(wrapped(column, room));
+        if (longest(names.lines.back()) > room) return {names.width};
+        names.most_lines = std::max(names.most_lines, names.lines.back().size());
+    }
+    return names;
+}
+
+/// Makes room for the names of a map; those of columns may need its panels wider, one below another.
+ColumnNames lay_out_names(const MapAxes& axes, std::size_t panels, PanelLayout& layout) {
+    constexpr int widest = 660;
+    const int usual = panels == 1 ? widest : panels == 2 || panels == 4 ? 480 : 330;
+    layout.left = std::max(layout.left, 66 + static_cast<int>(letter_width * longest(axes.rows)));
+    ColumnNames names = column_names(axes.columns, usual - layout.left);
+    if (names.lines.empty() && panels <= 4) {
+        ColumnNames wide = column_names(axes.columns, widest - layout.left);
+        if (!wide.lines.empty()) {
+            layout.columns = 1;
+            names = std::move(wide);
+        }
+    }
+    layout.more_bottom = 20 * static_cast<int>(names.most_lines - 1);
+    return names;
+}
+
+/// Tics of the names, or of every second, third ... where there are more than `most`.
+template <typename Name, typename Quote>
+std::string name_tics(const std::vector<Name>& names, Quote quote, std::size_t most) {
+    const std::size_t step = (names.size() + most - 1) / most;
+    std::vector<std::string> tics;
+    for (std::size_t i = 0; i < names.size(); i += step) tics.push_back(fmt::format("{} {}", quote(names[i]), i));
+    return fmt::format("({})", fmt::join(tics, ", "));
+}
+
+/// What the panels of a map are drawn from.
+struct MapDrawing {
+    const std::vector<MapBox>& boxes;
+    const MapAxes& axes;
+    ColorScale scale;
+    std::optional<int> places;  ///< of the numbers in boxes, nothing where they do not fit
+    bool as_image;
+};
+
+ColorScale map_scale(const std::vector<MapBox>& boxes, const std::string& unit) {
+    double low = std::numeric_limits<double>::infinity();
+    double high = -low;
+    for (const auto& box : boxes) {
+        low = std::min(low, box.value);
+        high = std::max(high, box.value);
+    }
+    return {sequential_color, 0.0, low, high, unit};
+}
+
+/// A number is written whole where two places can, and needs its letters and some air.
+std::optional<int> places_that_fit(const std::vector<MapBox>& boxes, const ColorScale& scale, std::size_t columns,
+                                   std::size_t width) {
+    constexpr std::size_t most_labelled = 400;
+    if (boxes.size() > most_labelled) return std::nullopt;
+    const int most = std::max(std::abs(scale.low), std::abs(scale.high)) < 100.0 ? 2 : 1;
+    int places = 0;
+    for (const auto& box : boxes)
+        while (places < most &&
+               std::abs(box.value * std::pow(10.0, places) - std::round(box.value * std::pow(10.0, places))) > 1e-6)
+            ++places;
+    for (; places >= 0; --places)
+        if (columns * 8 * (static_cast<std::size_t>(places) + 3) <= width) return places;
+    return std::nullopt;
+}
+
+/// The data block `$p0`, `$p1` ... of a panel. After column and row an image has red, green, blue and opacity, a box
+/// its colour, that of its number, and the number.
+std::string map_block(const MapDrawing& map, std::size_t number, const std::string& panel) {
+    const std::size_t columns = map.axes.columns.size();
+    const double low = map.scale.low;
+    const double high = map.scale.high;
+    std::vector<const MapBox*> grid(columns * map.axes.rows.size(), nullptr);
+    for (const auto& box : map.boxes)
+        if (box.panel == panel) grid[box.row * columns + box.column] = &box;
+    std::string block = fmt::format("$p{} << END\n", number);
+    for (std::size_t i = 0; i < grid.size(); ++i) {
+        const std::size_t column = i % columns;
+        const std::size_t row = i / columns;
+        if (grid[i] == nullptr) {
+            if (map.as_image) block += fmt::format("{} {} 0 0 0 0\n", column, row);
+            continue;
+        }
+        const double share = high > low ? (grid[i]->value - low) / (high - low) : 0.0;
+        const Color color = sequential_color(share);
+        if (map.as_image)
+            block += fmt::format("{} {} {} {} {} 255\n", column, row, color.red, color.green, color.blue);
+        else
+            block += fmt::format(
+                "{} {} {} {} {:.{}f}\n", column, row,
+                std::uint32_t{color.red} << 16 | std::uint32_t{color.green} << 8 | std::uint32_t{color.blue},
+                share < 0.55 ? 0x111111 : 0xFFFFFF, grid[i]->value, map.places.value_or(0));
+    }
+    return block + "END\n";
+}
+
+Panel map_panel(const MapDrawing& map, std::size_t number, const std::string& title, const std::string& tics) {
+    Panel panel;
+    panel.title = title;
+    panel.settings = fmt::format("set xrange [-0.5:{}.5]\nset yrange [{}.5:-0.5]\n{}", map.axes.columns.size() - 1,
+                                 map.axes.rows.size() - 1, tics);
+    if (map.as_image)
+        panel.plots.push_back(fmt::format("$p{} using 1:2:3:4:5:6 with rgbalpha", number));
+    else
+        panel.plots.push_back(
+            fmt::format("$p{} using 1:2:(0.49):(0.49):3 with boxxyerror fill solid noborder lc rgb variable", number));
+    if (map.places) panel.plots.push_back(fmt::format("$p{} using 1:2:5:4 with labels textcolor rgb variable", number));
+    return panel;
+}
+
 }  // namespace
 
 std::vector<std::string> texts_of(const Json& spec, std::string_view key, std::vector<std::string> fallback) {
@@ -210,117 +341,33 @@ Figure without_data(std::string title, std::string problem) {
 }
 
 void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& axes, const std::string& unit) {
-    constexpr std::size_t most_labelled = 400;
-    const bool as_image = boxes.size() > 2000;  // shapes of their own would take megabytes
-    double low = std::numeric_limits<double>::infinity();
-    double high = -low;
-    for (const auto& box : boxes) {
-        low = std::min(low, box.value);
-        high = std::max(high, box.value);
-    }
     std::vector<std::string> order;
     for (const auto& box : boxes)
         if (std::find(order.begin(), order.end(), box.panel) == order.end()) order.push_back(box.panel);
-    // Names in lines of their parts where they fit so, else every second, third ... name; letters are some 7 pixels
-    // wide.
-    const auto longest = [](const std::vector<std::string>& names) {
-        std::size_t letters = 0;
-        for (const auto& name : names) letters = std::max(letters, name.size());
-        return letters;
-    };
     PanelLayout layout;
-    layout.left = std::max(layout.left, 66 + 7 * static_cast<int>(longest(axes.rows)));
-    std::size_t width = 0;
-    std::vector<std::vector<std::string>> lines;
-    std::size_t most_lines = 1;
-    const auto fits = [&](int panel_width) {
-        width = static_cast<std::size_t>(panel_width - layout.left);
-        const std::size_t room = width / (7 * axes.columns.size());
-        lines.clear();
-        most_lines = 1;
-        for (const auto& name : axes.columns) {
-            lines.push_back(wrapped(name, room));
-            most_lines = std::max(most_lines, lines.back().size());
-            if (longest(lines.back()) > room) return false;
-        }
-        return true;
-    };
-    constexpr int widest = 660;
-    const int usual = order.size() == 1 ? widest : order.size() == 2 || order.size() == 4 ? 480 : 330;
-    if (!fits(usual) && order.size() <= 4 && fits(widest)) layout.columns = 1;
-    const bool fit = layout.columns == 1 || fits(usual);
-    if (fit) layout.more_bottom = 20 * static_cast<int>(most_lines - 1);
-    const auto tics = [](const std::vector<std::string>& names, std::size_t most) {
-        const std::size_t step = (names.size() + most - 1) / most;
-        std::vector<std::string> all;
-        for (std::size_t i = 0; i < names.size(); i += step) all.push_back(fmt::format("{} {}", names[i], i));
-        return fmt::format("({})", fmt::join(all, ", "));
-    };
-    const auto each = [](const auto& names, auto of) {
-        std::vector<std::string> words;
-        for (const auto& name : names) words.push_back(of(name));
-        return words;
-    };
-    // A number is written whole where two places can, and needs its letters and some air.
-    int places = 0;
-    for (const auto& box : boxes)
-        while (places < (std::max(std::abs(low), std::abs(high)) < 100.0 ? 2 : 1) &&
-               std::abs(box.value * std::pow(10.0, places) - std::round(box.value * std::pow(10.0, places))) > 1e-6)
-            ++places;
-    const auto fits_with = [&](int digits) {
-        return boxes.size() <= most_labelled &&
-               axes.columns.size() * 8 * (static_cast<std::size_t>(digits) + 3) <= width;
-    };
-    while (places > 0 && !fits_with(places)) --places;
-    const std::string x_tics =
-        fit ? tics(each(lines, lines_quoted), lines.size())
-            : tics(each(axes.columns, quoted), std::max<std::size_t>(1, width / (7 * longest(axes.columns) + 7)));
-    const std::string y_tics = tics(each(axes.rows, quoted), 16);
+    const ColumnNames names = lay_out_names(axes, order.size(), layout);
+    // Names in lines of their parts where they fit so, else every second, third ... name.
+    const std::size_t most_names = names.width / (letter_width * (longest(axes.columns) + 1));
+    const std::string x_tics = names.lines.empty()
+                                   ? name_tics(axes.columns, quoted, std::max<std::size_t>(1, most_names))
+                                   : name_tics(names.lines, lines_quoted, names.lines.size());
+    const std::string tics =
+        fmt::format("set xtics nomirror {}\nset ytics nomirror {}\n", x_tics, name_tics(axes.rows, quoted, 16));
+    const ColorScale scale = map_scale(boxes, unit);
+    const bool as_image = boxes.size() > 2000;  // shapes of their own would take megabytes
+    const MapDrawing map{boxes, axes, scale, places_that_fit(boxes, scale, axes.columns.size(), names.width), as_image};
     std::string data;
     std::vector<Panel> panels;
     for (std::size_t p = 0; p < order.size(); ++p) {
-        data += fmt::format("$p{} << END\n", p);
-        std::vector<const MapBox*> grid(axes.columns.size() * axes.rows.size(), nullptr);
-        for (const auto& box : boxes)
-            if (box.panel == order[p]) grid[box.row * axes.columns.size() + box.column] = &box;
-        for (std::size_t i = 0; i < grid.size(); ++i) {
-            const std::size_t column = i % axes.columns.size();
-            const std::size_t row = i / axes.columns.size();
-            if (grid[i] == nullptr) {
-                if (as_image) data += fmt::format("{} {} 0 0 0 0\n", column, row);
-                continue;
-            }
-            const double share = high > low ? (grid[i]->value - low) / (high - low) : 0.0;
-            const Color color = sequential_color(share);
-            if (as_image)
-                data += fmt::format("{} {} {} {} {} 255\n", column, row, color.red, color.green, color.blue);
-            else
-                data += fmt::format(
-                    "{} {} {} {} {:.{}f}\n", column, row,
-                    std::uint32_t{color.red} << 16 | std::uint32_t{color.green} << 8 | std::uint32_t{color.blue},
-                    share < 0.55 ? 0x111111 : 0xFFFFFF, grid[i]->value, places);
-        }
-        data += "END\n";
-        Panel panel;
-        panel.title = order[p];
-        panel.settings = fmt::format(
-            "set xrange [-0.5:{}.5]\nset yrange [{}.5:-0.5]\nset xtics nomirror {}\nset ytics nomirror {}\n",
-            axes.columns.size() - 1, axes.rows.size() - 1, x_tics, y_tics);
-        if (as_image)
-            panel.plots.push_back(fmt::format("$p{} using 1:2:3:4:5:6 with rgbalpha", p));
-        else
-            panel.plots.push_back(
-                fmt::format("$p{} using 1:2:(0.49):(0.49):3 with boxxyerror fill solid noborder lc rgb variable", p));
-        if (fits_with(places))
-            panel.plots.push_back(fmt::format("$p{} using 1:2:5:4 with labels textcolor rgb variable", p));
-        panels.push_back(std::move(panel));
+        data += map_block(map, p, order[p]);
+        panels.push_back(map_panel(map, p, order[p], tics));
     }
-    layout.scale = ColorScale{sequential_color, 0.0, low, high, unit};
+    layout.scale = scale;
     figure.script =
         panel_script(figure.title, data,
                      fmt::format("unset grid\nset border 0\nset tics scale 0\nset xlabel {} noenhanced offset 0,-{}\n"
                                  "set ylabel {} noenhanced\n",
-                                 quoted(axes.x), fit ? most_lines - 1 : 0, quoted(axes.y)),
+                                 quoted(axes.x), names.most_lines - 1, quoted(axes.y)),
                      panels, {}, layout);
 }
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <tuple>
+#include <utility>
 
 #include "reports/figure_parts.hpp"
 #include "reports/text_table.hpp"
@@ -78,99 +78,127 @@ std::vector<std::string> axis_values(const std::vector<CellRow>& cells, const st
     return texts;
 }
 
-}  // namespace
-
-std::vector<Figure> factor_map(Database& store, const Json& spec) {
-    const auto cells = read_cells(store);
-    const std::string metric = texts_of(spec, "y", {""}).front();
-    const auto names = by_values(cells);
-    std::string x = text_of(spec, "x");
-    std::string y = text_of(spec, "by");
-    for (const auto& name : names) {
-        if (x.empty() && name != y)
-            x = name;
-        else if (y.empty() && name != x)
-            y = name;
+/// The factors asked for, else those of the most values.
+MapAxes choose_axes(const std::vector<CellRow>& cells, const Json& spec) {
+    MapAxes axes{text_of(spec, "x"), text_of(spec, "by"), {}, {}};
+    for (const auto& name : by_values(cells)) {
+        if (axes.x.empty() && name != axes.y)
+            axes.x = name;
+        else if (axes.y.empty() && name != axes.x)
+            axes.y = name;
     }
-    const std::string what = metric.empty() ? "Deviation of the worst check in margins" : words_of(metric);
-    const std::string title = fmt::format("{} by {} and {}", what, x, y);
-    if (x.empty() || y.empty() || x == y)
-        return {without_data(title, "a map needs two factors that take more than one value")};
-    const auto numbers =
-        metric.empty() ? check_deviations(store) : metric_means(store, metric, text_of(spec, "method"));
-    std::map<std::int64_t, const CellRow*> cell_of;
-    std::vector<CellRow> asked;
-    for (const auto& cell : cells)
-        if (cell.factors.contains(x) && cell.factors.contains(y)) asked.push_back(cell);
-    for (const auto& cell : asked) cell_of[cell.id] = &cell;
-    const auto columns = axis_values(asked, x);
-    const auto rows = axis_values(asked, y);
-    const auto panel_name = panels_of(asked, {x, y});
-    std::set<std::string> panel_names;
-    for (const auto& [id, name] : panel_name) panel_names.insert(name);
-    const bool pooled = metric.empty() && panel_names.size() > most_panels;  // all of a large study in one map
-    const auto place = [](const std::vector<std::string>& all, const std::string& one) {
-        return static_cast<std::size_t>(std::distance(all.begin(), std::find(all.begin(), all.end(), one)));
-    };
-    bool several_methods = false;
-    for (const auto& number : numbers) several_methods = several_methods || number.method != numbers.front().method;
+    return axes;
+}
 
-    Figure figure;
-    figure.title = title;
-    figure.columns = {"panel", "#" + x, "#" + y, "cell", "#n", "#" + what};
-    figure.csv = csv_line({"panel", x, y, "cell", "n", "value", "mcse"});
-    // Where cells share a box (more factors than there is room for), it has the worst of them.
-    std::map<std::tuple<std::string, std::size_t, std::size_t>, double> boxes;
+std::size_t index_of(const std::vector<std::string>& all, const std::string& one) {
+    return static_cast<std::size_t>(std::distance(all.begin(), std::find(all.begin(), all.end(), one)));
+}
+
+/// Boxes of the panels in the order they came. Where cells share a box (more factors than there is room for), it has
+/// the worst of them. What would need more than most_panels is counted and left out.
+struct PanelBoxes {
     std::vector<std::string> order;
+    std::map<std::string, std::map<std::pair<std::size_t, std::size_t>, double>> panels;  ///< by column and row in each
     std::size_t left_out = 0;
     std::size_t shared = 0;
-    const CellNumber* largest = nullptr;
+};
+
+void add_box(PanelBoxes& boxes, const MapBox& box) {
+    if (!boxes.panels.contains(box.panel)) {
+        if (boxes.order.size() >= most_panels) {
+            ++boxes.left_out;
+            return;
+        }
+        boxes.order.push_back(box.panel);
+    }
+    const auto [place, fresh] = boxes.panels[box.panel].emplace(std::pair(box.column, box.row), box.value);
+    if (fresh) return;
+    ++boxes.shared;
+    place->second = std::max(place->second, box.value);
+}
+
+std::vector<MapBox> in_order(const PanelBoxes& boxes) {
+    std::vector<MapBox> map;
+    for (const auto& panel : boxes.order)
+        for (const auto& [place, value] : boxes.panels.at(panel))
+            map.push_back({panel, place.first, place.second, value});
+    return map;
+}
+
+struct Mapped {
+    PanelBoxes boxes;
+    double largest = 0.0;
+    std::string largest_at;
+};
+
+/// Boxes of the numbers of those cells, all of them in the tables of the figure.
+Mapped map_numbers(const std::vector<CellRow>& cells, const std::vector<CellNumber>& numbers, const MapAxes& axes,
+                   bool of_checks, Figure& figure) {
+    Mapped mapped;
+    const auto panel_name = panels_of(cells, {axes.x, axes.y});
+    std::set<std::string> panel_names;
+    for (const auto& [id, name] : panel_name) panel_names.insert(name);
+    const bool pooled = of_checks && panel_names.size() > most_panels;  // all of a large study in one map
+    bool several_methods = false;
+    for (const auto& number : numbers) several_methods = several_methods || number.method != numbers.front().method;
     for (const auto& number : numbers) {
-        const auto cell = cell_of.find(number.cell);
-        if (cell == cell_of.end()) continue;
+        const auto cell = std::ranges::lower_bound(cells, number.cell, {}, &CellRow::id);
+        if (cell == cells.end() || cell->id != number.cell) continue;
         std::vector<std::string> parts;
         if (several_methods) parts.push_back(number.method);
         if (!panel_name.at(number.cell).empty()) parts.push_back(panel_name.at(number.cell));
-        std::string panel = fmt::format("{}", fmt::join(parts, ", "));
-        const auto& factors = cell->second->factors;
-        figure.rows.push_back({panel, factors.at(x).text, factors.at(y).text, cell->second->label,
-                               std::to_string(number.n), with_error(number.value, number.error)});
-        figure.csv += csv_line({panel, factors.at(x).text, factors.at(y).text, cell->second->label,
-                                std::to_string(number.n), exact(number.value), exact(number.error)});
-        if (largest == nullptr || number.value > largest->value) largest = &number;
-        if (pooled) panel.clear();
-        if (std::find(order.begin(), order.end(), panel) == order.end()) {
-            if (order.size() >= most_panels) {
-                ++left_out;
-                continue;
-            }
-            order.push_back(panel);
+        const std::string panel = fmt::format("{}", fmt::join(parts, ", "));
+        const std::string& x = cell->factors.at(axes.x).text;
+        const std::string& y = cell->factors.at(axes.y).text;
+        if (figure.rows.empty() || number.value > mapped.largest) {
+            mapped.largest = number.value;
+            mapped.largest_at = cell->label + (several_methods ? " (" + number.method + ")" : "");
         }
-        const std::tuple key{panel, place(columns, factors.at(x).text), place(rows, factors.at(y).text)};
-        const auto [box, fresh] = boxes.emplace(key, number.value);
-        if (!fresh) {
-            ++shared;
-            box->second = std::max(box->second, number.value);
-        }
+        figure.rows.push_back(
+            {panel, x, y, cell->label, std::to_string(number.n), with_error(number.value, number.error)});
+        figure.csv +=
+            csv_line({panel, x, y, cell->label, std::to_string(number.n), exact(number.value), exact(number.error)});
+        add_box(mapped.boxes, {pooled ? "" : panel, index_of(axes.columns, x), index_of(axes.rows, y), number.value});
     }
+    return mapped;
+}
+
+}  // namespace
+
+std::vector<Figure> factor_map(Database& store, const Json& spec) {
+    auto cells = read_cells(store);
+    const std::string metric = texts_of(spec, "y", {""}).front();
+    MapAxes axes = choose_axes(cells, spec);
+    const std::string what = metric.empty() ? "Deviation of the worst check in margins" : words_of(metric);
+    const std::string title = fmt::format("{} by {} and {}", what, axes.x, axes.y);
+    if (axes.x.empty() || axes.y.empty() || axes.x == axes.y)
+        return {without_data(title, "a map needs two factors that take more than one value")};
+    const auto numbers =
+        metric.empty() ? check_deviations(store) : metric_means(store, metric, text_of(spec, "method"));
+    std::erase_if(
+        cells, [&](const CellRow& cell) { return !cell.factors.contains(axes.x) || !cell.factors.contains(axes.y); });
+    axes.columns = axis_values(cells, axes.x);
+    axes.rows = axis_values(cells, axes.y);
+
+    Figure figure;
+    figure.title = title;
+    figure.columns = {"panel", "#" + axes.x, "#" + axes.y, "cell", "#n", "#" + what};
+    figure.csv = csv_line({"panel", axes.x, axes.y, "cell", "n", "value", "mcse"});
+    const auto [boxes, largest, largest_at] = map_numbers(cells, numbers, axes, metric.empty(), figure);
     if (figure.rows.empty())
         return {without_data(title, metric.empty() ? "the store holds no checks of such cells"
                                                    : fmt::format("the store holds no values of {} there", metric))};
-    std::vector<MapBox> map;
-    for (const auto& panel : order)
-        for (const auto& [key, value] : boxes)
-            if (std::get<0>(key) == panel) map.push_back({panel, std::get<1>(key), std::get<2>(key), value});
-    draw_map(figure, map, {x, y, columns, rows}, what);
+    draw_map(figure, in_order(boxes), axes, what);
     figure.description = fmt::format(
-        "{} over {} x {} values of {} and {}{}. Largest: {:.4g} at {}{}.", counted(figure.rows.size(), "mean"),
-        columns.size(), rows.size(), x, y, order.size() > 1 ? fmt::format(" in {} panels", order.size()) : "",
-        largest->value, cell_of.at(largest->cell)->label, several_methods ? " (" + largest->method + ")" : "");
+        "{} over {} x {} values of {} and {}{}. Largest: {:.4g} at {}.", counted(figure.rows.size(), "mean"),
+        axes.columns.size(), axes.rows.size(), axes.x, axes.y,
+        boxes.order.size() > 1 ? fmt::format(" in {} panels", boxes.order.size()) : "", largest, largest_at);
     if (metric.empty())
         figure.description += " Below 1 the estimate lies inside the margin of the check, above 1 outside.";
-    if (shared > 0) figure.description += " Where several cells share a box it has the largest of them.";
-    if (left_out > 0)
-        figure.problem =
-            fmt::format("{} values are not drawn (at most {} panels are); the data has them", left_out, most_panels);
+    if (boxes.shared > 0) figure.description += " Where several cells share a box it has the largest of them.";
+    if (boxes.left_out > 0)
+        figure.problem = fmt::format("{} values are not drawn (at most {} panels are); the data has them",
+                                     boxes.left_out, most_panels);
     draw(figure);
     return {figure};
 }
