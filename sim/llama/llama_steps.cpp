@@ -5,18 +5,20 @@
 
 namespace spiked::sim {
 
+// Columns outside, rows inside: as they lie in memory.
+
 arma::fmat rms_norm(const arma::fmat& rows, const arma::fvec& weight, double epsilon) {
-    arma::fmat result = rows;
-    for (arma::uword t = 0; t < rows.n_rows; ++t) {
-        double sum = 0.0;
-        for (arma::uword j = 0; j < rows.n_cols; ++j) sum += static_cast<double>(rows(t, j)) * rows(t, j);
-        const auto scale = static_cast<float>(1.0 / std::sqrt(sum / static_cast<double>(rows.n_cols) + epsilon));
-        for (arma::uword j = 0; j < rows.n_cols; ++j) result(t, j) = rows(t, j) * scale * weight(j);
-    }
+    arma::vec sums(rows.n_rows, arma::fill::zeros);
+    for (arma::uword j = 0; j < rows.n_cols; ++j)
+        for (arma::uword t = 0; t < rows.n_rows; ++t) sums(t) += static_cast<double>(rows(t, j)) * rows(t, j);
+    arma::fvec scales(rows.n_rows);
+    for (arma::uword t = 0; t < rows.n_rows; ++t)
+        scales(t) = static_cast<float>(1.0 / std::sqrt(sums(t) / static_cast<double>(rows.n_cols) + epsilon));
+    arma::fmat result(rows.n_rows, rows.n_cols);
+    for (arma::uword j = 0; j < rows.n_cols; ++j)
+        for (arma::uword t = 0; t < rows.n_rows; ++t) result(t, j) = rows(t, j) * scales(t) * weight(j);
     return result;
 }
-
-// Columns outside, rows inside: as they lie in memory.
 
 arma::fmat attention_weights(const arma::fmat& queries, const arma::fmat& keys) {
     arma::fmat weights = queries * keys.t() / std::sqrt(static_cast<float>(keys.n_cols));
