@@ -62,7 +62,7 @@ std::vector<Line> quantizer_lines() {
         {"svd:rd+tcq",
          "recommended for values from some 2.4 stored bits on, for keys with a rotary embedding behind unrope+",
          {},
-         "measured: estimators/README.md, which method at 2.5 bits"});
+         "measured: estimators/METHODS.md, which method at 2.5 bits"});
     for (const auto& [alias, meaning] : estimators::method_aliases())
         lines.push_back({alias, "the paper's name of " + meaning, {}, "paper"});
     return lines;

@@ -33,7 +33,7 @@ struct EOptShrinkOptions {
 };
 
 /// eOptShrink: rank, bulk edge, strengths, overlaps and optimally shrunk values of a signal in noise of unknown
-/// separable covariance, in the reference reading (eigenvalues are not squared again; see estimators/README.md) unless
+/// separable covariance, in the reference reading (eigenvalues are not squared again; see estimators/METHODS.md) unless
 /// the options say otherwise.
 ///
 /// Source: paper Algorithm 2; Su & Wu, "Data-driven optimal shrinkage of singular values under high-dimensional noise

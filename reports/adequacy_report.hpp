@@ -10,7 +10,7 @@ namespace spiked::reports {
 /// line a head.
 [[nodiscard]] std::string adequacy_text(const validation::Adequacy& adequacy, bool heads);
 
-/// `spiked.adequacy/1`; its fields are described in validation/README.md.
+/// `spiked.adequacy/1`; its fields are described in validation/MEASUREMENTS.md.
 [[nodiscard]] Json adequacy_json(const validation::Adequacy& adequacy);
 
 }  // namespace spiked::reports

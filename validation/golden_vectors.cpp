@@ -30,7 +30,7 @@ using estimators::RotationKind;
 constexpr std::string_view schema = "spiked.golden/1";
 constexpr std::string_view note =
     "Indices, codes and signs lie coordinate after coordinate, least significant bit first; numbers are little-endian. "
-    "Other layouts are in estimators/README.md.";
+    "Other layouts are in estimators/METHODS.md.";
 constexpr double tolerance = 1e-9;  ///< of the largest number of a matrix
 
 struct Input {
