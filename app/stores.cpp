@@ -109,6 +109,82 @@ std::size_t find_cell(validation::Database& store, const std::string& name) {
     return static_cast<std::size_t>(cell - 1);
 }
 
+/// Tells why the replicate failed now, and whether it did in the store.
+int report_failure(const Arguments& arguments, const std::string& cell, std::size_t replicate, const std::string& now,
+                   const std::string& stored) {
+    const bool same = stored == now;
+    if (arguments.json())
+        print_json(Json::object({{"schema", "spiked.replay/1"},
+                                 {"cell", cell},
+                                 {"replicate", replicate},
+                                 {"failure", now},
+                                 {"stored_failure", stored.empty() ? Json() : Json(stored)}}));
+    else
+        print_text(fmt::format("it fails: {}\n{}\n", sim::one_line(now),
+                               same             ? "as it did in the store"
+                               : stored.empty() ? "no failure of it is stored"
+                                                : "stored is another reason: " + sim::one_line(stored)));
+    return static_cast<int>(same ? ExitCode::fine : ExitCode::check_failed);
+}
+
+/// What a replicate yields now beside what the store keeps of it.
+struct Comparison {
+    reports::TextTable table{{"method", "metric", "k", "now", "stored"}, 2};
+    Json rows = Json::array();
+    std::size_t compared = 0;
+    std::size_t differing = 0;
+};
+
+Comparison beside_stored(validation::Database& store, const validation::Experiment& experiment, std::size_t cell,
+                         std::size_t replicate, const std::vector<validation::Observation>& observations,
+                         double allowed) {
+    validation::Statement stored(
+        store, "SELECT v FROM value WHERE cell_id=? AND rep=? AND method_id=? AND metric_id=? AND k=?");
+    Comparison found;
+    for (const auto& o : observations) {
+        stored.bind(1, cell + 1).bind(2, replicate).bind(3, o.method + 1).bind(4, o.metric + 1).bind(5, o.k);
+        const bool kept = stored.step();
+        const bool missing = kept && stored.is_null(0);
+        const double before = kept && !missing ? stored.real(0) : std::numeric_limits<double>::quiet_NaN();
+        stored.reset();
+        const bool same =
+            missing ? std::isnan(o.value)
+                    : before == o.value || std::abs(before - o.value) <= allowed * std::max(1.0, std::abs(before));
+        if (kept) {
+            ++found.compared;
+            found.differing += same ? 0 : 1;
+        }
+        const std::string& method = experiment.methods[o.method].name;
+        const std::string& metric = validation::metrics()[o.metric].name;
+        found.rows.push(Json::object({{"method", method},
+                                      {"metric", metric},
+                                      {"k", o.k},
+                                      {"value", o.value},
+                                      {"stored", before},
+                                      {"same", kept ? Json(same) : Json()}}));
+        found.table.add({method, metric, fmt::format("{}", o.k), fmt::format("{:.17g}", o.value),
+                         !kept  ? "not kept"
+                         : same ? "the same"
+                                : fmt::format("{:.17g}", before)});
+    }
+    return found;
+}
+
+int report_comparison(const Arguments& arguments, const std::string& cell, std::size_t replicate, Comparison found) {
+    if (arguments.json())
+        print_json(Json::object({{"schema", "spiked.replay/1"},
+                                 {"cell", cell},
+                                 {"replicate", replicate},
+                                 {"compared", found.compared},
+                                 {"differing", found.differing},
+                                 {"values", std::move(found.rows)}}));
+    else
+        print_text(found.table.text() +
+                   (found.compared > 0 ? fmt::format("{} of {} stored values differ\n", found.differing, found.compared)
+                                       : "the store keeps no value of this replicate: nothing to compare\n"));
+    return static_cast<int>(found.differing > 0 ? ExitCode::check_failed : ExitCode::fine);
+}
+
 int replay(const Arguments& arguments) {
     const std::string& path = arguments.positionals.front();
     for (const char* option : {"--cell", "--rep"})
@@ -139,68 +215,15 @@ int replay(const Arguments& arguments) {
         remark(arguments, fmt::format("the store was computed on {}, this on {}: values within {} are the same",
                                       backend, study.experiment.backend, allowed));
     std::vector<validation::Observation> observations;
+    const std::string& label = study.experiment.cells[cell].label;
     try {
         observations = study.experiment.worker(cell, {replicate, 1})(replicate);
     } catch (const Error& error) {
         if (!fails_the_replicate(study.experiment, error)) throw;
-        const bool same = stored_failure == error.what();
-        if (arguments.json())
-            print_json(Json::object({{"schema", "spiked.replay/1"},
-                                     {"cell", study.experiment.cells[cell].label},
-                                     {"replicate", replicate},
-                                     {"failure", error.what()},
-                                     {"stored_failure", stored_failure.empty() ? Json() : Json(stored_failure)}}));
-        else
-            print_text(fmt::format("it fails: {}\n{}\n", sim::one_line(error.what()),
-                                   same ? "as it did in the store"
-                                   : stored_failure.empty()
-                                       ? "no failure of it is stored"
-                                       : "stored is another reason: " + sim::one_line(stored_failure)));
-        return static_cast<int>(same ? ExitCode::fine : ExitCode::check_failed);
+        return report_failure(arguments, label, replicate, error.what(), stored_failure);
     }
-    validation::Statement stored(
-        store, "SELECT v FROM value WHERE cell_id=? AND rep=? AND method_id=? AND metric_id=? AND k=?");
-    reports::TextTable table({"method", "metric", "k", "now", "stored"}, 2);
-    Json rows = Json::array();
-    std::size_t differing = 0;
-    std::size_t compared = 0;
-    for (const auto& o : observations) {
-        stored.bind(1, cell + 1).bind(2, replicate).bind(3, o.method + 1).bind(4, o.metric + 1).bind(5, o.k);
-        const bool kept = stored.step();
-        const bool missing = kept && stored.is_null(0);
-        const double before = kept && !missing ? stored.real(0) : std::numeric_limits<double>::quiet_NaN();
-        stored.reset();
-        const bool same =
-            missing ? std::isnan(o.value)
-                    : before == o.value || std::abs(before - o.value) <= allowed * std::max(1.0, std::abs(before));
-        if (kept) {
-            ++compared;
-            differing += same ? 0 : 1;
-        }
-        const std::string& method = study.experiment.methods[o.method].name;
-        const std::string& metric = validation::metrics()[o.metric].name;
-        rows.push(Json::object({{"method", method},
-                                {"metric", metric},
-                                {"k", o.k},
-                                {"value", o.value},
-                                {"stored", before},
-                                {"same", kept ? Json(same) : Json()}}));
-        table.add({method, metric, fmt::format("{}", o.k), fmt::format("{:.17g}", o.value),
-                   !kept  ? "not kept"
-                   : same ? "the same"
-                          : fmt::format("{:.17g}", before)});
-    }
-    if (arguments.json())
-        print_json(Json::object({{"schema", "spiked.replay/1"},
-                                 {"cell", study.experiment.cells[cell].label},
-                                 {"replicate", replicate},
-                                 {"compared", compared},
-                                 {"differing", differing},
-                                 {"values", std::move(rows)}}));
-    else
-        print_text(table.text() + (compared > 0 ? fmt::format("{} of {} stored values differ\n", differing, compared)
-                                                : "the store keeps no value of this replicate: nothing to compare\n"));
-    return static_cast<int>(differing > 0 ? ExitCode::check_failed : ExitCode::fine);
+    return report_comparison(arguments, label, replicate,
+                             beside_stored(store, study.experiment, cell, replicate, observations, allowed));
 }
 
 }  // namespace

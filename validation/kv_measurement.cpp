@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
-#include <tuple>
+#include <optional>
 
 #include "estimators/ledger.hpp"
 #include "estimators/name_options.hpp"
@@ -103,6 +104,26 @@ void add_method(Experiment& experiment, const std::string& label, double bits) {
     experiment.methods.push_back({name, "codec", label, bits, Json::object()});
 }
 
+void add_codecs(Experiment& experiment, DumpStudy& study, const std::vector<NamedCodec>& codecs) {
+    for (const auto& codec : codecs)
+        for (const double bits : codec.bits) {
+            study.codecs.emplace_back(codec.method, bits);
+            // Bits and names are checked before any file is opened.
+            estimators::check_bits(codec.method, bits);
+            (void)estimators::Compressor(codec.method, 2, bits, {.rotation = estimators::RotationKind::identity});
+            add_method(experiment, codec.label, bits);
+        }
+}
+
+void add_inputs(Experiment& experiment, const DumpStudy& study) {
+    for (std::size_t i = 0; i < study.open.dumps.size(); ++i) {
+        const auto& dump = *study.open.dumps[i];
+        experiment.inputs.push_back({study.plan.run ? study.plan.run->names()[i] : dump.path(),
+                                     std::filesystem::file_size(dump.path()), study.open.sha256[i],
+                                     format_of(dump.path()), dump.layout().text(), dump.model(), metadata_json(dump)});
+    }
+}
+
 void add_caches(Experiment& experiment, DumpStudy& study) {
     const auto& caches = study.plan.caches;
     const auto calibrated = [](const NamedCache& cache) { return cache.method.calibrated; };
@@ -121,6 +142,105 @@ void add_caches(Experiment& experiment, DumpStudy& study) {
 
 Factor number_factor(const std::string& name, std::size_t value) {
     return {name, static_cast<double>(value), std::to_string(value)};
+}
+
+ExperimentCell head_cell(const ExperimentInput& input, const DumpStudy& study, const StudiedHead& at, bool by_prompt) {
+    const auto& plan = study.plan;
+    const auto& dump = *study.open.dumps[at.dump];
+    const auto& tensor = *at.tensor;
+    const std::string side(side_name(tensor.side));
+    const std::string file = std::filesystem::path(dump.path()).filename().string();
+    ExperimentCell cell;
+    cell.label = fmt::format("{} {} layer {} head {}", file, side, tensor.layer, at.head);
+    cell.rows = plan.block_tokens;
+    cell.columns = tensor.dim;
+    cell.replicates = tensor.tokens / plan.block_tokens;
+    cell.params = head_identity(input.sha256, tensor.name, at.head, plan.block_tokens);
+    if (plan.view.shuffle) cell.params.set("order", "shuffled");
+    if (plan.view.undo_rotary && tensor.side == Side::key) cell.params.set("rotary", "undone");
+    cell.factors = {{"file", std::nullopt, input.path},
+                    {"input", static_cast<double>(at.dump + 1), file},
+                    {"model", std::nullopt, dump.model()},
+                    {"prompt", std::nullopt, dump.prompt_id().value_or("")},
+                    number_factor("layer", tensor.layer),
+                    {"side", std::nullopt, side},
+                    number_factor("head", at.head),
+                    {"cluster", std::nullopt, study.open.cluster_of(at, by_prompt)},
+                    {"cluster_by", std::nullopt, by_prompt ? "prompt" : "head"},
+                    number_factor("tokens_skipped", tensor.tokens % plan.block_tokens)};
+    return cell;
+}
+
+/// A cell for every head, which learns what follows from its identity: its order of tokens and its rotation.
+void add_cells(Experiment& experiment, DumpStudy& study) {
+    const bool by_prompt = study.open.clusters_by_prompt();
+    Json cells = Json::array();
+    Json attends = Json::array();
+    for (StudiedHead& at : study.heads) {
+        ExperimentCell cell = head_cell(experiment.inputs[at.dump], study, at, by_prompt);
+        at.cell = cell.hash();
+        at.blocks = std::make_shared<const sim::DumpHead>(
+            *study.open.dumps[at.dump], *at.tensor, at.head, study.plan.view,
+            stream::Stream(experiment.seed, at.cell, stream::Role::token_order, 0));
+        at.rotation = rotation_of(cell.params);
+        if (at.attention) experiment.batch = std::max(experiment.batch, cell.replicates);
+        cells.push(cell.params);
+        attends.push(at.attention ? Json(static_cast<std::int64_t>(*at.attention)) : Json());
+        experiment.cells.push_back(std::move(cell));
+    }
+    experiment.science.set("cells", std::move(cells));
+    experiment.science.set("attention", std::move(attends));
+}
+
+using HeadBlocks = PreparedBlocks<arma::mat>;
+
+HeadBlocks head_blocks(const DumpStudy& study, ReplicateRange range,
+                       std::function<arma::mat(std::uint64_t block)> read) {
+    return {range, study.plan.precision, std::move(read), [](const arma::mat& block) { return block; }};
+}
+
+/// What the worker of one head keeps from block to block.
+struct HeadWork {
+    std::shared_ptr<const DumpStudy> study;
+    const StudiedHead* at;  ///< of the study
+    ReplicateRange range;
+    std::vector<HeadCodec> codecs;
+    HeadBlocks blocks;
+    std::optional<HeadBlocks> turned;  ///< where a codec asks for them
+    ReplicateRange attending = {};
+    std::vector<std::vector<Observation>> attention = {};  ///< of the blocks of `attending`
+};
+
+std::vector<Observation> work_on(HeadWork& work, std::uint64_t block) {
+    const StudiedHead& at = *work.at;
+    std::vector<Observation> found = measure(*work.study, at, work.codecs, *work.blocks.get(block).block,
+                                             work.turned ? work.turned->get(block).block : nullptr, block);
+    if (!at.attention) return found;
+    auto& known = work.attending;
+    if (work.attention.empty() || block < known.first || block >= known.end()) {
+        const auto& range = work.range;
+        known = block >= range.first && block < range.end() ? range : ReplicateRange{block, 1};
+        work.attention = measure_attention(*work.study, at, known);
+    }
+    const auto& more = work.attention.at(block - known.first);
+    found.insert(found.end(), more.begin(), more.end());
+    return found;
+}
+
+Experiment::Worker head_worker(const std::shared_ptr<const DumpStudy>& study, const StudiedHead& at,
+                               ReplicateRange range) {
+    std::vector<HeadCodec> codecs;
+    for (std::size_t m = 0; m < study->codecs.size(); ++m) codecs.push_back(head_codec(*study, at, m));
+    HeadBlocks blocks =
+        head_blocks(*study, range, [study, &at](std::uint64_t block) { return read_block(*study, at, block); });
+    std::optional<HeadBlocks> turned;
+    if (const auto& rotary = rotary_of(*study, at))
+        turned = head_blocks(*study, range, [study, &at, &rotary](std::uint64_t block) {
+            return unrotated(*study, *rotary, read_block(*study, at, block), block);
+        });
+    auto work = std::make_shared<HeadWork>(
+        HeadWork{study, &at, range, std::move(codecs), std::move(blocks), std::move(turned)});
+    return [work](std::uint64_t block) { return work_on(*work, block); };
 }
 
 }  // namespace
@@ -154,22 +274,10 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
     auto study = std::make_shared<DumpStudy>();
     study->plan = plan;
     experiment.methods.push_back({"sample", "sample", "sample", std::nullopt, Json::object()});
-    for (const auto& codec : codecs)
-        for (const double bits : codec.bits) {
-            study->codecs.emplace_back(codec.method, bits);
-            // Bits and names are checked before any file is opened.
-            estimators::check_bits(codec.method, bits);
-            (void)estimators::Compressor(codec.method, 2, bits, {.rotation = estimators::RotationKind::identity});
-            add_method(experiment, codec.label, bits);
-        }
+    add_codecs(experiment, *study, codecs);
     for (const auto& cache : plan.caches) add_method(experiment, cache.method.text, cache.bits);
     study->open = open_dumps(plan);
-    for (std::size_t i = 0; i < study->open.dumps.size(); ++i) {
-        const auto& dump = *study->open.dumps[i];
-        experiment.inputs.push_back({plan.run ? plan.run->names()[i] : dump.path(),
-                                     std::filesystem::file_size(dump.path()), study->open.sha256[i],
-                                     format_of(dump.path()), dump.layout().text(), dump.model(), metadata_json(dump)});
-    }
+    add_inputs(experiment, *study);
     for (const auto& place : study->open.heads) study->heads.push_back({place});
     add_caches(experiment, *study);
     find_rotaries(*study);
@@ -181,77 +289,10 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
     Json files = Json::array();
     for (const auto& input : experiment.inputs) files.push(input.sha256);
     experiment.science.set("inputs", std::move(files));
+    add_cells(experiment, *study);
 
-    const bool by_prompt = study->open.clusters_by_prompt();
-    Json cells = Json::array();
-    for (StudiedHead& at : study->heads) {
-        const auto& [dump_index, tensor, head] = std::tie(at.dump, at.tensor, at.head);
-        const auto& dump = *study->open.dumps[dump_index];
-        const std::string side(side_name(tensor->side));
-        const std::string file = std::filesystem::path(dump.path()).filename().string();
-        ExperimentCell cell;
-        cell.label = fmt::format("{} {} layer {} head {}", file, side, tensor->layer, head);
-        cell.rows = plan.block_tokens;
-        cell.columns = tensor->dim;
-        cell.replicates = tensor->tokens / plan.block_tokens;
-        cell.params = head_identity(experiment.inputs[dump_index].sha256, tensor->name, head, plan.block_tokens);
-        if (plan.view.shuffle) cell.params.set("order", "shuffled");
-        if (plan.view.undo_rotary && tensor->side == Side::key) cell.params.set("rotary", "undone");
-        at.cell = cell.hash();
-        at.blocks = std::make_shared<const sim::DumpHead>(
-            dump, *tensor, head, plan.view, stream::Stream(experiment.seed, at.cell, stream::Role::token_order, 0));
-        at.rotation = rotation_of(cell.params);
-        if (at.attention) experiment.batch = std::max(experiment.batch, cell.replicates);
-        const std::string prompt = dump.prompt_id().value_or("");
-        const std::string cluster = study->open.cluster_of(at, by_prompt);
-        cell.factors = {{"file", std::nullopt, experiment.inputs[dump_index].path},
-                        {"input", static_cast<double>(dump_index + 1), file},
-                        {"model", std::nullopt, dump.model()},
-                        {"prompt", std::nullopt, prompt},
-                        number_factor("layer", tensor->layer),
-                        {"side", std::nullopt, side},
-                        number_factor("head", head),
-                        {"cluster", std::nullopt, cluster},
-                        {"cluster_by", std::nullopt, by_prompt ? "prompt" : "head"},
-                        number_factor("tokens_skipped", tensor->tokens % plan.block_tokens)};
-        cells.push(cell.params);
-        experiment.cells.push_back(std::move(cell));
-    }
-    experiment.science.set("cells", std::move(cells));
-    Json attends = Json::array();
-    for (const StudiedHead& at : study->heads)
-        attends.push(at.attention ? Json(static_cast<std::int64_t>(*at.attention)) : Json());
-    experiment.science.set("attention", std::move(attends));
-
-    experiment.worker = [study](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
-        const StudiedHead& at = study->heads[cell];
-        auto own = std::make_shared<std::vector<HeadCodec>>();
-        for (std::size_t m = 0; m < study->codecs.size(); ++m) own->push_back(head_codec(*study, at, m));
-        auto blocks = std::make_shared<PreparedBlocks<arma::mat>>(
-            range, study->plan.precision, [study, &at](std::uint64_t block) { return read_block(*study, at, block); },
-            [](const arma::mat& block) { return block; });
-        std::shared_ptr<PreparedBlocks<arma::mat>> turned;
-        if (const auto& rotary = rotary_of(*study, at))
-            turned = std::make_shared<PreparedBlocks<arma::mat>>(
-                range, study->plan.precision,
-                [study, &at, &rotary](std::uint64_t block) {
-                    return unrotated(*study, *rotary, read_block(*study, at, block), block);
-                },
-                [](const arma::mat& block) { return block; });
-        auto attention = std::make_shared<std::pair<ReplicateRange, std::vector<std::vector<Observation>>>>();
-        return [study, &at, range, own, blocks, turned, attention](std::uint64_t block) {
-            std::vector<Observation> found = measure(*study, at, *own, *blocks->get(block).block,
-                                                     turned ? turned->get(block).block : nullptr, block);
-            if (!at.attention) return found;
-            auto& [known, of_blocks] = *attention;
-            if (of_blocks.empty() || block < known.first || block >= known.end()) {
-                known = block >= range.first && block < range.end() ? range : ReplicateRange{block, 1};
-                of_blocks = measure_attention(*study, at, known);
-            }
-            const auto& more = of_blocks.at(block - known.first);
-            found.insert(found.end(), more.begin(), more.end());
-            return found;
-        };
+    experiment.worker = [study](std::size_t cell, ReplicateRange range) {
+        return head_worker(study, study->heads[cell], range);
     };
     experiment.arrays = [study](std::size_t cell) -> std::vector<NamedArray> {
         // One head a side is enough for the picture.

@@ -63,15 +63,6 @@ void add_attention(PromptScore& score, std::size_t layer, std::size_t head, cons
     }
 }
 
-/// Prompts need not ask equally many questions: each weighs as many as it asks.
-MeanAndError over_questions(const arma::vec& means, const arma::vec& questions) {
-    Parts prompts;
-    for (arma::uword p = 0; p < means.n_elem; ++p)
-        prompts.sums[static_cast<std::int64_t>(p)] = {questions(p), questions(p) * means(p)};
-    const PartEstimate estimate = prompts.mean();
-    return {estimate.value, estimate.error()};
-}
-
 }  // namespace
 
 NeedlePrompt needle_prompt(const RetrievalPlan& plan, const sim::LlamaConfig& model,
@@ -358,13 +349,90 @@ CachePart Questions::part() const {
     return {{shape.layers - 1, sim::Side::key}, {shape.layers - 1, sim::Side::value}};
 }
 
+namespace {
+
+/// One prompt read with one version of the cache.
+struct PromptReading {
+    PromptScore score;
+    CacheBits bits;
+    double entries = 0.0;
+};
+using VersionReadings = std::vector<PromptReading>;  ///< of every prompt
+
+/// Reads all prompts with the versions from `first` to before `last`; those before `first` are read.
+void read_prompts(const RetrievalPlan& plan, const Questions& questions, const std::vector<CacheVersion>& versions,
+                  std::size_t first, std::size_t last, std::vector<VersionReadings>& found) {
+    const std::size_t prompts = questions.prompts;
+    std::size_t done = first * prompts;
+    std::mutex telling;
+    for_each_parallel((last - first) * prompts, plan.threads, [&](std::size_t job) {
+        const std::size_t v = first + job / prompts;
+        PromptReading& reading = found[v][job % prompts];
+        auto cache = versions[v].cache;
+        if (cache) cache->draw_rotations(job % prompts);
+        reading.score = questions.ask(job % prompts, cache ? &*cache : nullptr);
+        if (job % prompts != 0) reading.score.where.clear();
+        if (cache) {
+            reading.bits = cache->stored_bits();
+            reading.entries = cache->entries();
+        }
+        const std::scoped_lock lock(telling);
+        if (plan.progress) plan.progress(++done, versions.size() * prompts);
+    });
+}
+
+/// Prompts need not ask equally many questions: each weighs as many as it asks. `value`: of prompt number so and so.
+template <class Value>
+MeanAndError over_questions(const VersionReadings& readings, const Value& value) {
+    Parts prompts;
+    for (std::size_t p = 0; p < readings.size(); ++p) {
+        const auto questions = static_cast<double>(readings[p].score.questions);
+        prompts.sums[static_cast<std::int64_t>(p)] = {questions, questions * value(p)};
+    }
+    const PartEstimate estimate = prompts.mean();
+    return {estimate.value, estimate.error()};
+}
+
+/// What one version answers, beside full precision and the first method.
+RetrievalRow table_row(const CacheVersion& version, const VersionReadings& readings, const VersionReadings& exact,
+                       const VersionReadings& first, const Retrieval& table) {
+    RetrievalRow row{.method = version.label, .bits = version.bits, .budget = version.budget};
+    const auto collect = [&](const auto& value) { return over_questions(readings, value); };
+    const auto score = [&](std::size_t p) -> const PromptScore& { return readings[p].score; };
+    row.right = collect([&](std::size_t p) { return score(p).right; });
+    row.log_probability = collect([&](std::size_t p) { return score(p).log_probability; });
+    row.lost = collect([&](std::size_t p) { return exact[p].score.right - score(p).right; });
+    row.right_over_first = collect([&](std::size_t p) { return score(p).right - first[p].score.right; });
+    row.log_probability_over_first =
+        collect([&](std::size_t p) { return score(p).log_probability - first[p].score.log_probability; });
+    for (const auto& reading : readings) {
+        row.right_by_prompt.push_back(reading.score.right);
+        row.log_probability_by_prompt.push_back(reading.score.log_probability);
+    }
+    row.mass = collect([&](std::size_t p) { return score(p).mass(table.best_layer, table.best_head); });
+    const arma::mat& mass = readings.front().score.mass;
+    for (std::size_t layer = table.dumps.empty() ? 0 : mass.n_rows - 1; layer < mass.n_rows; ++layer)
+        for (std::size_t head = 0; head < mass.n_cols; ++head)
+            row.heads.push_back({layer, head, collect([&](std::size_t p) { return score(p).mass(layer, head); }),
+                                 collect([&](std::size_t p) { return score(p).peaks(layer, head); })});
+    row.where = readings.front().score.where[table.best_layer * mass.n_cols + table.best_head];
+    if (version.cache) {
+        double entries = 0.0;
+        row.ledger = {};
+        for (const auto& reading : readings) (row.ledger += reading.bits, entries += reading.entries);
+        row.ledger /= entries;
+    }
+    return row;
+}
+
+}  // namespace
+
 Retrieval measure_retrieval(const RetrievalPlan& plan) {
     const Questions questions = questions_of(plan);
     const auto& shape = questions.shape;
-    const std::size_t prompts = questions.prompts;
     const auto versions =
         cache_versions(shape, plan.methods, plan.quantizer, questions.part(), plan.block_tokens, questions.context);
-    Retrieval result{.prompts = prompts,
+    Retrieval result{.prompts = questions.prompts,
                      .questions = questions.questions,
                      .needles = questions.needles,
                      .context = questions.context,
@@ -374,85 +442,24 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
                      .at_once = questions.at_once,
                      .observe_questions = plan.observe_questions};
 
-    struct Reading {
-        PromptScore score;
-        CacheBits bits;
-        double entries = 0.0;
-    };
-    std::vector<std::vector<Reading>> found(versions.size(), std::vector<Reading>(prompts));
-    std::size_t done = 0;
-    std::mutex telling;
-    const auto read_all = [&](std::size_t first_version, std::size_t last_version) {
-        for_each_parallel((last_version - first_version) * prompts, plan.threads, [&](std::size_t job) {
-            const std::size_t v = first_version + job / prompts;
-            Reading& reading = found[v][job % prompts];
-            auto cache = versions[v].cache;
-            if (cache) cache->draw_rotations(job % prompts);
-            reading.score = questions.ask(job % prompts, cache ? &*cache : nullptr);
-            if (job % prompts != 0) reading.score.where.clear();
-            if (cache) {
-                reading.bits = cache->stored_bits();
-                reading.entries = cache->entries();
-            }
-            const std::scoped_lock lock(telling);
-            if (plan.progress) plan.progress(++done, versions.size() * prompts);
-        });
-    };
-    read_all(0, 1);
+    std::vector<VersionReadings> found(versions.size(), VersionReadings(questions.prompts));
+    const VersionReadings& exact = found.front();
+    read_prompts(plan, questions, versions, 0, 1, found);
     std::vector<double> right;
-    for (const auto& reading : found[0]) right.push_back(reading.score.right);
+    for (const auto& reading : exact) right.push_back(reading.score.right);
     questions.check(right);
-    read_all(1, versions.size());
+    read_prompts(plan, questions, versions, 1, versions.size(), found);
 
     // Where the answers are found.
     arma::mat exact_mass(shape.layers, shape.heads, arma::fill::zeros);
-    for (const auto& reading : found[0]) exact_mass += reading.score.mass;
+    for (const auto& reading : exact) exact_mass += reading.score.mass;
     const arma::uword best = exact_mass.index_max();
     result.best_layer = best % shape.layers;
     result.best_head = best / shape.layers;
 
-    arma::vec asked(prompts);
-    for (std::size_t p = 0; p < prompts; ++p) {
-        result.questions_by_prompt.push_back(found[0][p].score.questions);
-        asked(p) = static_cast<double>(found[0][p].score.questions);
-    }
-    const auto& first = found[found.size() > 1 ? 1 : 0];
-    for (std::size_t v = 0; v < versions.size(); ++v) {
-        RetrievalRow row{.method = versions[v].label, .bits = versions[v].bits, .budget = versions[v].budget};
-        const auto collect = [&](const auto& value) {
-            arma::vec means(prompts);
-            for (std::size_t p = 0; p < prompts; ++p) means(p) = value(found[v][p].score, p);
-            return over_questions(means, asked);
-        };
-        row.right = collect([](const PromptScore& score, std::size_t) { return score.right; });
-        row.log_probability = collect([](const PromptScore& score, std::size_t) { return score.log_probability; });
-        row.lost =
-            collect([&](const PromptScore& score, std::size_t p) { return found[0][p].score.right - score.right; });
-        row.right_over_first =
-            collect([&](const PromptScore& score, std::size_t p) { return score.right - first[p].score.right; });
-        row.log_probability_over_first = collect([&](const PromptScore& score, std::size_t p) {
-            return score.log_probability - first[p].score.log_probability;
-        });
-        for (const auto& reading : found[v]) {
-            row.right_by_prompt.push_back(reading.score.right);
-            row.log_probability_by_prompt.push_back(reading.score.log_probability);
-        }
-        row.mass = collect([&](const PromptScore& score, std::size_t) { return score.mass(best); });
-        for (std::size_t layer = plan.dumps.empty() ? 0 : shape.layers - 1; layer < shape.layers; ++layer)
-            for (std::size_t head = 0; head < shape.heads; ++head)
-                row.heads.push_back(
-                    {layer, head,
-                     collect([&](const PromptScore& score, std::size_t) { return score.mass(layer, head); }),
-                     collect([&](const PromptScore& score, std::size_t) { return score.peaks(layer, head); })});
-        row.where = found[v].front().score.where[result.best_layer * shape.heads + result.best_head];
-        if (v > 0) {
-            double entries = 0.0;
-            row.ledger = {};
-            for (const auto& reading : found[v]) (row.ledger += reading.bits, entries += reading.entries);
-            row.ledger /= entries;
-        }
-        result.rows.push_back(std::move(row));
-    }
+    for (const auto& reading : exact) result.questions_by_prompt.push_back(reading.score.questions);
+    for (std::size_t v = 0; v < versions.size(); ++v)
+        result.rows.push_back(table_row(versions[v], found[v], exact, found[found.size() > 1 ? 1 : 0], result));
     return result;
 }
 

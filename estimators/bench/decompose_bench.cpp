@@ -70,6 +70,66 @@ void estimate_signal(BatchDecomposition<Real>& batch, std::size_t b, const arma:
         estimate = vectors * (scaled.t() * block);
 }
 
+template <class Real>
+Json checked(const std::string& what, const std::vector<double>& values, const std::vector<double>& reference,
+             std::size_t wanted) {
+    const double error = worst_error(values, reference, std::max<std::size_t>(1, wanted));
+    // The Gram matrix in float is right to the root of float's precision for small values only.
+    if (!(error < (std::is_same_v<Real, float> ? 2e-3 : 1e-10)))
+        throw bug("{} finds values that are {:.2g} off: unequal work is not compared ", what, error);
+    return Json::object({{"what", what}, {"leading_values", error}});
+}
+
+template <class Real>
+struct ArmadilloSvd {
+    arma::Mat<Real> left, right;
+    arma::Col<Real> values;
+
+    void run(const arma::Mat<Real>& block) {
+        arma::svd_econ(left, values, right, block, "both", "dc");
+        use_result(static_cast<double>(values(0)));
+    }
+};
+
+std::vector<double> values_of(NumpyPeer& numpy) {
+    numpy.say("values");
+    std::vector<double> values;
+    const Json answer = numpy.answer();
+    for (const Json& value : *answer.find("values")->items())
+        values.push_back(value.real() != nullptr ? *value.real() : static_cast<double>(*value.integer()));
+    return values;
+}
+
+template <class Real>
+Job product_job(std::size_t n) {
+    const arma::Mat<Real> a(n, n, arma::fill::randn);
+    const arma::Mat<Real> b(n, n, arma::fill::randn);
+    return {"gemm", [a, b, product = arma::Mat<Real>(n, n)]() mutable {
+                product = a * b;
+                use_result(static_cast<double>(product(0)));
+            }};
+}
+
+/// Rows that follow from those that were timed: the fastest way through LAPACK, and what the product's rate allows.
+void add_best_and_floor(DecompositionTimings& timings, Shape shape, std::size_t wanted) {
+    const auto row = [&](const std::string& what) -> const Timing& {
+        return *std::find_if(timings.rows.begin(), timings.rows.end(), [&](const Timing& t) { return t.what == what; });
+    };
+    Timing best{"lapack-best", 0.0, 0.0};
+    for (const auto& name : lapack_routes()) {
+        const Timing& one = row("lapack-" + name);
+        if (best.p10 > 0.0 && one.p10 >= best.p10) continue;
+        best.median = one.median;
+        best.p10 = one.p10;
+        timings.best_route = name;
+    }
+    const double n = static_cast<double>(shape.short_side());
+    const double products = operations(shape, wanted) / (2.0 * std::pow(n, 3.0));
+    const Timing gemm = row("gemm");
+    timings.rows.push_back(best);
+    timings.rows.push_back({"gemm-floor", gemm.median * products, gemm.p10 * products});
+}
+
 }  // namespace
 
 double worst_error(const std::vector<double>& found, const std::vector<double>& reference, std::size_t leading) {
@@ -97,14 +157,9 @@ DecompositionTimings time_decompositions(Shape shape, std::size_t wanted, double
 
     DecompositionTimings result;
     std::vector<Job> jobs;
-    const auto check = [&](const std::string& what, std::vector<double> values) {
-        const double error = worst_error(values, reference, std::max<std::size_t>(1, wanted));
-        // The Gram matrix in float is right to the root of float's precision for small values only.
-        if (!(error < (std::is_same_v<Real, float> ? 2e-3 : 1e-10)))
-            throw bug("{} finds values that are {:.2g} off: unequal work is not compared ", what, error);
-        result.errors.push_back(Json::object({{"what", what}, {"leading_values", error}}));
+    const auto check = [&](const std::string& what, const auto& values) {
+        result.errors.push_back(checked<Real>(what, {values.begin(), values.end()}, reference, wanted));
     };
-    const auto doubles = [](const auto& values) { return std::vector<double>(values.begin(), values.end()); };
 
     // In groups as the engine hands them over; a unit of work is one block.
     BatchDecomposition<Real> batch(shape);
@@ -118,27 +173,21 @@ DecompositionTimings time_decompositions(Shape shape, std::size_t wanted, double
         }));
     };
     batch.decompose(contiguous);
-    check("spiked", doubles(batch.singular_values(0)));
+    check("spiked", batch.singular_values(0));
     a_block("spiked", [&](std::size_t b) { batch.leading_vectors(b, wanted, &left, &right); });
     a_block("estimate", [&](std::size_t b) { estimate_signal(batch, b, blocks[b], shape, right, estimate); });
 
-    arma::Mat<Real> u;
-    arma::Mat<Real> v;
-    arma::Col<Real> s;
-    const auto in_armadillo = [&] {
-        arma::svd_econ(u, s, v, first, "both", "dc");
-        use_result(static_cast<double>(s(0)));
-    };
-    in_armadillo();
-    check("armadillo", doubles(s));
-    jobs.push_back({"armadillo", in_armadillo});
+    ArmadilloSvd<Real> armadillo;
+    armadillo.run(first);
+    check("armadillo", armadillo.values);
+    jobs.push_back({"armadillo", [&] { armadillo.run(first); }});
 
     std::vector<std::unique_ptr<LapackRoute<Real>>> routes;
     for (const auto& name : lapack_routes()) {
         routes.push_back(lapack_route<Real>(name, shape, wanted));
         auto* route = routes.back().get();
         route->run(first.memptr());
-        check("lapack-" + name, doubles(route->values()));
+        check("lapack-" + name, route->values());
         jobs.push_back({"lapack-" + name, [route, &first] { route->run(first.memptr()); }});
     }
 
@@ -146,42 +195,15 @@ DecompositionTimings time_decompositions(Shape shape, std::size_t wanted, double
                     Json::object({{"precision", precision<Real>}, {"rows", shape.rows}, {"columns", shape.columns}}),
                     [&](NumpyPeer& peer) { peer.send(first.memptr(), first.n_elem * sizeof(Real)); });
     result.numpy = numpy.description();
-    numpy.say("values");
-    std::vector<double> theirs;
-    const Json answer = numpy.answer();
-    for (const Json& value : *answer.find("values")->items())
-        theirs.push_back(value.real() != nullptr ? *value.real() : static_cast<double>(*value.integer()));
-    check("numpy", theirs);
+    check("numpy", values_of(numpy));
     jobs.push_back({"numpy", {}, [&](std::size_t units) {
                         numpy.say(fmt::format("time {}", units));
                         return NumpyPeer::number(numpy.answer(), "microseconds");
                     }});
 
-    const std::size_t n = shape.short_side();
-    const arma::Mat<Real> a(n, n, arma::fill::randn);
-    const arma::Mat<Real> b(n, n, arma::fill::randn);
-    arma::Mat<Real> product(n, n);
-    jobs.push_back({"gemm", [&] {
-                        product = a * b;
-                        use_result(static_cast<double>(product(0)));
-                    }});
-
+    jobs.push_back(product_job<Real>(shape.short_side()));
     result.rows = time_interleaved(jobs, seconds);
-    const auto row = [&](const std::string& what) -> const Timing& {
-        return *std::find_if(result.rows.begin(), result.rows.end(), [&](const Timing& t) { return t.what == what; });
-    };
-    Timing best{"lapack-best", 0.0, 0.0};
-    for (const auto& name : lapack_routes()) {
-        const Timing& one = row("lapack-" + name);
-        if (best.p10 > 0.0 && one.p10 >= best.p10) continue;
-        best.median = one.median;
-        best.p10 = one.p10;
-        result.best_route = name;
-    }
-    const double products = operations(shape, wanted) / (2.0 * std::pow(static_cast<double>(n), 3.0));
-    const Timing gemm = row("gemm");
-    result.rows.push_back(best);
-    result.rows.push_back({"gemm-floor", gemm.median * products, gemm.p10 * products});
+    add_best_and_floor(result, shape, wanted);
     return result;
 }
 
