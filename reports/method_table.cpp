@@ -28,13 +28,13 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 /// Metric and spike, in the order of the store.
 using Quantity = std::pair<std::int64_t, std::int64_t>;
 
-struct Columns {
+struct MethodColumns {
     std::vector<MethodColumn> list;
     std::map<Quantity, std::size_t> position;
 };
 
-Columns read_columns(Database& store, const std::vector<std::string>& metrics) {
-    Columns columns;
+MethodColumns read_columns(Database& store, const std::vector<std::string>& metrics) {
+    MethodColumns columns;
     std::set<std::string> found;
     std::vector<std::string> names;
     Statement query(
@@ -136,7 +136,7 @@ private:
 };
 
 /// Errors over clusters, as v_cluster has them.
-void read_sides(Database& store, const Columns& columns, MethodTable& table) {
+void read_sides(Database& store, const MethodColumns& columns, MethodTable& table) {
     const auto methods = read_methods(store);
     std::map<std::string, Group> sides;
     std::map<std::string, std::int64_t> clusters;
@@ -164,7 +164,7 @@ void read_sides(Database& store, const Columns& columns, MethodTable& table) {
 /// Kept draws as parts where all of them are kept, else batches.
 class CellReader {
 public:
-    CellReader(Database& store, const Columns& columns)
+    CellReader(Database& store, const MethodColumns& columns)
         : columns_(columns),
           methods_(read_methods(store)),
           batches_(store,
@@ -214,7 +214,7 @@ public:
     }
 
 private:
-    const Columns& columns_;
+    const MethodColumns& columns_;
     std::map<std::int64_t, Method> methods_;
     Statement batches_;
     Statement draws_;
@@ -316,7 +316,7 @@ std::string as_latex(const MethodTable& table) {
 }  // namespace
 
 MethodTable method_table(Database& store, const MethodQuery& query) {
-    const Columns columns = read_columns(store, query.metrics);
+    const MethodColumns columns = read_columns(store, query.metrics);
     MethodTable table{columns.list, {}};
     if (is_dump_study(store)) {
         read_sides(store, columns, table);

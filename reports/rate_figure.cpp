@@ -208,7 +208,7 @@ Slopes draw_slopes(const PanelSeries& all, const std::string& x, double referenc
 std::vector<std::string> tics_of(const std::vector<CellRow>& cells, const std::string& x) {
     std::vector<std::string> tics;
     for (const auto& cell : cells)
-        if (const auto tic = quoted(cell.factors.at(x).text) + " " + exact(cell.factors.at(x).number);
+        if (const auto tic = reports::quoted(cell.factors.at(x).text) + " " + exact(cell.factors.at(x).number);
             std::find(tics.begin(), tics.end(), tic) == tics.end())
             tics.push_back(tic);
     return tics;
@@ -247,14 +247,15 @@ std::vector<Figure> rate(Database& store, const Json& spec) {
     if (found.series.left_out > 0)
         figure.problem =
             fmt::format("{} points are not drawn (at most {} panels are)", found.series.left_out, most_panels);
-    figure.script = panel_script(
-        figure.title, data,
-        fmt::format("set logscale xy\nset format y '%g'\n{}set xtics nomirror ({})\nset "
-                    "xrange [{:.6g}:{:.6g}]\nset yrange {}\nset xlabel "
-                    "{} noenhanced\nset ylabel {} noenhanced\n",
-                    found.y_range.log_tics(), fmt::join(tics_of(cells, x), ", "), found.x_range.low / 1.15,
-                    found.x_range.high * 1.15, found.y_range.log_text(), quoted(x), quoted(question.words())),
-        drawn, legend_of(found.series.styles, false, false));
+    figure.script =
+        panel_script(figure.title, data,
+                     fmt::format("set logscale xy\nset format y '%g'\n{}set xtics nomirror ({})\nset "
+                                 "xrange [{:.6g}:{:.6g}]\nset yrange {}\nset xlabel "
+                                 "{} noenhanced\nset ylabel {} noenhanced\n",
+                                 found.y_range.log_tics(), fmt::join(tics_of(cells, x), ", "), found.x_range.low / 1.15,
+                                 found.x_range.high * 1.15, found.y_range.log_text(), reports::quoted(x),
+                                 reports::quoted(question.words())),
+                     drawn, legend_of(found.series.styles, false, false));
     draw(figure);
     return {figure};
 }

@@ -93,7 +93,7 @@ estimators::QuantizerOptions coding(const stream::StudySeed& seed, estimators::R
     return options;
 }
 
-constexpr std::uint32_t bits = 3;
+constexpr std::uint32_t code_bits = 3;
 struct Coding {
     std::string_view quantizer;
     estimators::RotationKind rotation;
@@ -164,7 +164,7 @@ void check_coding(const Case& one, const stream::StudySeed& seed, const cuda::Tr
     const std::size_t entries = rows * columns;
     for (std::size_t c = 0; c < std::size(codings); ++c) {
         const auto options = coding(seed, codings[c].rotation, first + t);
-        const auto quantizer = estimators::row_quantizer(codings[c].quantizer, columns, bits, options);
+        const auto quantizer = estimators::row_quantizer(codings[c].quantizer, columns, code_bits, options);
         if (codings[c].turns) {
             const arma::fmat turned = estimators::row_rotation(options, columns).rotate(block);
             const float* const found = stages.turned[c].data() + t * entries;
@@ -236,7 +236,7 @@ void check_whole(const Case& one, const stream::StudySeed& seed, std::uint64_t r
                    arma::dot(vectors.right.col(i), sample.right.col(i)));
     }
     for (std::size_t c = 0; c < std::size(codings); ++c) {
-        const auto quantizer = estimators::row_quantizer(codings[c].quantizer, one.shape.columns, bits,
+        const auto quantizer = estimators::row_quantizer(codings[c].quantizer, one.shape.columns, code_bits,
                                                          coding(seed, codings[c].rotation, replicate));
         const arma::mat decoded = quantizer.decode(quantizer.encode(sample.observed).bytes, one.shape.rows);
         // An index beside a threshold may be its neighbour: that costs a code next to nothing.
@@ -253,7 +253,7 @@ void check_case(cuda::TrialDevice& device, const Case& one, Checks& checks) {
         trial_plan(model, seed, std::string(cell), one.precision,
                    {estimators::eoptshrink_rule(one.shape, estimators::EOptShrinkOptions::edge_fit())});
     for (const auto& [quantizer, rotation, same, turns] : codings)
-        plan.codecs.push_back(trial_codec(quantizer, coding(seed, rotation, first), one.shape, bits));
+        plan.codecs.push_back(trial_codec(quantizer, coding(seed, rotation, first), one.shape, code_bits));
     plan.rotation = drawn_rotation(coding(seed, estimators::RotationKind::haar, first));
     cuda::TrialStages stages;
     const auto trials = device.run(plan, first, one.trials, {}, &stages);

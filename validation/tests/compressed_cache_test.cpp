@@ -21,7 +21,7 @@ sim::LlamaConfig shape(std::size_t layers = 1) {
     return config;
 }
 
-arma::fmat gaussian(std::size_t rows, std::size_t columns, std::uint64_t replicate) {
+arma::fmat gaussian_rows(std::size_t rows, std::size_t columns, std::uint64_t replicate) {
     arma::mat matrix(rows, columns);
     stream::fill_normal(stream::Stream({}, "cache", stream::Role::noise, replicate), {matrix.memptr(), matrix.n_elem});
     return arma::conv_to<arma::fmat>::from(matrix);
@@ -37,12 +37,12 @@ struct Reader {
     explicit Reader(CompressedCache& cache) { join(cache); }
     void join(CompressedCache& cache) { cache.attach(reading); }
     void block(std::size_t layer = 0) {
-        cached.keys = arma::join_cols(cached.keys, gaussian(64, dim, 2 * seen));
-        cached.values = arma::join_cols(cached.values, gaussian(64, dim, 2 * seen + 1));
+        cached.keys = arma::join_cols(cached.keys, gaussian_rows(64, dim, 2 * seen));
+        cached.values = arma::join_cols(cached.values, gaussian_rows(64, dim, 2 * seen + 1));
         for (std::size_t t = 0; t < 64; ++t) cached.tokens.push_back(seen + t);
         seen += 64;
         for (std::size_t head = 0; head < 2; ++head) {
-            const arma::fmat weights = arma::abs(gaussian(64, cached.tokens.size(), 1000 + seen + head));
+            const arma::fmat weights = arma::abs(gaussian_rows(64, cached.tokens.size(), 1000 + seen + head));
             reading.attention({layer, head, seen - 64, weights, cached.tokens});
         }
         reading.evict(layer, 0, seen, cached);
@@ -85,8 +85,9 @@ TEST(CompressedCache, WithTheWholeBudgetNothingChanges) {
         Reader reader(own);
         for (std::size_t blocks = 0; blocks < 3; ++blocks) reader.block();
         EXPECT_EQ(reader.cached.tokens.size(), 192);
-        EXPECT_TRUE(arma::approx_equal(reader.cached.keys.rows(64, 127), gaussian(64, dim, 128), "absdiff", 0.0));
-        EXPECT_TRUE(arma::approx_equal(reader.cached.values.rows(64, 127), gaussian(64, dim, 129), "absdiff", 0.0));
+        EXPECT_TRUE(arma::approx_equal(reader.cached.keys.rows(64, 127), gaussian_rows(64, dim, 128), "absdiff", 0.0));
+        EXPECT_TRUE(
+            arma::approx_equal(reader.cached.values.rows(64, 127), gaussian_rows(64, dim, 129), "absdiff", 0.0));
         EXPECT_EQ(own.stored_bits().total() / own.entries(), 16.0);
     }
 }
@@ -176,7 +177,7 @@ TEST(CompressedCache, ShowsEvictionsTheMeanOverTheHeadsOfAGroup) {
     auto own = cache("h2o", 0.5);
     sim::LlamaReading reading;
     own.attach(reading);
-    const arma::fmat keys = gaussian(8, dim, 0);
+    const arma::fmat keys = gaussian_rows(8, dim, 0);
     CachedHead cached{keys, keys, {0, 1, 2, 3, 4, 5, 6, 7}};
     arma::fmat one(8, 8, arma::fill::zeros), other = one;
     one(7, 2) = 0.9F;  // the larger of the two of this head
@@ -196,7 +197,7 @@ TEST(CompressedCache, ShowsEvictionsAllOfTheLastQueriesItIsToldOf) {
         if (told) own.observe_last(50);
         sim::LlamaReading reading;
         own.attach(reading);
-        const arma::fmat keys = gaussian(64, dim, 0);
+        const arma::fmat keys = gaussian_rows(64, dim, 0);
         CachedHead cached{keys, keys, {}};
         for (std::size_t t = 0; t < 64; ++t) cached.tokens.push_back(t);
         arma::fmat weights(64, 64, arma::fill::zeros);
@@ -257,7 +258,7 @@ TEST(CompressedCache, CodesWhatItKeepsAndKeepsMoreForIt) {
     for (std::size_t blocks = 0; blocks < 3; ++blocks) all.block();
     ASSERT_EQ(other.cached.tokens[1], 1);
     EXPECT_TRUE(arma::approx_equal(other.cached.keys.row(1), all.cached.keys.row(1), "absdiff", 1e-6F));
-    EXPECT_FALSE(arma::approx_equal(all.cached.keys.row(1), gaussian(64, dim, 0).row(1), "absdiff", 1e-2F));
+    EXPECT_FALSE(arma::approx_equal(all.cached.keys.row(1), gaussian_rows(64, dim, 0).row(1), "absdiff", 1e-2F));
     EXPECT_EQ(once.stored_bits().total() / once.entries(), 2.5);  // a norm of 16 bits for 32 entries
 }
 
@@ -308,7 +309,7 @@ TEST(CompressedCache, GroupsOfTokensNeedTheExactRows) {
 }
 
 TEST(CompressedCache, EachSequenceHasRotationsOfItsOwn) {
-    const arma::fmat rows = gaussian(64, dim, 0);
+    const arma::fmat rows = gaussian_rows(64, dim, 0);
     const auto read = [&](std::uint64_t sequence, sim::Side side) {
         auto own = cache("tq-mse", 1.0, 2);
         own.draw_rotations(sequence);

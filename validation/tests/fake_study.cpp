@@ -132,6 +132,8 @@ std::string science_of(const std::string& path) {
     return science_of(store);
 }
 
+void edit(const std::string& path, const std::string& sql) { Database(path, Database::Mode::write).execute(sql); }
+
 std::string message_of(const std::function<void()>& work, ExitCode code) {
     try {
         work();

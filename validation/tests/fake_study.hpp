@@ -39,6 +39,8 @@ RunOutcome run_into(const Experiment& experiment, const std::string& path, const
 /// Everything of a store that is science, line by line, numbers to the last bit: no times, paths, sessions, threads.
 [[nodiscard]] std::string science_of(Database& store);
 [[nodiscard]] std::string science_of(const std::string& path);
+/// Runs a statement on the store, as somebody who meddles with it would.
+void edit(const std::string& path, const std::string& sql);
 
 /// The message of the error that the work throws; the test fails when it throws none, or one of another code.
 std::string message_of(const std::function<void()>& work, ExitCode code);

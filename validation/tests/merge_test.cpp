@@ -19,8 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void edit(const std::string& path, const std::string& sql) { Database(path, Database::Mode::write).execute(sql); }
-
 std::string text_of(const std::string& path, const std::string& query) {
     Database store = open_store(path);
     Statement row(store, query);

@@ -11,8 +11,6 @@
 namespace spiked::validation {
 namespace {
 
-void edit(const std::string& path, const std::string& sql) { Database(path, Database::Mode::write).execute(sql); }
-
 std::string verdicts_of(Database& store) {
     std::string text;
     Statement row(store, "SELECT verdict, control_verdict, reason FROM verdict ORDER BY verdict_id");

@@ -21,6 +21,7 @@
 #include "validation/kv_table.hpp"
 #include "validation/open_dumps.hpp"
 #include "validation/tests/clustered_mean.hpp"
+#include "validation/tests/fake_study.hpp"
 #include "validation/verdict.hpp"
 
 namespace spiked::validation {
@@ -68,25 +69,6 @@ std::string message_of(const std::function<void()>& work, ExitCode code) {
     }
     ADD_FAILURE() << "nothing was thrown";
     return "";
-}
-
-/// Everything of a store that is science: no times, paths, threads.
-std::string science_of(Database& store) {
-    std::string text;
-    for (const char* query : {"SELECT cell, method, metric, k, n, failed, mean, sd, mcse, lo, hi FROM v_summary ORDER "
-                              "BY cell_id, method_id, metric_id, k",
-                              "SELECT cell_id, rep, method_id, metric_id, k, v FROM value ORDER BY 1,2,3,4,5",
-                              "SELECT cell_id, batch, digest FROM batch ORDER BY 1,2",
-                              "SELECT check_name, cell_id, k, estimate, mcse, expected, lo, hi, verdict FROM verdict "
-                              "ORDER BY verdict_id"}) {
-        Statement row(store, query);
-        while (row.step()) {
-            for (int c = 0; c < row.columns(); ++c)
-                text += (row.is_text(c) ? row.text(c) : fmt::format("{:a}", row.real(c))) + ",";
-            text += "\n";
-        }
-    }
-    return text;
 }
 
 std::string run_once(const Study& study, const std::string& path, std::size_t threads) {
