@@ -77,6 +77,14 @@ std::string run_once(const Study& study, const std::string& path, std::size_t th
     return science_of(store.database());
 }
 
+TEST(StudyFile, AMisspeltSweepIsOneMistake) {
+    std::string text = small_study;
+    text.replace(text.find("\"signal.strength\" = ["), 17, "\"signal.strenght\"");
+    const std::string message = message_of([&] { (void)parse_study(text, "x.toml"); }, ExitCode::usage);
+    EXPECT_NE(message.find("did you mean \"strength\"?"), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << "what asks for the factor was right: " << message;
+}
+
 TEST(StudyFile, CrossesItsSweepAndResolvesItsStrengths) {
     const Study study = parse_study(small_study, "small.toml");
     ASSERT_EQ(study.experiment.cells.size(), 4U);
