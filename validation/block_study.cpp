@@ -12,6 +12,7 @@
 #include "estimators/eoptshrink.hpp"
 #include "estimators/gavish_donoho.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/once.hpp"
 #include "validation/claims.hpp"
 #include "validation/codec_measurement.hpp"
 #include "validation/device_trials.hpp"
@@ -58,7 +59,7 @@ public:
     }
     [[nodiscard]] const cuda::TrialPlan& plan(estimators::Precision precision, const cuda::TrialPlan& methods) {
         make_ready();
-        std::call_once(planned_, [&] {
+        planned_([&] {
             plan_ = trial_plan(*source_.model, seed_, cell_, precision, methods.estimators);
             plan_.codecs = methods.codecs;
             plan_.rotation = methods.rotation;
@@ -68,7 +69,7 @@ public:
 
 private:
     void make_ready() {
-        std::call_once(once_, [&] {
+        once_([&] {
             source_ = prepare_(seed_, cell_);
             methods_ = methods_for(estimators_, source_);
         });
@@ -78,8 +79,8 @@ private:
     const std::vector<NamedEstimator>& estimators_;  ///< of the study, which outlives its cells
     stream::StudySeed seed_;
     std::string cell_;
-    std::once_flag once_;
-    std::once_flag planned_;
+    Once once_;
+    Once planned_;
     PreparedSource source_;
     cuda::TrialPlan plan_;
     std::vector<estimators::SpectralMethod> methods_;

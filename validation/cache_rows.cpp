@@ -105,7 +105,7 @@ const CachedHead& CacheRows::of(const sim::KvDump& dump, const sim::DumpTensor& 
         const std::lock_guard lock(mutex_);
         group = &groups_[{&dump, tensor.side, first_layer, first_head}];
     }
-    std::call_once(group->once, [&] {
+    group->once([&] {
         const auto begin = layers.begin() + static_cast<std::ptrdiff_t>(first_layer);
         const std::size_t count = std::min(joined_layers, layers.size() - first_layer);
         code(*group, dump, {begin, begin + static_cast<std::ptrdiff_t>(count)}, first_head, heads);

@@ -13,6 +13,7 @@
 #include "estimators/cache_method.hpp"
 #include "sim/dump_view.hpp"
 #include "sim/kv_dump.hpp"
+#include "theory/base/once.hpp"
 
 namespace spiked::validation {
 
@@ -56,7 +57,7 @@ public:
 
 private:
     struct Group {
-        std::once_flag once;
+        Once once;
         std::vector<CachedHead> heads;  ///< of its first tensor, then of the next
     };
     void code(Group& group, const sim::KvDump& dump, const std::vector<const sim::DumpTensor*>& tensors,

@@ -9,6 +9,7 @@
 
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
+#include "theory/base/once.hpp"
 #include "theory/base/parallel.hpp"
 
 namespace spiked::validation {
@@ -46,7 +47,7 @@ public:
     [[nodiscard]] std::size_t drawn() const { return values_.size(); }
     void make_room(std::size_t trials) { values_.resize(trials); }
     void draw(std::size_t at) {
-        std::call_once(ready_, [&] { trial_ = criterion_->prepare(place_); });
+        ready_([&] { trial_ = criterion_->prepare(place_); });
         values_[at] = trial_(at);
     }
     [[nodiscard]] const std::vector<double>& values() const { return values_; }
@@ -54,7 +55,7 @@ public:
 private:
     const Criterion* criterion_;
     TrialPlace place_;
-    std::once_flag ready_;
+    Once ready_;
     Trial trial_;
     std::vector<double> values_;
 };

@@ -15,6 +15,7 @@
 #include "theory/base/float16.hpp"
 #include "theory/base/json.hpp"
 #include "theory/base/names.hpp"
+#include "theory/base/once.hpp"
 #include "theory/base/parallel.hpp"
 #include "theory/base/quantities.hpp"
 #include "theory/base/remembered.hpp"
@@ -191,6 +192,27 @@ TEST(Remembered, AnswersThreadsThatAskAtOnce) {
     for_each_parallel(said.size(), 4,
                       [&](std::size_t i) { said[i] = known.of(i % 16, [&] { return std::to_string(i % 16); }); });
     for (std::size_t i = 0; i < said.size(); ++i) EXPECT_EQ(said[i], std::to_string(i % 16));
+}
+
+TEST(Once, IsMadeByOneOfManyAndAgainAfterAFailure) {
+    Once once;
+    std::atomic<int> tries{0};
+    int made = 0;  // written by one thread only, read after it
+    std::atomic<int> failed{0};
+    for_each_parallel(200, 8, [&](std::size_t) {
+        try {
+            once([&] {
+                if (++tries < 4) throw std::runtime_error("not yet");
+                ++made;
+            });
+            EXPECT_EQ(made, 1);
+        } catch (const std::runtime_error&) {
+            ++failed;
+        }
+    });
+    EXPECT_EQ(tries, 4);
+    EXPECT_EQ(failed, 3);
+    EXPECT_EQ(made, 1);
 }
 
 TEST(Parallel, EveryIndexRunsOnceAndTheFirstFailureIsReported) {
