@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -99,10 +100,7 @@ int dispatch(std::vector<std::string> words) {
         print_text(help(command));
         return 0;
     }
-    if (command.stoppable)
-        take_stop_requests(!arguments.quiet());
-    else
-        leave_stop_requests();
+    leave_stop_requests();
     if (arguments.verbose()) remark(arguments, version_line() + "BLAS: " + blas_description() + ", one thread");
     const auto start = std::chrono::steady_clock::now();
     hold_blas_buffers(1);
@@ -123,7 +121,10 @@ std::string cut(std::string line) {
 
 int report(bool json, bool colour, ExitCode code, const std::string& message, bool lines = false) {
     if (message.empty()) return static_cast<int>(code);
-    const std::string shown = lines ? sim::without_control_characters(message) : cut(sim::one_line(message));
+    std::vector<std::string> parts;
+    for (const auto& line : lines ? split(message, '\n') : std::vector{message})
+        parts.push_back(cut(sim::one_line(line)));
+    const std::string shown = fmt::format("{}", fmt::join(parts, "\n"));
     // Where nothing can be written the exit code still says what it was: fmt::print would throw.
     std::fputs(fmt::format("{}spiked:{} {}\n", colour ? "\033[31m" : "", colour ? "\033[0m" : "", shown).c_str(),
                stderr);

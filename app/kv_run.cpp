@@ -261,8 +261,7 @@ Command kv_run_command() {
             1,
             1 << 20,
             options,
-            run,
-            true};
+            run};
 }
 
 Command kv_frontier_command() {
@@ -299,8 +298,7 @@ Command kv_frontier_command() {
             0,
             1 << 20,
             options,
-            frontier,
-            true};
+            frontier};
 }
 
 }  // namespace spiked::app

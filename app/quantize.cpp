@@ -26,14 +26,9 @@ int run(const Arguments& arguments) {
     keep_apart(arguments.text("--output"), file);
 
     estimators::AnalysedBlock block(sim::read_matrix(file));
-    const estimators::Compressor compressor(method, block.block().n_cols, bits.front(), options);
-    const auto [encoded, rank] = [&] {
-        try {
-            return compressor.encode(block);
-        } catch (const Error& error) {
-            throw Error(error.code(), fmt::format("{}: {}", file, error.what()));
-        }
-    }();
+    const auto compressor =
+        about(file, [&] { return estimators::Compressor(method, block.block().n_cols, bits.front(), options); });
+    const auto [encoded, rank] = about(file, [&] { return compressor.encode(block); });
     const arma::mat decoded = compressor.decode(encoded.bytes, block.block().n_rows);
     if (arguments.has("--output")) sim::write_npy(arguments.text("--output"), decoded);
 

@@ -55,8 +55,6 @@ int rehearse_study(const Arguments& arguments, const validation::Study& study) {
     const auto& plan = study.experiment;
     const std::size_t threads = thread_count(study.threads);
     validation::refuse_beyond_memory(plan, threads);
-    // There is nothing to lose.
-    leave_stop_requests();
     const validation::Forecast forecast = validation::rehearse(plan, threads, seconds_of_rehearsal);
     if (arguments.json()) {
         Json checks = Json::array();
@@ -96,7 +94,7 @@ int rehearse_study(const Arguments& arguments, const validation::Study& study) {
     if (forecast.most_seconds > forecast.least_seconds)
         text += fmt::format(", at most {} where until asks for more", duration_text(forecast.most_seconds));
     text += fmt::format("\nmemory   about {}\nstore    {}, at most about {}\n", rough_size(forecast.memory_bytes),
-                        study.store_path, rough_size(forecast.store_bytes));
+                        sim::one_line(study.store_path), rough_size(forecast.store_bytes));
     for (const auto& check : forecast.checks) text += "check    " + forecast_text(check) + "\n";
     text += fmt::format("tried    {} in {} of {}; nothing was kept\n",
                         reports::counted(forecast.replicates_tried, "replicate"), forecast.cells_tried,

@@ -310,8 +310,7 @@ Command demo_command() {
             0,
             0,
             {strict, no_report},
-            demo,
-            true};
+            demo};
 }
 
 Command run_command() {
@@ -337,8 +336,7 @@ Command run_command() {
              junit,
              strict,
              no_report},
-            run,
-            true};
+            run};
 }
 
 Command init_command() {

@@ -116,7 +116,9 @@ int run(const Arguments& arguments) {
         method.check_room(block.shape().rows, block.shape().columns);
     }
     std::vector<Estimate> estimates;
-    for (const auto& method : chosen) estimates.push_back({method.name, method.estimate(block)});
+    for (const auto& method : chosen)
+        estimates.push_back(
+            {method.name, about(arguments.positionals.front(), [&] { return method.estimate(block); })});
     if (writes) {
         const arma::mat denoised = chosen.front().apply(block).signal;
         if (arguments.has("--denoised")) sim::write_npy(arguments.text("--denoised"), denoised);

@@ -26,6 +26,7 @@ namespace {
 int merge(const Arguments& arguments) {
     const std::string output = arguments.text("--output");
     if (output.empty()) throw usage_error("merge: -o is missing (the store to make): add for example -o whole.spiked");
+    take_stop_requests(!arguments.quiet());
     validation::merge_stores(arguments.positionals, output, &stop_requests());
     validation::Database store = validation::open_store(output);
     validation::Statement study(store, "SELECT status FROM study");
@@ -236,8 +237,7 @@ Command merge_command() {
             1,
             10000,
             {{"-o,--output", "STORE.spiked", "the store to make", "", false}},
-            merge,
-            true};
+            merge};
 }
 
 Command compare_command() {

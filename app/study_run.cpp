@@ -217,6 +217,7 @@ void move_to_device(const Arguments& arguments, validation::Experiment& experime
 int run_study(const Arguments& arguments, const validation::Experiment& experiment, const StudyRun& run,
               const std::function<void(validation::Database&)>& finished) {
     for (const auto& output : {run.report_path, run.junit_path}) keep_apart(output, run.store_path);
+    take_stop_requests(!arguments.quiet());
     const TimeLimit limit(run.seconds);
     const std::size_t threads = thread_count(run.threads);
     if (!run.executor) validation::refuse_beyond_memory(experiment, threads);

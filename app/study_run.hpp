@@ -25,10 +25,10 @@ struct StudyRun {
 void move_to_device(const Arguments& arguments, validation::Experiment& experiment, const StudyRun& run,
                     const std::string& typed);
 
-/// Makes or resumes the store, runs, judges, writes the report. SIGINT, SIGTERM, SIGHUP and SIGUSR1 give up the batches
-/// under way and leave a store that the same command takes up again. Whatever else ends the run is noted in the store
-/// too, as far as it can still be written. `finished` is called with the open store before it is
-/// closed. Returns the exit code of the study.
+/// Makes or resumes the store, runs, judges, writes the report. From here on SIGINT, SIGTERM, SIGHUP and SIGUSR1 give up
+/// the batches under way and leave a store that the same command takes up again. Whatever else ends the run is noted in
+/// the store too, as far as it can still be written. `finished` is called with the open store before it is closed.
+/// Returns the exit code of the study.
 int run_study(const Arguments& arguments, const validation::Experiment& experiment, const StudyRun& run,
               const std::function<void(validation::Database&)>& finished = {});
 

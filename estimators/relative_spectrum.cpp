@@ -12,8 +12,10 @@ RelativeSpectrum::RelativeSpectrum(std::span<const double> singular_values, Shap
         throw bug("{} singular values of a {} x {} block", singular_values.size(), shape.rows, shape.columns);
     for (std::size_t i = 0; i < singular_values.size(); ++i) {
         if (!(singular_values[i] >= 0.0 && std::isfinite(singular_values[i])))
-            throw input_error("singular value {} of {} is {} (no decomposition gives that): clean the data first",
-                              i + 1, singular_values.size(), singular_values[i]);
+            throw input_error(
+                "singular value {} of {} is {} (the numbers are too large to be multiplied): divide the block by its "
+                "largest entry",
+                i + 1, singular_values.size(), singular_values[i]);
         if (i > 0 && singular_values[i] > singular_values[i - 1])
             throw bug("singular value {} is larger than the one before it", i + 1);
     }

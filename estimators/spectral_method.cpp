@@ -88,6 +88,10 @@ SpectralMethod spectral_method(std::string_view text, theory::Loss loss, const K
     SpectralMethod method;
     method.name = text;
     std::vector<std::string> parts = split(text, '+');
+    constexpr std::size_t most_transforms = 16;
+    if (parts.size() > most_transforms + 1)
+        throw usage_error("an estimator behind {} transforms (at most {} are applied): leave some out",
+                          parts.size() - 1, most_transforms);
     if (parts.size() > 1 && is_row_quantizer(parts.back()))
         throw usage_error("\"{}\" also quantizes (an estimator ends before that): write {}", text,
                           text.substr(0, text.rfind('+')));

@@ -1,16 +1,19 @@
 #include "sim/covariance_spec.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "sim/matrix_file.hpp"
 #include "sim/spectrum_spec.hpp"
 #include "sim/stream/haar.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
+#include "theory/base/remembered.hpp"
 
 namespace spiked::sim {
 namespace {
@@ -83,7 +86,14 @@ theory::Spectrum covariance_spectrum(const CovarianceSpec& spec, std::size_t siz
     const CovarianceKind& kind = kind_of(spec);
     (void)basis_of(spec, kind);
     const Numbers parameters = parameters_of(spec, kind);
-    Spectrum law = kind.reads_file() ? kind.read(spec.path) : kind.law(parameters, size);
+    // The cells of a sweep ask for few laws many times.
+    constexpr std::size_t most_remembered = 4096;
+    static Remembered<std::pair<std::string, std::size_t>, Spectrum> laws;
+    const auto make = [&] { return kind.law(parameters, size); };
+    Spectrum law = kind.reads_file() ? kind.read(spec.path)
+                   : size <= most_remembered
+                       ? laws.of({fmt::format("{}:{:a}", kind.name, fmt::join(parameters, ",")), size}, make)
+                       : make();
     if (kind.size != CovarianceKind::Size::none) return law;
     const arma::vec values = expand(law, size);
     Spectrum expanded = Spectrum::of_values({values.memptr(), values.n_elem});

@@ -51,13 +51,14 @@ BlockSource spiked_source(const SpikedPoint& point) {
     source.rows = point.rows;
     source.columns = point.columns;
     source.spikes = point.strengths.size();
-    source.law.emplace(sim::covariance_spectrum(point.row, point.rows),
-                       sim::covariance_spectrum(point.column, point.columns),
-                       AspectRatio::of(point.rows, point.columns));
+    source.law = [row = point.row, column = point.column, rows = point.rows, columns = point.columns] {
+        return theory::SeparableLaw(sim::covariance_spectrum(row, rows), sim::covariance_spectrum(column, columns),
+                                    AspectRatio::of(rows, columns));
+    };
+    const theory::SeparableLaw law = source.law();
     const auto unit = sim::parse_strength_unit(point.unit);
     for (const double strength : point.strengths)
-        source.strengths.push_back(
-            sim::absolute_strength(strength, unit, source.law->detection_threshold(), point.rows));
+        source.strengths.push_back(sim::absolute_strength(strength, unit, law.detection_threshold(), point.rows));
     const auto entries = sim::EntryLaw::parse(point.entries);
     const auto left = sim::VectorLaw::parse(point.left_vectors, sim::MatrixSide::row);
     const auto right = sim::VectorLaw::parse(point.right_vectors, sim::MatrixSide::column);
@@ -86,8 +87,7 @@ BlockSource spiked_source(const SpikedPoint& point) {
     };
     if (!entries.gaussian())
         source.no_kernels = fmt::format("{} entries", point.entries);
-    else if (vanishes(sim::covariance_spectrum(point.row, point.rows)) ||
-             vanishes(sim::covariance_spectrum(point.column, point.columns)))
+    else if (vanishes(law.row()) || vanishes(law.column()))
         source.no_kernels = "noise that vanishes in some direction";
     if (!std::is_sorted(point.strengths.rbegin(), point.strengths.rend()))
         throw usage_error(

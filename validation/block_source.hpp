@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,7 +38,8 @@ struct BlockSource {
     bool own_columns = true;
     std::string no_kernels = {};  ///< why no kernel draws these blocks; empty where one does
     bool keys = false;            ///< groups of min-max quantizers lie along tokens, as for the keys of a dump
-    std::optional<theory::SeparableLaw> law;
+    /// Null where theory knows nothing. Made anew for each question: those of a large sweep would not fit in memory.
+    std::function<theory::SeparableLaw()> law;
     std::vector<SignalStrength> strengths;  ///< absolute; of the law's predictions
     /// The expensive part (bases, projections), made when the first replicate is asked for.
     std::function<PreparedSource(const stream::StudySeed& seed, const std::string& cell)> prepare;

@@ -469,8 +469,9 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
         cell.least_replicates = replicates.least;
         cell.factors = std::move(factors);
         if (source.law) {
-            add_limits(cell, *source.law, source.strengths);
-            add_predictions(cell, experiment, *study, *source.law, source.strengths);
+            const theory::SeparableLaw law = source.law();
+            add_limits(cell, law, source.strengths);
+            add_predictions(cell, experiment, *study, law, source.strengths);
         }
         cells.push(cell.params);
         study->cells.push_back({source.prepare,

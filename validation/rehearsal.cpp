@@ -203,22 +203,25 @@ Forecast rehearse(const Experiment& experiment, std::size_t threads, double seco
 void refuse_beyond_memory(const Experiment& experiment, std::size_t threads) {
     const auto& cells = experiment.cells;
     if (cells.empty()) return;
-    const auto bytes = [](const ExperimentCell& cell) {
-        return 8.0 * static_cast<double>(cell.rows) * static_cast<double>(cell.columns);
+    const auto entries = [](const ExperimentCell& cell) {
+        return static_cast<double>(cell.rows) * static_cast<double>(cell.columns);
     };
     const auto& largest = *std::max_element(cells.begin(), cells.end(),
-                                            [&](const auto& a, const auto& b) { return bytes(a) < bytes(b); });
-    const double at_once = static_cast<double>(std::min<std::uint64_t>(threads, experiment.replicates()));
-    const double needed = least_copies_of_a_block * at_once * bytes(largest);
+                                            [&](const auto& a, const auto& b) { return entries(a) < entries(b); });
+    refuse_beyond_memory(largest.rows, largest.columns, std::min<std::uint64_t>(threads, experiment.replicates()));
+}
+
+void refuse_beyond_memory(std::size_t rows, std::size_t columns, std::size_t threads) {
+    const double of_one = least_copies_of_a_block * 8.0 * static_cast<double>(rows) * static_cast<double>(columns);
+    const double needed = of_one * static_cast<double>(threads);
     const double allowed = static_cast<double>(allowed_memory());
     if (needed <= allowed) return;
     throw Error(
         ExitCode::out_of_memory,
         fmt::format("out of memory (blocks of {} x {} need {:.1f} GB on {}, {:.1f} GB are allowed): make n or d "
                     "smaller{}",
-                    largest.rows, largest.columns, needed / 1e9,
-                    threads == 1 ? "1 thread" : fmt::format("{} threads", threads), allowed / 1e9,
-                    needed / at_once <= allowed ? ", or give fewer --threads" : ""));
+                    rows, columns, needed / 1e9, threads == 1 ? "1 thread" : fmt::format("{} threads", threads),
+                    allowed / 1e9, of_one <= allowed ? ", or give fewer --threads" : ""));
 }
 
 }  // namespace spiked::validation

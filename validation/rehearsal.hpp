@@ -41,5 +41,7 @@ struct Forecast {
 /// Throws an Error of exit code 7 for a study of which even a part of what a replicate holds at once is more than this
 /// process may have.
 void refuse_beyond_memory(const Experiment& experiment, std::size_t threads);
+/// The same of blocks of one size on so many threads.
+void refuse_beyond_memory(std::size_t rows, std::size_t columns, std::size_t threads);
 
 }  // namespace spiked::validation

@@ -161,6 +161,9 @@ void refuse_lost_rows(Database& store) {
         {"a batch without its means",
          "SELECT cell_id, batch FROM batch WHERE reps > failed EXCEPT SELECT cell_id, batch FROM moment"},
         {"means without their batch", "SELECT cell_id, batch FROM moment EXCEPT SELECT cell_id, batch FROM batch"},
+        {"batches of which fewer than none or more than all replicates failed",
+         "SELECT 1 FROM batch WHERE typeof(reps) <> 'integer' OR typeof(failed) <> 'integer' OR failed < 0 OR failed > "
+         "reps"},
         {"means of nothing it knows",
          "SELECT 1 FROM moment WHERE method_id NOT IN (SELECT method_id FROM method) OR metric_id NOT IN (SELECT "
          "metric_id FROM metric)"},

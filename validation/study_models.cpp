@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "sim/covariance_spec.hpp"
+#include "validation/rehearsal.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -79,7 +80,9 @@ std::optional<BlockSource> read_spiked(const toml::table& model, Mistakes& mista
     }
     section.no_other_keys();
     std::optional<BlockSource> source;
-    if (mistakes.count() == before) guarded(model, mistakes, [&] { source = spiked_source(point); });
+    if (mistakes.count() > before) return source;
+    refuse_beyond_memory(point.rows, point.columns, 1);  // their law alone would take long
+    guarded(model, mistakes, [&] { source = spiked_source(point); });
     return source;
 }
 

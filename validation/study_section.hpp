@@ -64,7 +64,7 @@ public:
         : table_(table), name_(std::move(name)), mistakes_(mistakes) {}
 
     const toml::node* node(const std::string& key) {
-        known_.push_back(key);
+        if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.push_back(key);
         return table_.get(key);
     }
     /// `example` shows how the table is written, for who gave something else.

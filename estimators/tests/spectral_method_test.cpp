@@ -324,5 +324,16 @@ TEST(Transforms, ACompressorStoresRecolouredFactors) {
     EXPECT_LE(arma::norm(decoded - data, "fro") / arma::norm(data, "fro"), 0.1);
 }
 
+TEST(SpectralMethod, ChainsOfTransformsEnd) {
+    const auto chain = [](std::size_t transforms) {
+        std::string name;
+        for (std::size_t i = 0; i < transforms; ++i) name += "whiten+";
+        return name + "gd-shrink";
+    };
+    EXPECT_EQ(spectral_method(chain(16), theory::Loss::frobenius).transforms.size(), 16U);
+    for (const std::size_t transforms : {17, 100000})
+        EXPECT_THROW((void)spectral_method(chain(transforms), theory::Loss::frobenius), Error) << transforms;
+}
+
 }  // namespace
 }  // namespace spiked::estimators

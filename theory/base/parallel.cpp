@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "theory/base/error.hpp"
+
 // OpenBLAS's own: the buffer of a call under way. Weak, for a build of it that does not show them.
 extern "C" {
 [[gnu::weak]] void* blas_memory_alloc(int procedure);
@@ -20,6 +22,10 @@ extern "C" {
 namespace spiked {
 
 std::size_t thread_count(std::size_t asked) {
+    constexpr std::size_t most_threads = 4096;
+    if (asked > most_threads)
+        throw usage_error("{} threads (at most {} are started): ask for fewer, or for 0, all of the machine", asked,
+                          most_threads);
     return asked == 0 ? std::max(1U, std::thread::hardware_concurrency()) : asked;
 }
 

@@ -4,7 +4,7 @@
 
 namespace spiked {
 
-/// So many threads as are asked for; for 0 all the machine has.
+/// So many threads as are asked for; for 0 all the machine has. Throws usage_error for more than 4096.
 [[nodiscard]] std::size_t thread_count(std::size_t asked);
 
 /// Has OpenBLAS take the buffers (128 MiB of address space each, untouched) that calls on so many threads at once need.
