@@ -338,7 +338,12 @@ TEST(Llama, AContextOfMillionsCostsNothingUntilItIsRead) {
     EXPECT_EQ(model.config().context, 16777216U);
     const auto found = nats_of(model, expected.tokens, 40, {.block_tokens = 7});
     for (std::size_t t = 1; t < found.size(); ++t) ASSERT_NEAR(found[t], expected.nats[t], 2e-5) << t;
-    EXPECT_LT(most_kibibytes() - at_first, 64 * 1024);
+#ifdef __SANITIZE_THREAD__
+    constexpr long allowed_mebibytes = 1024;  // the sanitizer watches OpenBLAS's first buffer, four bytes for one
+#else
+    constexpr long allowed_mebibytes = 64;
+#endif
+    EXPECT_LT(most_kibibytes() - at_first, allowed_mebibytes * 1024);
 }
 
 /// Models with published numbers, where somebody has them: $SPIKED_EXTRA_MODELS/rope-lm.
