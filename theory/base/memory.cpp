@@ -35,9 +35,7 @@ std::uint64_t group_limit() {
     return least;
 }
 
-}  // namespace
-
-std::uint64_t allowed_memory() {
+std::uint64_t limits_of_process() {
     std::uint64_t least = group_limit();
     struct sysinfo machine {};
     if (sysinfo(&machine) == 0)
@@ -46,6 +44,13 @@ std::uint64_t allowed_memory() {
     rlimit limit{};
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         least = std::min<std::uint64_t>(least, limit.rlim_cur);
+    return least;
+}
+
+}  // namespace
+
+std::uint64_t allowed_memory() {
+    static const std::uint64_t least = limits_of_process();  // every cell of a study asks
     return least;
 }
 
