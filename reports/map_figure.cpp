@@ -142,8 +142,8 @@ Mapped map_numbers(const std::vector<CellRow>& cells, const std::vector<CellNumb
     bool several_methods = false;
     for (const auto& number : numbers) several_methods = several_methods || number.method != numbers.front().method;
     for (const auto& number : numbers) {
-        const auto cell = std::ranges::lower_bound(cells, number.cell, {}, &CellRow::id);
-        if (cell == cells.end() || cell->id != number.cell) continue;
+        const CellRow* const cell = cell_of(cells, number.cell);
+        if (cell == nullptr) continue;
         std::vector<std::string> parts;
         if (several_methods) parts.push_back(number.method);
         if (!panel_name.at(number.cell).empty()) parts.push_back(panel_name.at(number.cell));

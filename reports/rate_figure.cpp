@@ -122,8 +122,8 @@ Gathered gather(Database& store, const std::vector<CellRow>& cells, const Questi
         query.reset();
         query.bind(1, metric);
         while (query.step()) {
-            const auto cell = std::ranges::lower_bound(cells, query.integer(0), {}, &CellRow::id);
-            if (cell == cells.end() || cell->id != query.integer(0)) continue;
+            const CellRow* const cell = cell_of(cells, query.integer(0));
+            if (cell == nullptr) continue;
             const FactorValue& value = cell->factors.at(question.x);
             Point point{value.number, nan, nan, nan};
             const double count = query.real(4);

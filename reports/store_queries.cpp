@@ -178,6 +178,11 @@ std::vector<CellRow> read_cells(Database& store) {
     return cells;
 }
 
+const CellRow* cell_of(const std::vector<CellRow>& cells, std::int64_t id) {
+    const auto cell = std::ranges::lower_bound(cells, id, {}, &CellRow::id);
+    return cell == cells.end() || cell->id != id ? nullptr : &*cell;
+}
+
 std::map<std::int64_t, std::string> short_names(const std::vector<CellRow>& cells) {
     std::map<std::int64_t, std::string> names;
     std::vector<std::string> factors = {"side"};  // first: it says what the blocks are

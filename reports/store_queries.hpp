@@ -84,6 +84,8 @@ struct CellRow {
 };
 /// By cell_id.
 [[nodiscard]] std::vector<CellRow> read_cells(validation::Database& store);
+/// Among cells in the order of read_cells; null where it is not.
+[[nodiscard]] const CellRow* cell_of(const std::vector<CellRow>& cells, std::int64_t id);
 
 /// A factor without the section of the model it is in.
 [[nodiscard]] std::string short_factor(const std::string& factor);

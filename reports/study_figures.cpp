@@ -68,10 +68,6 @@ struct FactorAxis {
     std::map<std::int64_t, std::vector<double>> strengths;
     std::map<std::string, double> ordinal_of;
 
-    [[nodiscard]] const CellRow* find(std::int64_t id) const {
-        const auto cell = std::ranges::lower_bound(cells, id, {}, &CellRow::id);
-        return cell == cells.end() || cell->id != id ? nullptr : &*cell;
-    }
     /// Of component k of a cell; a spike that is estimated beyond the list stands at 0.
     [[nodiscard]] double place(const CellRow& cell, std::int64_t k) const {
         const auto& value = cell.factors.at(factor);
@@ -157,7 +153,7 @@ MeansAlong gather_means(Database& store, const FactorAxis& axis, const std::vect
         query.reset();
         query.bind(1, metric);
         while (query.step()) {
-            const CellRow* cell = axis.find(query.integer(0));
+            const CellRow* cell = cell_of(axis.cells, query.integer(0));
             if (cell == nullptr) continue;
             const std::string& value = cell->factors.at(axis.factor).text;
             const std::string method = query.text(2);
