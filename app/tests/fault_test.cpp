@@ -275,9 +275,6 @@ double seconds_of(const EndedWork& work, const std::string& folder) {
 
 const std::string without_nameless_files = "LD_PRELOAD='" SPIKED_NO_NAMELESS_FILES "' ";
 
-/// Ended by SIGTERM at moments spread over the whole of each command: `run` stops and can go on (75), the others leave
-/// what stood there before or the whole of the new, and no file beside it, where the file system knows no nameless
-/// files either.
 /// A study of 20 000 cells in half a kilobyte, `wrong` in its first table.
 std::string study_of_many_cells(const std::string& wrong) {
     return "spiked = 1\n[study]\nname = \"many\"\n" + wrong +
@@ -302,6 +299,9 @@ TEST(Faults, ManyCellsAreReadInLittleMemoryAndReadingEndsWhenAsked) {
     EXPECT_EQ(left_in(folder), (std::set<std::string>{"right.toml", "wrong.toml"}));
 }
 
+/// Ended by SIGTERM at moments spread over the whole of each command: `run` stops and can go on (75), the others leave
+/// what stood there before or the whole of the new, and no file beside it, where the file system knows no nameless
+/// files either.
 TEST(Faults, ATerminationAtAnyMomentLosesNothing) {
     const std::string whole = fault_folder("fault-terminated-whole");
     ASSERT_EQ(spiked("run study.toml --no-report", in(whole)).code, 0);

@@ -258,13 +258,15 @@ TEST(QuantizerErrors, DimensionOneIsTheLawOfASign) {
 
 // ---- scales -----------------------------------------------------------------------------------------------------
 
+constexpr int long_row = std::numeric_limits<int>::max();
+
 /// Long rows: moments alone, without the variances that a finite dimension adds.
 RowReconstruction limit_of(double gain, double energy, RowQuantizerKind kind) {
     CodebookOnLaw moments;
     moments.linear_gain = gain;
     moments.energy = energy;
     moments.distortion = 1.0 - 2.0 * gain + energy;
-    return row_reconstruction(moments, std::numeric_limits<int>::max(), kind);
+    return row_reconstruction(moments, long_row, kind);
 }
 
 TEST(QuantizerErrors, LimitsForCentroidsAreFunctionsOfTheDistortion) {
@@ -273,7 +275,7 @@ TEST(QuantizerErrors, LimitsForCentroidsAreFunctionsOfTheDistortion) {
         const double gain = 1.0 - distortion;
         const auto limit = [&](RowQuantizerKind kind) { return limit_of(gain, gain, kind); };
         EXPECT_NEAR(limit(RowQuantizerKind::tq_mse).relative_mse, distortion, 1e-15);
-        EXPECT_NEAR(limit(RowQuantizerKind::tq_prod).relative_mse, pi / 2.0 * distortion, 1e-9 * distortion);
+        EXPECT_NEAR(limit(RowQuantizerKind::tq_prod).relative_mse, (pi / 2.0 - 1.0 / long_row) * distortion, 1e-15);
         expect_relative(limit(RowQuantizerKind::eden).relative_mse, distortion / (1.0 - distortion), 1e-11, "eden");
         expect_relative(limit(RowQuantizerKind::eden_mmse).relative_mse, distortion, 1e-11, "eden-mmse");
         expect_relative(limit(RowQuantizerKind::eden_norm).relative_mse, 2.0 - 2.0 * std::sqrt(gain), 1e-11,

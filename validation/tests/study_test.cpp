@@ -60,17 +60,6 @@ std::string scratch(const std::string& name) {
     return path;
 }
 
-std::string message_of(const std::function<void()>& work, ExitCode code) {
-    try {
-        work();
-    } catch (const Error& error) {
-        EXPECT_EQ(error.code(), code) << error.what();
-        return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return "";
-}
-
 std::string run_once(const Study& study, const std::string& path, std::size_t threads) {
     Store store(path, study.experiment, "test", threads, Json::object());
     EXPECT_EQ(run_experiment(study.experiment, store, {.threads = threads}), RunOutcome::complete);
