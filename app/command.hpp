@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "theory/base/error.hpp"
 #include "theory/base/json.hpp"
 
 namespace spiked::app {
@@ -90,17 +89,6 @@ void print_json(const Json& document);
 
 /// Throws usage_error when an output would replace something the command reads or keeps.
 void keep_apart(const std::string& output, const std::string& other);
-
-/// What is wrong with the content of a file names it.
-template <class Work>
-auto about(const std::string& file, const Work& work) {
-    try {
-        return work();
-    } catch (const Error& error) {
-        if (error.code() != ExitCode::unusable_input) throw;
-        throw Error(error.code(), file + ": " + error.what());
-    }
-}
 
 /// A remark for a person, on standard error, unless --quiet.
 void remark(const Arguments& arguments, std::string_view text);

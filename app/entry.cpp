@@ -121,9 +121,8 @@ std::string cut(std::string line) {
 
 int report(bool json, bool colour, ExitCode code, const std::string& message, bool lines = false) {
     if (message.empty()) return static_cast<int>(code);
-    std::vector<std::string> parts;
-    for (const auto& line : lines ? split(message, '\n') : std::vector{message})
-        parts.push_back(cut(sim::one_line(line)));
+    std::vector<std::string> parts = split(lines ? message : sim::one_line(message), '\n');
+    for (auto& part : parts) part = cut(sim::without_control_characters(part));
     const std::string shown = fmt::format("{}", fmt::join(parts, "\n"));
     // Where nothing can be written the exit code still says what it was: fmt::print would throw.
     std::fputs(fmt::format("{}spiked:{} {}\n", colour ? "\033[31m" : "", colour ? "\033[0m" : "", shown).c_str(),

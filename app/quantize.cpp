@@ -25,10 +25,14 @@ int run(const Arguments& arguments) {
     const std::string& file = arguments.positionals.front();
     keep_apart(arguments.text("--output"), file);
 
+    estimators::check_bits(method, bits.front());
+
+    // From here on it is the file that does not suit the words.
+    const auto of_file = [&] { return file; };
     estimators::AnalysedBlock block(sim::read_matrix(file));
     const auto compressor =
-        about(file, [&] { return estimators::Compressor(method, block.block().n_cols, bits.front(), options); });
-    const auto [encoded, rank] = about(file, [&] { return compressor.encode(block); });
+        located(of_file, [&] { return estimators::Compressor(method, block.block().n_cols, bits.front(), options); });
+    const auto [encoded, rank] = located(of_file, [&] { return compressor.encode(block); });
     const arma::mat decoded = compressor.decode(encoded.bytes, block.block().n_rows);
     if (arguments.has("--output")) sim::write_npy(arguments.text("--output"), decoded);
 

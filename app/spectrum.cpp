@@ -117,8 +117,8 @@ int run(const Arguments& arguments) {
     }
     std::vector<Estimate> estimates;
     for (const auto& method : chosen)
-        estimates.push_back(
-            {method.name, about(arguments.positionals.front(), [&] { return method.estimate(block); })});
+        estimates.push_back({method.name, located([&] { return arguments.positionals.front(); },
+                                                  [&] { return method.estimate(block); })});
     if (writes) {
         const arma::mat denoised = chosen.front().apply(block).signal;
         if (arguments.has("--denoised")) sim::write_npy(arguments.text("--denoised"), denoised);

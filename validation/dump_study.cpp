@@ -9,12 +9,11 @@ HeadCodec head_codec(const DumpStudy& study, const StudiedHead& at, std::size_t 
     estimators::QuantizerOptions options = study.plan.quantizer;
     options.rotation_index = at.rotation;
     options.axis = at.tensor->side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
-    try {
-        return {compression, at.tensor->dim, bits, options, at.tensor->tokens, study.plan.block_tokens};
-    } catch (const Error& error) {
-        throw Error(error.code(),
-                    fmt::format("{}: tensor {}: {}", study.open.dumps[at.dump]->path(), at.tensor->name, error.what()));
-    }
+    return spiked::located(
+        [&] { return fmt::format("{}: tensor {}", study.open.dumps[at.dump]->path(), at.tensor->name); },
+        [&] {
+            return HeadCodec(compression, at.tensor->dim, bits, options, at.tensor->tokens, study.plan.block_tokens);
+        });
 }
 
 arma::mat read_block(const DumpStudy& study, const StudiedHead& at, std::uint64_t block) {

@@ -57,15 +57,14 @@ void find_rotaries(DumpStudy& study);
 /// Runs the work on a block; what goes wrong names it.
 template <class Work>
 auto located(const DumpStudy& study, const StudiedHead& at, std::uint64_t block, const Work& work) {
-    try {
-        return work();
-    } catch (const Error& error) {
-        const std::size_t tokens = study.plan.block_tokens;
-        const std::size_t end = std::min((block + 1) * tokens, at.tensor->tokens);
-        throw Error(error.code(),
-                    fmt::format("{}: tensor {}, head {}, tokens {} to {}: {}", study.open.dumps[at.dump]->path(),
-                                at.tensor->name, at.head, block * tokens, end - 1, error.what()));
-    }
+    return spiked::located(
+        [&] {
+            const std::size_t tokens = study.plan.block_tokens;
+            const std::size_t end = std::min((block + 1) * tokens, at.tensor->tokens);
+            return fmt::format("{}: tensor {}, head {}, tokens {} to {}", study.open.dumps[at.dump]->path(),
+                               at.tensor->name, at.head, block * tokens, end - 1);
+        },
+        work);
 }
 
 }  // namespace spiked::validation

@@ -66,13 +66,12 @@ void Compressors::prepare(const std::vector<BlockPlace>& batch, std::size_t thre
 
 HeadCodec Compressors::make(const Key& key) const {
     const CodedTensor& coded = *header_.tensors[key.first].coded;
-    try {
-        return {method_,      coded.dim,           header_.bits, options_of(header_, coded, key.second),
-                coded.tokens, header_.block_tokens};
-    } catch (const Error& error) {
-        throw Error(error.code(), fmt::format("{}: tensor {}: {}", file_,
-                                              sim::in_quotes(header_.tensors[key.first].name), error.what()));
-    }
+    return spiked::located(
+        [&] { return fmt::format("{}: tensor {}", file_, sim::in_quotes(header_.tensors[key.first].name)); },
+        [&] {
+            return HeadCodec(method_, coded.dim, header_.bits, options_of(header_, coded, key.second), coded.tokens,
+                             header_.block_tokens);
+        });
 }
 
 KeyRotary::KeyRotary(const KvContainerHeader& header, const std::string& where) : header_(header) {

@@ -91,11 +91,7 @@ private:
 /// Runs the work on a block; what goes wrong names it.
 template <class Work>
 auto located(const std::string& file, const BlockPlace& place, const KvContainerHeader& header, const Work& work) {
-    try {
-        return work();
-    } catch (const Error& error) {
-        throw Error(error.code(), fmt::format("{}: {}: {}", file, place.text(header), error.what()));
-    }
+    return spiked::located([&] { return fmt::format("{}: {}", file, place.text(header)); }, work);
 }
 
 }  // namespace spiked::validation

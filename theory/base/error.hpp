@@ -59,4 +59,14 @@ template <class... Args>
     return {ExitCode::bug, fmt::format(format, std::forward<Args>(args)...)};
 }
 
+/// Runs the work; what goes wrong in it names the place, whose words are made only then.
+template <class Place, class Work>
+auto located(const Place& place, const Work& work) {
+    try {
+        return work();
+    } catch (const Error& error) {
+        throw Error(error.code(), fmt::format("{}: {}", place(), error.what()));
+    }
+}
+
 }  // namespace spiked
