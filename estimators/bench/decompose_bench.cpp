@@ -91,15 +91,6 @@ struct ArmadilloSvd {
     }
 };
 
-std::vector<double> values_of(NumpyPeer& numpy) {
-    numpy.say("values");
-    std::vector<double> values;
-    const Json answer = numpy.answer();
-    for (const Json& value : *answer.find("values")->items())
-        values.push_back(value.real() != nullptr ? *value.real() : static_cast<double>(*value.integer()));
-    return values;
-}
-
 template <class Real>
 Job product_job(std::size_t n) {
     const arma::Mat<Real> a(n, n, arma::fill::randn);
@@ -195,7 +186,8 @@ DecompositionTimings time_decompositions(Shape shape, std::size_t wanted, double
                     Json::object({{"precision", precision<Real>}, {"rows", shape.rows}, {"columns", shape.columns}}),
                     [&](NumpyPeer& peer) { peer.send(first.memptr(), first.n_elem * sizeof(Real)); });
     result.numpy = numpy.description();
-    check("numpy", values_of(numpy));
+    numpy.say("values");
+    check("numpy", NumpyPeer::numbers(numpy.answer(), "values"));
     jobs.push_back({"numpy", {}, [&](std::size_t units) {
                         numpy.say(fmt::format("time {}", units));
                         return NumpyPeer::number(numpy.answer(), "microseconds");

@@ -19,6 +19,16 @@ namespace {
 
 constexpr const char* python = "/usr/bin/python3";
 
+const Json& part_of(const Json& answer, const char* key) {
+    const Json* part = answer.find(key);
+    if (part == nullptr) throw bug("the NumPy program left {} out", key);
+    return *part;
+}
+
+double number_of(const Json& json) {
+    return json.real() != nullptr ? *json.real() : static_cast<double>(*json.integer());
+}
+
 }  // namespace
 
 NumpyPeer::NumpyPeer(const char* work, const Json& header, const std::function<void(NumpyPeer&)>& begin) {
@@ -75,10 +85,12 @@ void NumpyPeer::say(std::string line) {
     send(line.data(), line.size());
 }
 
-double NumpyPeer::number(const Json& answer, const char* key) {
-    const Json* json = answer.find(key);
-    if (json == nullptr) throw bug("the NumPy program left {} out", key);
-    return json->real() != nullptr ? *json->real() : static_cast<double>(*json->integer());
+double NumpyPeer::number(const Json& answer, const char* key) { return number_of(part_of(answer, key)); }
+
+std::vector<double> NumpyPeer::numbers(const Json& answer, const char* key) {
+    std::vector<double> values;
+    for (const Json& value : *part_of(answer, key).items()) values.push_back(number_of(value));
+    return values;
 }
 
 void NumpyPeer::send(const void* bytes, std::size_t count) {

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "theory/base/json.hpp"
 
@@ -28,6 +29,7 @@ public:
     [[nodiscard]] Json answer();
     /// A number of the answer.
     [[nodiscard]] static double number(const Json& answer, const char* key);
+    [[nodiscard]] static std::vector<double> numbers(const Json& answer, const char* key);
 
 private:
     int socket_ = -1;

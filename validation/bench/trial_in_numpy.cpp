@@ -51,8 +51,7 @@ TrialOutcome TrialInNumpy::run(std::string_view decomposition, const arma::fmat&
     const Json found = peer_.answer();
     TrialOutcome outcome;
     outcome.rank = static_cast<std::size_t>(estimators::NumpyPeer::number(found, "rank"));
-    for (const Json& value : *found.find("shrunk")->items())
-        outcome.shrunk.push_back(value.real() != nullptr ? *value.real() : static_cast<double>(*value.integer()));
+    outcome.shrunk = estimators::NumpyPeer::numbers(found, "shrunk");
     outcome.mean_squared_error = estimators::NumpyPeer::number(found, "mean_squared_error");
     return outcome;
 }
