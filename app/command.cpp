@@ -267,8 +267,9 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
             if (option.repeatable && words[at - 2] == long_name(option) && !words[at].starts_with("-") &&
                 (to_number(words[at]) ||
                  (is_list(option.value) && !suffixes_in(command.positionals).empty() && !is_file(words[at]))))
-                throw usage_error("{}: \"{}\" stands alone (several values are one word): write {} {},{}", command.name,
-                                  words[at], words[at - 2], words[at - 1], words[at]);
+                throw usage_error("{}: \"{}\" stands alone (several values are one word): write {} {}{}{}",
+                                  command.name, words[at], words[at - 2], words[at - 1],
+                                  words[at - 1].ends_with(',') ? "" : ",", words[at]);
     if (arguments.positionals.size() > command.most_positionals)
         throw usage_error("{}: \"{}\" is one word too many: usage is {}", command.name,
                           arguments.positionals[command.most_positionals], usage(command));
@@ -278,8 +279,8 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
         if (option.value.find("SPEC") != std::string::npos) continue;
         for (const auto& path : values[long_name(option)])
             if (is_other_kind(path, legal) || (!legal.empty() && is_plain_file(path)))
-                throw usage_error("{}: {} stands where {} is expected: name it FILE{}", command.name, path,
-                                  option.value, legal.front());
+                throw usage_error("{}: {} stands where {} is expected: {}FILE{}", command.name, path, option.value,
+                                  std::filesystem::exists(path) ? "give a " : "name it ", legal.front());
     }
     const auto check = [&](const std::string& what, const Choices& legal, const std::vector<std::string>& typed) {
         for (const auto& value : typed)

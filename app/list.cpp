@@ -9,11 +9,11 @@
 #include "estimators/eviction.hpp"
 #include "estimators/rank_rule.hpp"
 #include "reports/figures.hpp"
-#include "sim/catalogue.hpp"
 #include "sim/covariance_kinds.hpp"
 #include "sim/covariance_spec.hpp"
 #include "sim/entry_law.hpp"
 #include "sim/signal.hpp"
+#include "theory/base/catalogue.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "validation/claims.hpp"
@@ -22,7 +22,7 @@
 namespace spiked::app {
 namespace {
 
-using Line = sim::CatalogueLine;
+using Line = CatalogueLine;
 
 struct Topic {
     std::string name;
@@ -30,30 +30,25 @@ struct Topic {
 };
 
 std::vector<Line> estimator_lines() {
-    std::vector<Line> lines;
-    for (const auto& entry : estimators::spectral_estimators())
-        lines.push_back({entry.name, entry.summary, entry.options, entry.source});
-    for (const auto& entry : estimators::transforms())
-        lines.push_back({entry.name + "+NAME", entry.summary, entry.options, entry.source});
+    std::vector<Line> lines(estimators::spectral_estimators().begin(), estimators::spectral_estimators().end());
+    for (Line line : estimators::transforms()) {
+        line.name += "+NAME";
+        lines.push_back(std::move(line));
+    }
     return lines;
 }
 
-std::vector<Line> rank_lines() {
-    std::vector<Line> lines;
-    for (const auto& entry : estimators::rank_rules())
-        lines.push_back({entry.name, entry.summary, entry.options, entry.source});
-    return lines;
-}
+std::vector<Line> rank_lines() { return estimators::rank_rules(); }
 
-Line quantizer_line(const estimators::QuantizerEntry& entry) {
-    Line line{entry.name, entry.summary, {"--bits B: " + entry.bits_mean}, entry.source};
-    line.options.insert(line.options.end(), entry.options.begin(), entry.options.end());
-    return line;
+std::vector<Line> with_bits(const std::vector<estimators::QuantizerEntry>& entries) {
+    std::vector<Line> lines(entries.begin(), entries.end());
+    for (std::size_t i = 0; i < entries.size(); ++i)
+        lines[i].options.insert(lines[i].options.begin(), "--bits B: " + entries[i].bits_mean);
+    return lines;
 }
 
 std::vector<Line> quantizer_lines() {
-    std::vector<Line> lines;
-    for (const auto& entry : estimators::row_quantizers()) lines.push_back(quantizer_line(entry));
+    std::vector<Line> lines = with_bits(estimators::row_quantizers());
     lines.push_back({"ESTIMATOR+QUANTIZER",
                      "the estimator's low-rank part stored in factors, the rest through the quantizer",
                      {"--factor-bits N (default 4)", "--factor-codebook normal|lloyd|fp16", "--open-loop"},
@@ -68,11 +63,7 @@ std::vector<Line> quantizer_lines() {
     return lines;
 }
 
-std::vector<Line> cache_lines() {
-    std::vector<Line> lines;
-    for (const auto& entry : estimators::cache_methods()) lines.push_back(quantizer_line(entry));
-    return lines;
-}
+std::vector<Line> cache_lines() { return with_bits(estimators::cache_methods()); }
 
 std::vector<Line> eviction_lines() {
     std::vector<Line> lines;
@@ -118,7 +109,11 @@ std::vector<Line> claim_lines() {
 
 std::vector<Line> figure_lines() {
     std::vector<Line> lines;
-    for (const auto& kind : reports::figure_kinds()) lines.push_back({kind.name, kind.summary, {}, ""});
+    for (const auto& kind : reports::figure_kinds()) {
+        std::vector<std::string> keys = {"title"};
+        keys.insert(keys.end(), kind.keys.begin(), kind.keys.end());
+        lines.push_back({kind.name, kind.summary, {fmt::format("keys: {}", fmt::join(keys, ", "))}, ""});
+    }
     return lines;
 }
 
@@ -156,7 +151,8 @@ std::vector<std::pair<std::string, std::vector<Line>>> chosen_lines(const std::v
         std::vector<Line> named;
         for (auto& line : topic.lines()) {
             known.push_back(line.name);
-            if (parse_name(line.name).name == parse_name(words.front()).name || line.name == words.front())
+            if (parse_name(line.name).name == parse_name(words.front()).name || line.name == words.front() ||
+                line.name == words.front() + "+NAME")
                 named.push_back(std::move(line));
         }
         if (!named.empty()) chosen.emplace_back(topic.name, std::move(named));
@@ -166,6 +162,20 @@ std::vector<std::pair<std::string, std::vector<Line>>> chosen_lines(const std::v
     known.resize(topics().size());
     throw usage_error("list: nothing is called \"{}\"{}", words.front(),
                       near ? fmt::format("; did you mean \"{}\"?", *near) : suggestion("", known));
+}
+
+/// `a; b; c`, broken where a row would be long.
+std::vector<std::string> rows_of(const std::vector<std::string>& options) {
+    constexpr std::size_t widest = 100;
+    std::vector<std::string> rows;
+    for (const auto& option : options) {
+        if (!rows.empty()) rows.back() += ';';
+        if (rows.empty() || rows.back().size() + option.size() + 1 > widest)
+            rows.push_back(option);
+        else
+            rows.back() += ' ' + option;
+    }
+    return rows;
 }
 
 int run(const Arguments& arguments) {
@@ -192,7 +202,7 @@ int run(const Arguments& arguments) {
         text += (text.empty() ? "" : "\n") + topic + "\n";
         for (const auto& line : entries) {
             text += fmt::format("  {:<28}{}\n", line.name, line.summary);
-            if (!line.options.empty()) text += fmt::format("  {:<28}  {}\n", "", fmt::join(line.options, "; "));
+            for (const auto& row : rows_of(line.options)) text += fmt::format("  {:<28}  {}\n", "", row);
             if (!line.source.empty()) text += fmt::format("  {:<28}  source: {}\n", "", line.source);
         }
     }

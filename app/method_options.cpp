@@ -16,11 +16,11 @@ const std::vector<Option>& quantizer_options() {
         {"--rotation", "haar|rht1|rht2|fht-kac|identity", "rotation before the indices", "haar", false},
         {"--codebook", "sphere|normal", "law the levels are optimal for", "sphere", false},
         {"--norm", "fp16|bf16|fp32|fp64|log8", "format of norms, scales and singular values", "fp16", false},
-        {"--group", "G", "entries that share a scale (kivi, rht-uniform, gear)", "64", false},
+        {"--group", "G", "entries that share a scale (kivi, kivi-hf, rht-uniform, gear)", "64", false},
         {"--factor-bits", "N", "bits an entry of a stored singular vector, 1 to 8", "4", false},
         {"--factor-codebook", "normal|lloyd|fp16", "levels of stored singular vectors", "normal", false},
         {"--open-loop", "", "form the residual before the factors are coded (loses accuracy)", "", false},
-        {"--seed", "HEX", "of what is drawn: rotations; prompts that are built for a model", "0x5eed", false},
+        {"--seed", "HEX", "of what is drawn, as rotations", "0x5eed", false},
     };
     return options;
 }

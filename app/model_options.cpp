@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "app/dump_options.hpp"
 #include "app/method_options.hpp"
@@ -137,6 +138,11 @@ validation::PerplexityPlan read_perplexity_plan(const Arguments& arguments) {
 void read_needles(const Arguments& arguments, validation::RetrievalPlan& plan) {
     plan.model = arguments.text("--model");
     plan.filler = arguments.has("--filler") ? arguments.text("--filler") : plan.model + "/filler.npy";
+    if (!arguments.has("--filler") && std::filesystem::exists(plan.model) && !std::filesystem::exists(plan.filler))
+        throw input_error(
+            "{}: no such file (needles are hidden between tokens of a filler): give --filler FILE.npy, and "
+            "--vocabulary, which says what tokens mean",
+            plan.filler);
     plan.vocabulary = read_vocabulary(arguments);
     plan.needles = arguments.count("--needles");
     plan.asked = arguments.count("--asked");

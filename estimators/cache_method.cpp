@@ -60,8 +60,8 @@ const std::vector<CacheMaker>& makers() {
           "groups of heads projected on a calibrated basis, latent coordinates quantized",
           {"rank=R (of a group; default half its channels)", "heads=G (of a group, default 4; 0: the layer's)",
            "latents=QUANTIZER|fp16 (default rht-uniform)"},
-          "of a latent coordinate",
-          "Chang et al. 2025 (Palu)"},
+          "Chang et al. 2025 (Palu)",
+          "of a latent coordinate"},
          true,
          4,
          1,
@@ -74,8 +74,8 @@ const std::vector<CacheMaker>& makers() {
           "channels of a layer shrunk by a calibrated basis, a window of last tokens in fp16",
           {"rank=R (default half the channels)", "window=W (tokens, default 32)",
            "latents=QUANTIZER|fp16 (default kivi)"},
-          "of a latent coordinate",
-          "Wang et al. 2024 (CSKV)"},
+          "Wang et al. 2024 (CSKV)",
+          "of a latent coordinate"},
          true,
          0,
          1,
@@ -89,8 +89,8 @@ const std::vector<CacheMaker>& makers() {
           {"rank=R (default half the channels of the layer)", "rate=ETA (default 0.05)",
            "step=S (tokens between updates, default 64)", "sinks=S (default 4)", "window=W (default 32)",
            "latents=QUANTIZER|fp16 (default rht-uniform)"},
-          "of a latent coordinate",
-          "Zhu et al. 2025 (OjaKV)"},
+          "Zhu et al. 2025 (OjaKV)",
+          "of a latent coordinate"},
          true,
          0,
          1,
@@ -103,8 +103,8 @@ const std::vector<CacheMaker>& makers() {
           "a group of layers shares the leading token basis of the sequence itself",
           {"rank=R (of a group; default an eighth of its channels)", "layers=L (of a group, default 4; 0: all)",
            "factors=normal|fp16 (default normal)"},
-          "of an entry of a factor",
-          "Chang et al. 2025 (xKV)"},
+          "Chang et al. 2025 (xKV)",
+          "of an entry of a factor"},
          false,
          0,
          4,
@@ -117,8 +117,8 @@ const std::vector<CacheMaker>& makers() {
           "principal components of all heads, bits by reverse water-filling, entropy-coded",
           {"layers=L (of a group, default 1; 0: all)", "sinks=S (first tokens in fp16, default 0)",
            "window=W (last tokens in fp16, default 0)"},
-          "mean rate that the calibration asks for, also fractions: 0.25 to 8",
-          "Staniszewski & Lancucki 2025 (KVTC)"},
+          "Staniszewski & Lancucki 2025 (KVTC)",
+          "mean rate that the calibration asks for, also fractions: 0.25 to 8"},
          true,
          0,
          1,
@@ -145,11 +145,7 @@ const CacheMaker* find_maker(std::string_view text) {
 }  // namespace
 
 const std::vector<QuantizerEntry>& cache_methods() {
-    static const std::vector<QuantizerEntry> entries = [] {
-        std::vector<QuantizerEntry> all;
-        for (const CacheMaker& maker : makers()) all.push_back(maker.entry);
-        return all;
-    }();
+    static const auto entries = entries_of<QuantizerEntry>(makers());
     return entries;
 }
 

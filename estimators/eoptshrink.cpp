@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "estimators/relative_spectrum.hpp"
+#include "estimators/spectral_family.hpp"
 #include "theory/base/error.hpp"
 #include "theory/finite_size.hpp"
 
@@ -169,7 +170,7 @@ Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const
 
 std::optional<EOptShrinkOptions> eoptshrink_options(std::string_view name, theory::Loss loss) {
     const ParsedName parsed = parse_name(name);
-    if (parsed.name != eoptshrink_family().entry.name) return std::nullopt;
+    if (parsed.name != "eoptshrink") return std::nullopt;
     return parsed_options(parsed, loss);
 }
 

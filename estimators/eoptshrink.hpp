@@ -7,7 +7,6 @@
 #include "estimators/eoptshrink_rule.hpp"
 #include "estimators/rank_rule.hpp"
 #include "estimators/shrinkage.hpp"
-#include "estimators/spectral_family.hpp"
 #include "theory/shrinkers.hpp"
 
 namespace spiked::estimators {
@@ -51,7 +50,5 @@ struct EOptShrinkOptions {
 /// The options of a name that is an eOptShrink, `eoptshrink:edgefit`; nothing of other names. Throws like
 /// spectral_estimator.
 [[nodiscard]] std::optional<EOptShrinkOptions> eoptshrink_options(std::string_view name, theory::Loss loss);
-
-[[nodiscard]] SpectralFamily eoptshrink_family();
 
 }  // namespace spiked::estimators

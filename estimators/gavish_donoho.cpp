@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "estimators/relative_spectrum.hpp"
+#include "estimators/spectral_family.hpp"
 #include "estimators/white_shrinkage.hpp"
 #include "theory/base/error.hpp"
 #include "theory/marchenko_pastur.hpp"
@@ -70,8 +71,8 @@ WhiteRule white_rule(Shape shape, const GavishDonohoOptions& options, bool hard)
 
 std::optional<WhiteRule> white_rule(std::string_view name, theory::Loss loss, Shape shape) {
     const ParsedName parsed = parse_name(name);
-    const bool hard = parsed.name == gavish_donoho_hard_family().entry.name;
-    if (!hard && parsed.name != gavish_donoho_shrink_family().entry.name) return std::nullopt;
+    const bool hard = parsed.name == "gd-hard";
+    if (!hard && parsed.name != "gd-shrink") return std::nullopt;
     const GavishDonohoOptions options = options_of(parsed, loss);
     if (options.rule != NoiseLevelRule::median) return std::nullopt;
     return white_rule(shape, options, hard);

@@ -1,10 +1,12 @@
 #pragma once
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "estimators/noise_level.hpp"
-#include "estimators/spectral_family.hpp"
+#include "estimators/shrinkage.hpp"
 #include "estimators/white_rule.hpp"
+#include "theory/shrinkers.hpp"
 
 namespace spiked::estimators {
 
@@ -34,8 +36,5 @@ struct GavishDonohoOptions {
 [[nodiscard]] WhiteRule white_rule(Shape shape, const GavishDonohoOptions& options, bool hard);
 /// That of a name as users type it; none of another method, or of the level by quantiles.
 [[nodiscard]] std::optional<WhiteRule> white_rule(std::string_view name, theory::Loss loss, Shape shape);
-
-[[nodiscard]] SpectralFamily gavish_donoho_hard_family();
-[[nodiscard]] SpectralFamily gavish_donoho_shrink_family();
 
 }  // namespace spiked::estimators

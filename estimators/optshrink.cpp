@@ -3,6 +3,7 @@
 #include "estimators/empirical_law.hpp"
 #include "estimators/rank_rule.hpp"
 #include "estimators/relative_spectrum.hpp"
+#include "estimators/spectral_family.hpp"
 #include "theory/base/error.hpp"
 
 namespace spiked::estimators {

@@ -3,7 +3,6 @@
 #include <span>
 
 #include "estimators/shrinkage.hpp"
-#include "estimators/spectral_family.hpp"
 #include "theory/shrinkers.hpp"
 
 namespace spiked::estimators {
@@ -16,7 +15,5 @@ namespace spiked::estimators {
 /// one left out is a pole and becomes 0. Rank 0 with a note when `rank` leaves no singular value. Cost O(p rank).
 [[nodiscard]] Shrinkage optshrink(std::span<const double> singular_values, Shape shape, std::size_t rank,
                                   theory::Loss loss = theory::Loss::frobenius);
-
-[[nodiscard]] SpectralFamily optshrink_family();
 
 }  // namespace spiked::estimators

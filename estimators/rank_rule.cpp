@@ -13,7 +13,7 @@ namespace spiked::estimators {
 namespace {
 
 struct Row {
-    RankRuleEntry entry;
+    CatalogueLine entry;
     RankRule (*make)(const NameOptions&);
 };
 
@@ -50,12 +50,8 @@ std::optional<std::string> option_of(const Row& row, const NameOptions& named, c
 
 }  // namespace
 
-const std::vector<RankRuleEntry>& rank_rules() {
-    static const std::vector<RankRuleEntry> entries = [] {
-        std::vector<RankRuleEntry> all;
-        for (const auto& row : rows()) all.push_back(row.entry);
-        return all;
-    }();
+const std::vector<CatalogueLine>& rank_rules() {
+    static const std::vector<CatalogueLine> entries = entries_of(rows());
     return entries;
 }
 

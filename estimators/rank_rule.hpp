@@ -6,6 +6,7 @@
 
 #include "estimators/name_options.hpp"
 #include "estimators/relative_spectrum.hpp"
+#include "theory/base/catalogue.hpp"
 
 namespace spiked::estimators {
 
@@ -20,14 +21,7 @@ struct GivenRank {
     [[nodiscard]] std::size_t of(const RelativeSpectrum& spectrum) const { return fixed ? *fixed : rule(spectrum); }
 };
 
-/// One line of `spiked list ranks`.
-struct RankRuleEntry {
-    std::string name;
-    std::string summary;
-    std::vector<std::string> options;
-    std::string source;
-};
-[[nodiscard]] const std::vector<RankRuleEntry>& rank_rules();
+[[nodiscard]] const std::vector<CatalogueLine>& rank_rules();
 /// What `spiked list` says of the options of every rule; `before` stands in front of its name.
 [[nodiscard]] std::vector<std::string> options_of_rank_rules(const std::string& before = "");
 /// The same of a method whose value is a rank: the rank first.

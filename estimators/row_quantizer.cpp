@@ -172,33 +172,33 @@ std::vector<Maker> make_table() {
     std::vector<std::string> rotated_and_projected = rotated;
     rotated_and_projected.push_back(projection);
     return {
-        {{"tq-mse", "TurboQuant MSE: row norm, rotation, Lloyd-Max index of every coordinate", rotated, "index bits",
-          "Zandieh et al. 2025, Algorithm 1"},
+        {{"tq-mse", "TurboQuant MSE: row norm, rotation, Lloyd-Max index of every coordinate", rotated,
+          "Zandieh et al. 2025, Algorithm 1", "index bits"},
          make_turboquant<RowScale::norm>},
         {{"tq-prod",
           "TurboQuant for inner products: tq-mse, then norm and signs of a random projection of what it left over",
-          rotated_and_projected, "index bits; the sign is one more", "Zandieh et al. 2025, Algorithm 2"},
+          rotated_and_projected, "Zandieh et al. 2025, Algorithm 2", "index bits; the sign is one more"},
          make_prod},
         {{"eden", "the indices of tq-mse with the scale that makes <x, x^> exact: unbiased over rotations", rotated,
-          "index bits", "Vargaftik et al. 2022"},
+          "Vargaftik et al. 2022", "index bits"},
          make_turboquant<RowScale::unbiased>},
-        {{"eden-mmse", "the same with the least-squares scale", rotated, "index bits", "Vargaftik et al. 2022"},
+        {{"eden-mmse", "the same with the least-squares scale", rotated, "Vargaftik et al. 2022", "index bits"},
          make_turboquant<RowScale::least_squares>},
-        {{"eden-norm", "the same with the scale that keeps the norm of a row", rotated, "index bits",
-          "norm correction of public TurboQuant ports"},
+        {{"eden-norm", "the same with the scale that keeps the norm of a row", rotated,
+          "norm correction of public TurboQuant ports", "index bits"},
          make_turboquant<RowScale::norm_matched>},
         {{"qjl",
           "norm and signs of a random sketch of a row: for inner products, not for reconstruction",
           {projection, norm},
-          "signs an entry: B d of them a row",
-          "Zandieh et al. 2024"},
+          "Zandieh et al. 2024",
+          "signs an entry: B d of them a row"},
          make_qjl},
         {{"kivi",
           "groups with their own minimum and scale; keys along tokens, values along channels",
           {"group=G or --group G (default 64)", "axis=key|value or --axis",
            "residual=R or --residual R (last tokens in fp16)", signed_norm},
-          "code bits",
           "Liu et al. 2024",
+          "code bits",
           true},
          make_kivi,
          nullptr,
@@ -206,8 +206,8 @@ std::vector<Maker> make_table() {
         {{"kivi-hf",
           "the variant of a widely used library: along tokens for keys and values alike",
           {"group=G or --group G (default 64)", "residual=R or --residual R (last tokens in fp16)", signed_norm},
-          "code bits",
           "its QuantizedCache",
+          "code bits",
           true},
          make_kivi,
          nullptr,
@@ -215,68 +215,68 @@ std::vector<Maker> make_table() {
         {{"rht-uniform",
           "one randomised Hadamard round, then minimum and scale of groups along the row",
           {"group=G or --group G (default 64)", signed_norm},
-          "code bits",
-          "Ashkboos et al. 2024 (QuaRot)"},
+          "Ashkboos et al. 2024 (QuaRot)",
+          "code bits"},
          make_rht_uniform},
         {{"rabitq",
           "the grid direction nearest in angle to a rotated row, with the length that makes <x, x^> exact",
           {rotation, norm, "scale=unbiased|mmse|norm (default unbiased)"},
-          "index bits",
-          "Gao et al. 2025"},
+          "Gao et al. 2025",
+          "index bits"},
          make_rabitq},
         {{"tcq",
           "trellis-coded: the last 12 bits written look up the level of a coordinate",
           {rotation, codebook, norm, "state=L (bits of the state, default 12)", "scale=mmse|unbiased (default mmse)"},
-          "index bits",
-          "Tseng et al. 2024 (QTIP)"},
+          "Tseng et al. 2024 (QTIP)",
+          "index bits"},
          make_tcq},
         {{"polarquant",
           "radius and angles of groups of 16 rotated coordinates",
           {rotation, norm},
-          "bits of a first-level angle; later ones have two fewer: 3.875 an entry at 4",
-          "Han et al. 2025"},
+          "Han et al. 2025",
+          "bits of a first-level angle; later ones have two fewer: 3.875 an entry at 4"},
          make_polarquant},
         {{"pq",
           "sub-vectors coded by centroids that k-means finds on the block",
           {"length=L (entries of a sub-vector, default 8 / B)", norm},
-          "index bits an entry",
           "Jegou et al. 2011",
+          "index bits an entry",
           true},
          make_pq},
         {{"kvquant",
           "levels fitted to the block on lines of their own range, the outermost entries kept in fp16",
           {"axis=key|value or --axis", "outliers=SHARE (default 0.01)", signed_norm},
-          "code bits",
           "Hooper et al. 2024",
+          "code bits",
           true},
          make_kvquant},
         {{"ecsq",
           "uniform levels of a rotated coordinate, indices entropy-coded",
           {rotation, codebook, norm, "scale=mmse|unbiased|norm (default mmse)"},
-          "entropy of an index, also fractions: 0.25 to 8",
-          "Gish & Pierce 1968"},
+          "Gish & Pierce 1968",
+          "entropy of an index, also fractions: 0.25 to 8"},
          nullptr,
          make_ecsq},
         {{"gear",
           "kivi without outliers, which stay in fp16, and a low-rank part of its error",
           {"axis=key|value or --axis", "group=G or --group G (default 64)", "rank=R (at most, default 4)",
            "outliers=SHARE (default 0.02)", signed_norm},
-          "code bits",
           "Kang et al. 2024",
+          "code bits",
           true},
          make_gear},
         {{"svdq",
           "latent channels of the block's right singular vectors, leading ones at 8 bits, last ones left out",
           {signed_norm},
-          "mean bits of a latent channel; the vectors, in fp16, come on top",
           "Yankun et al. 2025",
+          "mean bits of a latent channel; the vectors, in fp16, come on top",
           true},
          make_svdq},
         {{"mx",
           "small floats under a scale that a group of a row shares, as accelerators compute with them",
           {"group=G (default 32)", "scale=e8m0|e4m3 (default e8m0; with group=16 and 4 bits e4m3 is NVFP4)"},
-          "bits of an element: 4, 6 or 8",
           "Open Compute Project 2023 (MX)",
+          "bits of an element: 4, 6 or 8",
           true,
           {4, 6, 8}},
          make_mx},
@@ -288,14 +288,7 @@ const std::vector<Maker>& makers() {
     return table;
 }
 
-const Maker& maker_of(const ParsedName& parsed) {
-    std::vector<std::string> names;
-    for (const auto& maker : makers()) {
-        if (maker.entry.name == parsed.name) return maker;
-        names.push_back(maker.entry.name);
-    }
-    throw usage_error("unknown quantizer \"{}\"{}", parsed.name, suggestion(parsed.name, names));
-}
+const Maker& maker_of(const ParsedName& parsed) { return row_named(makers(), parsed.name, "quantizer"); }
 
 /// Of a row's options those that stand in the name: `group=G (default 64)`.
 NameOptions options_of(const ParsedName& parsed, const QuantizerEntry& entry) {
@@ -347,11 +340,7 @@ RowQuantizer in_double(std::string name, std::function<Encoded(const arma::mat& 
 }
 
 const std::vector<QuantizerEntry>& row_quantizers() {
-    static const std::vector<QuantizerEntry> entries = [] {
-        std::vector<QuantizerEntry> all;
-        for (const auto& maker : makers()) all.push_back(maker.entry);
-        return all;
-    }();
+    static const auto entries = entries_of<QuantizerEntry>(makers());
     return entries;
 }
 

@@ -13,6 +13,7 @@
 #include "estimators/number_format.hpp"
 #include "estimators/row_rotation.hpp"
 #include "sim/stream/address.hpp"
+#include "theory/base/catalogue.hpp"
 #include "theory/quantizer_errors.hpp"
 
 namespace spiked::estimators {
@@ -68,12 +69,8 @@ struct QuantizerOptions {
 };
 
 /// One line of `spiked list quantizers`.
-struct QuantizerEntry {
-    std::string name;
-    std::string summary;
-    std::vector<std::string> options;
+struct QuantizerEntry : CatalogueLine {
     std::string bits_mean;
-    std::string source;
     bool channels = false;  ///< rows are neither turned nor projected: it matters what each channel holds
     std::vector<unsigned> widths = {1, 2, 3, 4, 5, 6, 7, 8};  ///< whole bits it takes
 };

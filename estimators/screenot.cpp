@@ -6,6 +6,7 @@
 #include "estimators/edge_fit.hpp"
 #include "estimators/noise_imputation.hpp"
 #include "estimators/relative_spectrum.hpp"
+#include "estimators/spectral_family.hpp"
 #include "theory/base/error.hpp"
 #include "theory/finite_size.hpp"
 #include "theory/root.hpp"

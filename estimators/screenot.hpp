@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <span>
 
-#include "estimators/spectral_family.hpp"
+#include "estimators/shrinkage.hpp"
 
 namespace spiked::estimators {
 
@@ -20,7 +20,5 @@ enum class ScreeNotFill { impute, winsorize, zero };
 /// bound stand out: then signals pass for noise and the threshold is too high.
 [[nodiscard]] Shrinkage screenot(std::span<const double> singular_values, Shape shape, std::size_t bound,
                                  ScreeNotFill fill = ScreeNotFill::impute);
-
-[[nodiscard]] SpectralFamily screenot_family();
 
 }  // namespace spiked::estimators

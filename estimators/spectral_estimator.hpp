@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "estimators/shrinkage.hpp"
+#include "theory/base/catalogue.hpp"
 #include "theory/shrinkers.hpp"
 #include "theory/spectrum.hpp"
 
@@ -28,11 +29,7 @@ struct KnownLaw {
 };
 
 /// One line of `spiked list estimators`.
-struct EstimatorEntry {
-    std::string name;
-    std::string summary;
-    std::vector<std::string> options;
-    std::string source;
+struct EstimatorEntry : CatalogueLine {
     bool takes_noise_law = false;  ///< whether what is told of the noise changes its answer
     std::string argument = {};     ///< what must follow its name, as an example: 1 of svd:1
 

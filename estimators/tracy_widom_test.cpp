@@ -5,6 +5,7 @@
 
 #include "estimators/noise_level.hpp"
 #include "estimators/relative_spectrum.hpp"
+#include "estimators/spectral_family.hpp"
 #include "estimators/white_shrinkage.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/remembered.hpp"

@@ -2,7 +2,7 @@
 #include <optional>
 #include <span>
 
-#include "estimators/spectral_family.hpp"
+#include "estimators/spectral_estimator.hpp"
 
 namespace spiked::estimators {
 
@@ -31,7 +31,5 @@ private:
     TracyWidomOptions options_;
     double quantile_;
 };
-
-[[nodiscard]] SpectralFamily tracy_widom_test_family();
 
 }  // namespace spiked::estimators

@@ -1,10 +1,11 @@
-#include "estimators/truncated_svd.hpp"
-
 #include "estimators/rank_rule.hpp"
 #include "estimators/relative_spectrum.hpp"
+#include "estimators/spectral_family.hpp"
 
 namespace spiked::estimators {
 
+/// `svd:R`: the first R singular values as they are (Eckart and Young 1936). Values within rounding of 0 are not
+/// components. R may be a rank rule, `svd:rd`, `svd:ed` (rank_rule.hpp).
 SpectralFamily truncated_svd_family() {
     return {{"svd", "truncated SVD at the given rank, values kept as they are", rank_options(), "Eckart & Young 1936",
              false, "1"},

@@ -126,11 +126,10 @@ std::string claims_text(const Validation& validation, bool details) {
         }
     text += "\n" + notes;
     text += fmt::format(
-        "{} claims, {} tier: {} failed, {} open. False alarm {:g} for the tier, {} comparisons; controls: planted "
-        "faults "
-        "that were caught.\n",
-        validation.claims.size(), name_of(validation.tier), failed, open, validation.false_alarm,
-        validation.comparisons);
+        "{}, {} tier: {} failed, {} open. False alarm {:g} for the tier, {}; controls: planted faults that were "
+        "caught.\n",
+        counted(validation.claims.size(), "claim"), name_of(validation.tier), failed, open, validation.false_alarm,
+        counted(validation.comparisons, "comparison"));
     return text;
 }
 

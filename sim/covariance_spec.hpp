@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/catalogue.hpp"
 #include "sim/covariance.hpp"
 #include "sim/covariance_kinds.hpp"
 #include "sim/stream/address.hpp"
+#include "theory/base/catalogue.hpp"
 
 namespace spiked::sim {
 

@@ -15,7 +15,7 @@
 namespace spiked::sim {
 
 struct EntryLaw::Kind {
-    CatalogueLine line;
+    CatalogueLine entry;
     std::string_view parameter;  ///< its letter and range; empty: none
     bool (*legal)(double parameter);
     EntryMoments (*moments)(double parameter);
@@ -134,7 +134,7 @@ const std::vector<EntryLaw::Kind>& kinds() {
 }
 
 std::string_view name_of(const EntryLaw::Kind& kind) {
-    return std::string_view(kind.line.name).substr(0, kind.line.name.find(':'));
+    return std::string_view(kind.entry.name).substr(0, kind.entry.name.find(':'));
 }
 
 }  // namespace
@@ -156,18 +156,18 @@ EntryLaw EntryLaw::parse(std::string_view text) {
     const Kind& kind = *law.kind_;
     if (!parsed.options.empty())
         throw usage_error("entry law \"{}\": there is no option \"{}\": write {}", text, parsed.options.front().first,
-                          kind.line.name);
+                          kind.entry.name);
     if (kind.parameter.empty()) {
         if (!parsed.values.empty())
             throw usage_error("entry law \"{}\": {} takes no parameter: write {}", text, parsed.name, parsed.name);
         return law;
     }
     if (parsed.values.size() != 1)
-        throw usage_error("entry law \"{}\" needs one parameter, {}: write {}", text, kind.parameter, kind.line.name);
+        throw usage_error("entry law \"{}\" needs one parameter, {}: write {}", text, kind.parameter, kind.entry.name);
     const auto value = to_number(parsed.values.front());
     if (!value || !kind.legal(*value))
         throw usage_error("entry law \"{}\": \"{}\" is not usable as {}: write {}", text, parsed.values.front(),
-                          kind.parameter, kind.line.name);
+                          kind.parameter, kind.entry.name);
     law.parameter_ = *value;
     return law;
 }
@@ -181,7 +181,7 @@ void fill_entries(const EntryLaw& law, const stream::Stream& stream, std::span<d
 }
 
 const std::vector<CatalogueLine>& entry_laws() {
-    static const std::vector<CatalogueLine> lines = catalogue_of(kinds());
+    static const std::vector<CatalogueLine> lines = entries_of(kinds());
     return lines;
 }
 

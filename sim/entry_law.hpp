@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/catalogue.hpp"
 #include "sim/stream/address.hpp"
+#include "theory/base/catalogue.hpp"
 
 namespace spiked::sim {
 

@@ -118,7 +118,7 @@ arma::mat draw_smooth(const Request& request) {
 }  // namespace
 
 struct VectorLaw::Kind {
-    CatalogueLine line;
+    CatalogueLine entry;
     Sides sides;
     std::string_view number;  ///< what the number is called; empty: none
     std::size_t (*needs)(std::size_t rank, std::size_t number);
@@ -202,14 +202,14 @@ ParsedVectors parse_words(std::string_view text) {
     std::vector<std::string> names;
     std::vector<const VectorLaw::Kind*> candidates;
     for (const auto& kind : kinds()) {
-        const std::string_view name = first_word(kind.line.name);
+        const std::string_view name = first_word(kind.entry.name);
         if (names.empty() || names.back() != name) names.emplace_back(name);
         if (name == parsed.name) candidates.push_back(&kind);
     }
     if (candidates.empty())
         throw usage_error("unknown signal vectors \"{}\"{}", parsed.name, suggestion(parsed.name, names));
-    std::string usage = candidates.front()->line.name;
-    if (candidates.size() > 1) usage += " or " + candidates.back()->line.name;
+    std::string usage = candidates.front()->entry.name;
+    if (candidates.size() > 1) usage += " or " + candidates.back()->entry.name;
     const auto malformed = [&](std::string_view why) {
         return usage_error("signal vectors \"{}\": {}: write {}", text, why, usage);
     };
@@ -225,7 +225,7 @@ ParsedVectors parse_words(std::string_view text) {
     std::vector<std::string> values = parsed.values;
     if (candidates.size() > 1) {
         for (const auto* kind : candidates) {
-            const std::vector<std::string> parts = split(kind->line.name, ':');
+            const std::vector<std::string> parts = split(kind->entry.name, ':');
             if (!values.empty() && values.front() == parts[1]) found.kind = kind;
         }
         if (found.kind == nullptr) throw malformed("the side is missing or unknown");
@@ -308,7 +308,7 @@ SignalVectors parse_signal_vectors(std::string_view text) {
 }
 
 const std::vector<CatalogueLine>& vector_laws() {
-    static const std::vector<CatalogueLine> lines = catalogue_of(kinds());
+    static const std::vector<CatalogueLine> lines = entries_of(kinds());
     return lines;
 }
 

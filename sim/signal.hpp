@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/catalogue.hpp"
 #include "sim/covariance.hpp"
 #include "sim/entry_law.hpp"
 #include "sim/stream/address.hpp"
+#include "theory/base/catalogue.hpp"
 #include "theory/base/quantities.hpp"
 
 namespace spiked::sim {

@@ -20,13 +20,13 @@ struct InnerProductErrors {
 
 /// How far a decoded block is from the block. Rows are vectors.
 struct BlockMetrics {
-    double relative_l2 = 0.0;    ///< relative_l2 of the two
-    double linear_gain = 0.0;    ///< sum of <x_t, x^_t> over sum of |x_t|^2; NaN for a zero block
-    InnerProductErrors other;    ///< the query of row t is every other row of the block, as in the paper
-    InnerProductErrors random;   ///< queries of random directions
-    InnerProductErrors aligned;  ///< one query along the block's strongest component
-    InnerProductErrors own;      ///< the query of row t is row t itself
-    InnerProductErrors dumped;   ///< queries the model itself asked
+    double relative_l2 = std::numeric_limits<double>::quiet_NaN();  ///< relative_l2 of the two
+    double linear_gain = relative_l2;  ///< sum of <x_t, x^_t> over sum of |x_t|^2; NaN for a zero block
+    InnerProductErrors other;          ///< the query of row t is every other row of the block, as in the paper
+    InnerProductErrors random;         ///< queries of random directions
+    InnerProductErrors aligned;        ///< one query along the block's strongest component
+    InnerProductErrors own;            ///< the query of row t is row t itself
+    InnerProductErrors dumped;         ///< queries the model itself asked
 };
 
 /// The query models by what their metrics are called: ip_bias, ip_std, ip_bias_plain, ip_std_plain and this suffix.

@@ -112,7 +112,7 @@ std::vector<std::string> factors_of(const std::string& kind, const toml::table* 
         factors.emplace_back("file");
     else if (sweep != nullptr)
         for (const auto& [key, value] : *sweep)
-            if (key.str() != "mode" && key.str() != "skip") factors.emplace_back(key.str());
+            if (key != "mode" && key != "skip" && key != "n" && key != "d") factors.emplace_back(key.str());
     return factors;
 }
 
@@ -165,7 +165,7 @@ void refuse_tables_of_samples(Section& root, const toml::table* sweep, Mistakes&
     if (sweep != nullptr) mistakes.add(*sweep, "a dump study has no sweep: its cells are the heads");
     for (const char* key : {"estimator", "check"})
         if (const toml::node* asked = root.raw().get(key))
-            mistakes.add(*asked, fmt::format("a dump study takes no [[{}]] in this version: name codecs "
+            mistakes.add(*asked, fmt::format("a dump study takes no [[{}]]: name codecs "
                                              "(spiked spectrum estimates blocks of a dump)",
                                              key));
     for (const char* key : {"reps", "until"})

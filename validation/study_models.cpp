@@ -277,6 +277,15 @@ std::vector<SkipRule> read_skip(const toml::node& node, const std::vector<std::s
     return rules;
 }
 
+/// `signal.strength` for strength: the key of a table of the model that was meant by its last word alone.
+std::string longer_key(const toml::table& model, const std::string& key) {
+    if (model.contains(key)) return "";
+    for (const auto& [name, below] : model)
+        if (const toml::table* table = below.as_table(); table != nullptr && table->contains(key))
+            return fmt::format("; did you mean \"{}.{}\"?", name.str(), key);
+    return "";
+}
+
 using PointReader = std::optional<BlockSource> (*)(const toml::table& model, Mistakes& mistakes);
 
 std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const toml::table* sweep_table,
@@ -342,7 +351,8 @@ std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const
                     (sweeps.size() == 1 || problem.starts_with("unknown key") ||
                      problem.starts_with("it does not lead")) &&
                     told.insert(sweep.key + problem).second)
-                    mistakes.add(value, fmt::format("[sweep] {}: {}", sweep.key, problem));
+                    mistakes.add(value,
+                                 fmt::format("[sweep] {}: {}{}", sweep.key, problem, longer_key(model, sweep.key)));
     if (mistakes.count() > mistakes_before) return {};
     std::vector<StudyPoint> points;
     for (std::size_t c = 0; c < combinations; ++c) {

@@ -109,8 +109,8 @@ public:
     std::string choice(const std::string& key, const std::string& fallback, const std::vector<std::string>& legal) {
         const std::string value = text(key, fallback);
         if (std::find(legal.begin(), legal.end(), value) == legal.end())
-            mistakes_.add(*table_.get(key), fmt::format("\"{}\" of {} is not possible in this version{}", value, key,
-                                                        suggestion(value, legal)));
+            mistakes_.add(*table_.get(key),
+                          fmt::format("\"{}\" of {} is not possible{}", value, key, suggestion(value, legal)));
         return value;
     }
     double number(const std::string& key, double fallback, double low, double high) {

@@ -173,8 +173,9 @@ void check_conditions(const CheckTables& checks, const std::vector<std::string>&
         if (const toml::table* where = (*table)["where"].as_table())
             for (const auto& [key, value] : *where)
                 if (std::find(factors.begin(), factors.end(), key.str()) == factors.end())
-                    mistakes.add(key.source(), fmt::format("where: no cell has a factor \"{}\"{}", key.str(),
-                                                           suggestion(key.str(), factors)));
+                    mistakes.add(key.source(),
+                                 fmt::format("where: no cell has a factor \"{}\" (only what cells differ in is one){}",
+                                             key.str(), suggestion(key.str(), factors)));
 }
 
 void check_figures(bool dumps, const std::vector<std::string>& factors, const std::vector<const toml::table*>& tables,

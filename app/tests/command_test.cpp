@@ -620,12 +620,15 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"method_as_estimator", "spectrum x.npy --estimator svd:1+tq-mse", 2, "write svd:1"},
         Mistake{"two_methods", "quantize x.npy --method tq-mse,kivi", 2, "names several"},
         Mistake{"denoised_as_text", "spectrum x.npy --denoised clean.txt", 2, "name it FILE.npy"},
+        Mistake{"input_as_text", "kv perplexity --model model/ --tokens '" SPIKED_SOURCE_DIR "/README.md'", 2,
+                "FILE.npy is expected: give a FILE.npy"},
         Mistake{"page_as_text", "kv run x.safetensors --report page.txt", 2, "name it FILE.html"},
         Mistake{"version_misspelt", "--verison", 2, "did you mean \"--version\"?"},
         Mistake{"option_first", "--threads 2 run x.toml", 2, "write spiked run first"},
         Mistake{"of_a_group", "kv zzzzzzzz x", 2, "one of: kv inspect, kv generate, kv run"},
         Mistake{"of_another", "spectrum x.npy --calibrate y.npy", 2, "is an option of kv run, kv frontier"},
         Mistake{"bits_apart", "kv run a.npz --bits 2 3 --block 16", 2, "write --bits 2,3"},
+        Mistake{"blank_behind_comma", "kv run a.npz --bits 2, 3 --block 16", 2, "write --bits 2,3"},
         Mistake{"methods_apart", "kv run a.npz --method tq-mse tq-prod", 2, "write --method tq-mse,tq-prod"},
         Mistake{"model_missing", "kv perplexity --tokens a.npy", 2, "write for example --model model/ --tokens"},
         Mistake{"decimal_comma", "theory --aspect 0,5", 2, "with digits and a point, as 0.5"},
@@ -728,6 +731,8 @@ TEST(Program, ListTakesANameOfAnyTopic) {
     EXPECT_EQ(found.code, 0) << found.err;
     EXPECT_EQ(found.out.substr(0, 11), "quantizers\n");
     EXPECT_EQ(found.out.find("tq-prod: "), std::string::npos);
+    EXPECT_NE(spiked("list unrope").out.find("unrope+NAME"), std::string::npos);
+    EXPECT_NE(spiked("list map").out.find("keys: title, x, by, y, method"), std::string::npos);
     const Json both = spiked("list eoptshrink --json").json();
     ASSERT_NE(both.find("estimators"), nullptr);
     EXPECT_EQ(both.find("estimators")->items()->size(), 1U);

@@ -363,6 +363,7 @@ TEST(RetrieveCommand, RefusesAModelThatDoesNotAnswer) {
     refused(good + words + "--needles 12 --context 70000", 2, "--context 70000 is not possible: the model reads ");
     refused(good + "--vocabulary key=3", 2, "--vocabulary \"key=3\" is not");
     refused(good + "--layers first", 2, "--layers \"first\" is not possible");
+    refused("--model '" + model().folder + "'", 4, "give --filler FILE.npy");
     refused("--prompts 2", 2, "neither dumps nor --model");
     refused("--model /no/such", 4, "/no/such/config.json");
 }

@@ -24,11 +24,17 @@ std::vector<std::string> every_method() {
     return names;
 }
 
+/// What a quantizer says of --norm; nothing where it stores no numbers in that format.
+std::string norm_option(std::string_view name) {
+    for (const auto& option : row_quantizer_entry(name).options)
+        if (option.starts_with("--norm ")) return option;
+    return "";
+}
+
 /// Minima, means and ranges, which have signs, in the place of row norms.
 bool has_signed_scales(std::string_view name) {
-    const std::string plain = parse_name(name).name;
-    return plain == "kivi" || plain == "kivi-hf" || plain == "rht-uniform" || plain == "kvquant" || plain == "gear" ||
-           plain == "svdq";
+    const std::string norm = norm_option(name);
+    return !norm.empty() && norm.find("log8") == std::string::npos;
 }
 
 /// A row of zeros may come back with what others of its column, or a low-rank part, leave there.
@@ -312,7 +318,7 @@ TEST(RowQuantizer, WhatCannotBeStoredIsRefusedInOneLine) {
             message_of([&] { (void)quantizer.encode_float(arma::conv_to<arma::fmat>::from(odd)); },
                        ExitCode::unusable_input);
         }
-        if (!name.starts_with("mx")) {  // whose scales are no fp16
+        if (!norm_option(name).empty()) {
             const arma::mat large(1, 4, arma::fill::value(1e6));
             EXPECT_NE(message_of([&] { (void)quantizer.encode(large); }, ExitCode::unusable_input).find("fp16"),
                       std::string::npos);
@@ -462,20 +468,20 @@ TEST(Compressor, WhatIsTooLargeIsRefusedOnlyWhereItIsStored) {
 }
 
 TEST(RowQuantizers, SayWhichFormatsOfNormsTheyTake) {
+    const arma::mat rows = gaussian(16, 32, 901);
     for (const auto& entry : row_quantizers()) {
-        const auto norm = std::find_if(entry.options.begin(), entry.options.end(),
-                                       [](const std::string& option) { return option.starts_with("--norm "); });
-        if (norm == entry.options.end()) {
-            EXPECT_EQ(entry.name, "mx");
-            continue;
-        }
-        for (const NumberFormat format : every_format) {
-            const auto build = [&] { (void)row_quantizer(entry.name, 32, entry.widths.back(), {.norm = format}); };
-            if (norm->find(name_of(format)) != std::string::npos)
-                EXPECT_NO_THROW(build()) << entry.name;
+        const std::string norm = norm_option(entry.name);
+        const auto build = [&](NumberFormat format) {
+            return row_quantizer(entry.name, 32, entry.widths.back(), {.norm = format, .seed = test_seed});
+        };
+        for (const NumberFormat format : every_format)
+            if (norm.empty())
+                EXPECT_EQ(build(format).encode(rows).bytes, build(NumberFormat::fp16).encode(rows).bytes) << entry.name;
+            else if (norm.find(name_of(format)) != std::string::npos)
+                EXPECT_NO_THROW((void)build(format)) << entry.name;
             else
-                EXPECT_NE(message_of(build, ExitCode::usage).find("\"" + entry.name + "\""), std::string::npos);
-        }
+                EXPECT_NE(message_of([&] { (void)build(format); }, ExitCode::usage).find("\"" + entry.name + "\""),
+                          std::string::npos);
     }
 }
 

@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 
 #include "estimators/analysed_block.hpp"
 #include "estimators/tests/spectra.hpp"
@@ -74,28 +72,6 @@ TEST(SpectralEstimator, TheNearestNameAndOptionAreSuggested) {
         }
 }
 
-TEST(EstimatorsRoom, TheReadmeNamesEveryFile) {
-    const std::filesystem::path room = std::filesystem::path(SPIKED_SOURCE_DIR) / "estimators";
-    std::ifstream file(room / "README.md");
-    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    std::size_t files = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(room))
-        if (entry.path().extension() == ".hpp" || entry.path().extension() == ".cpp") {
-            ++files;
-            EXPECT_NE(text.find("`" + entry.path().stem().string() + "`"), std::string::npos) << entry.path();
-        }
-    EXPECT_GT(files, 40U);
-}
-
-TEST(SpectralEstimator, TheListNamesEveryFamilyWithItsOptions) {
-    for (const auto& entry : spectral_estimators()) {
-        EXPECT_NE(entry.summary, "");
-        EXPECT_NE(entry.source, "");
-        EXPECT_FALSE(entry.options.empty()) << entry.name;
-    }
-    EXPECT_EQ(spectral_estimators().size(), 7U);
-}
-
 TEST(TruncatedSvd, KeepsTheFirstValuesAndClaimsNothingElse) {
     const Shrinkage found = spectral_estimator("svd:3").estimate(point_a(), {12, 12});
     ASSERT_EQ(found.rank, 3U);
@@ -105,35 +81,49 @@ TEST(TruncatedSvd, KeepsTheFirstValuesAndClaimsNothingElse) {
     EXPECT_EQ(spectral_estimator("svd:99").estimate(point_a(), {12, 12}).rank, 12U);
 }
 
-/// Every name with every reading, so that a new one is held to the same rules by one line here.
-const char* const names[] = {"eoptshrink",
-                             "eoptshrink:paper",
-                             "eoptshrink:author",
-                             "eoptshrink:edgefit",
-                             "eoptshrink:impute=none",
-                             "eoptshrink:rank=2",
-                             "eoptshrink:rank=ed",
-                             "optshrink:2",
-                             "optshrink:ed",
-                             "svd:2",
-                             "svd:ed",
-                             "gd-hard",
-                             "gd-hard:quantile",
-                             "gd-shrink",
-                             "gd-shrink:quantile",
-                             "screenot:4",
-                             "screenot:4:impute=w",
-                             "screenot:4:impute=0",
-                             "tw-test"};
+/// Families as the table shows them, and readings of theirs: a new one is held to the same rules by its row.
+std::vector<std::string> every_name() {
+    std::vector<std::string> names = {"eoptshrink",
+                                      "eoptshrink:paper",
+                                      "eoptshrink:author",
+                                      "eoptshrink:edgefit",
+                                      "eoptshrink:impute=none",
+                                      "eoptshrink:rank=2",
+                                      "eoptshrink:rank=ed",
+                                      "optshrink:2",
+                                      "optshrink:ed",
+                                      "svd:2",
+                                      "svd:ed",
+                                      "gd-hard",
+                                      "gd-hard:quantile",
+                                      "gd-shrink",
+                                      "gd-shrink:quantile",
+                                      "screenot:4",
+                                      "screenot:4:impute=w",
+                                      "screenot:4:impute=0",
+                                      "tw-test"};
+    for (const auto& entry : spectral_estimators())
+        if (std::none_of(names.begin(), names.end(),
+                         [&](const auto& name) { return parse_name(name).name == entry.name; }))
+            names.push_back(entry.example());
+    return names;
+}
 
-class EveryEstimator : public testing::TestWithParam<const char*> {
+TEST(SpectralEstimator, TheListSaysWhatAFamilyIsAndWhereItComesFrom) {
+    for (const auto& entry : spectral_estimators()) {
+        EXPECT_NE(entry.summary, "");
+        EXPECT_NE(entry.source, "");
+    }
+}
+
+class EveryEstimator : public testing::TestWithParam<std::string> {
 protected:
     [[nodiscard]] Shrinkage estimate(const std::vector<double>& s, Shape shape, theory::Loss loss = {}) const {
         const Shrinkage found = spectral_estimator(GetParam(), loss).estimate(s, shape);
         expect_sound(found, s);
         return found;
     }
-    [[nodiscard]] static bool is(const char* name) { return std::string_view(GetParam()) == name; }
+    [[nodiscard]] static bool is(const char* name) { return GetParam() == name; }
 
 private:
     static void expect_sound(const Shrinkage& found, const std::vector<double>& s) {
@@ -159,8 +149,8 @@ private:
     }
 };
 
-INSTANTIATE_TEST_SUITE_P(Names, EveryEstimator, testing::ValuesIn(names),
-                         [](const testing::TestParamInfo<const char*>& estimator) {
+INSTANTIATE_TEST_SUITE_P(Names, EveryEstimator, testing::ValuesIn(every_name()),
+                         [](const testing::TestParamInfo<std::string>& estimator) {
                              std::string name = estimator.param;
                              for (char& letter : name)
                                  if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '_';

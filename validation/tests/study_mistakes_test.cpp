@@ -90,6 +90,11 @@ TEST(StudyMistakes, SweepsAreToldAtTheirValuesAllAtOnce) {
                            "[[estimator]]\nname = \"svd:1\"\n"));
     expect_part(message, "x.toml:11:22: [sweep] signal.strenght: unknown key \"strenght\"");
     expect_part(message, "x.toml:12:23: [sweep] noise.rowcov.rho: unknown key \"rowcov\"");
+    expect_part(
+        refusal(
+            study_with("signal = { strength = 2.0 }", "[sweep]\nstrength = [1.0]\n[[estimator]]\nname = \"svd:1\"\n")),
+        "[sweep] strength: unknown key \"strength\" in [model]; one of: kind, n, d, noise, signal; did you mean "
+        "\"signal.strength\"?");
     // One value among good ones, under two sweeps.
     const std::string one = refusal(study_with(
         "signal = { strength = 2.0 }", "[sweep]\nn = [24, 48]\nd = [32, 1]\n[[estimator]]\nname = \"svd:1\"\n"));
@@ -138,7 +143,7 @@ TEST(StudyMistakes, ConditionsAndFiguresAreToldWithTheOthers) {
                    "}\nwhere = { m = 3 }\n[[figure]]\nkind = \"lin\"\n"),
         {.figures = {{"line", {"x", "y"}, false, true}}});
     expect_part(message, "eoptshrink");
-    expect_part(message, "x.toml:15:11: where: no cell has a factor \"m\"");
+    expect_part(message, "x.toml:15:11: where: no cell has a factor \"m\" (only what cells differ in is one)");
     expect_part(message, "did you mean \"line\"");
 }
 
