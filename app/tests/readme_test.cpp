@@ -147,5 +147,15 @@ TEST(Readme, NamesEveryFileOfEveryRoom) {
     }
 }
 
+TEST(Readme, NamesEveryTool) {
+    const std::filesystem::path tools = std::filesystem::path(SPIKED_SOURCE_DIR) / "tools";
+    const std::string page = contents((tools / "README.md").string());
+    for (const auto& entry : std::filesystem::directory_iterator(tools)) {
+        const std::string name = entry.path().filename().string();
+        if (name == "README.md" || name == "__pycache__") continue;
+        EXPECT_NE(page.find("`" + name), std::string::npos) << "tools/README.md does not name " << name;
+    }
+}
+
 }  // namespace
 }  // namespace spiked::app

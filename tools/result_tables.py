@@ -1,0 +1,41 @@
+"""What tools/cache-tables and tools/task-tables share: the program's answers, and tables of Markdown."""
+import json
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent.parent
+
+
+class Program:
+    """The folder of data and the program that the words of a tool name; its usage where they do not."""
+
+    def __init__(self, usage):
+        if len(sys.argv) not in (2, 3):
+            sys.exit(usage)
+        self.folder = pathlib.Path(sys.argv[1])
+        self.path = sys.argv[2] if len(sys.argv) == 3 else "build/release/bin/spiked"
+
+    def answer(self, words, places=None):
+        """The JSON that `spiked words` prints; a word that begins with a key of `places` means that path."""
+        typed = words.split()
+        for key, path in (places or {}).items():
+            typed = [str(path) + word[len(key):] if word == key or word.startswith(key + "/") else word for word in typed]
+        done = subprocess.run([self.path, *typed, "--json", "--quiet"], capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"{sys.argv[0]}: spiked {words}: {done.stderr.strip()}")
+        return json.loads(done.stdout)
+
+    def stamp(self):
+        version = self.answer("--version")
+        tool = pathlib.Path(sys.argv[0]).name
+        return f"Made by `tools/{tool}` with spiked {version['version']} ({version['commit'].split('-')[0]})."
+
+
+def table(heads, rows, numbers_from=None):
+    """Columns from `numbers_from` on are set to the right."""
+    left = len(heads) if numbers_from is None else numbers_from
+    print("|" + "|".join(heads) + "|\n|" + "---|" * left + "--:|" * (len(heads) - left))
+    for row in rows:
+        print("|" + "|".join(row) + "|")
+    print()
