@@ -77,7 +77,7 @@ std::vector<Line> covariance_lines() {
     std::vector<Line> lines;
     for (const auto& kind : sim::covariance_kinds()) {
         std::vector<std::string> options = {"in a study: " + kind.table()};
-        if (kind.size == sim::CovarianceKind::Size::optional) options.emplace_back("N (default 64)");
+        if (kind.size == sim::CovarianceKind::Size::optional) options.emplace_back("as words: N (default 64)");
         lines.push_back({kind.words(), kind.summary, options, kind.source});
     }
     return lines;
@@ -147,13 +147,20 @@ std::vector<std::pair<std::string, std::vector<Line>>> chosen_lines(const std::v
         known.push_back(topic.name);
     }
     if (!chosen.empty()) return chosen;
+    // A method is shown by its parts, snapkv+tq-mse:group=8 by two lines.
+    const std::vector<std::string> parts = split(words.front(), '+');
+    const auto is_asked = [&](const Line& line) {
+        const bool method = line.name.find('+') != std::string::npos;
+        return line.name == words.front() || std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
+                   return line.name == part + "+NAME" ||
+                          (!method && parse_name(line.name).name == parse_name(part).name);
+               });
+    };
     for (const auto& topic : topics()) {
         std::vector<Line> named;
         for (auto& line : topic.lines()) {
             known.push_back(line.name);
-            if (parse_name(line.name).name == parse_name(words.front()).name || line.name == words.front() ||
-                line.name == words.front() + "+NAME")
-                named.push_back(std::move(line));
+            if (is_asked(line)) named.push_back(std::move(line));
         }
         if (!named.empty()) chosen.emplace_back(topic.name, std::move(named));
     }

@@ -138,7 +138,8 @@ validation::PerplexityPlan read_perplexity_plan(const Arguments& arguments) {
 void read_needles(const Arguments& arguments, validation::RetrievalPlan& plan) {
     plan.model = arguments.text("--model");
     plan.filler = arguments.has("--filler") ? arguments.text("--filler") : plan.model + "/filler.npy";
-    if (!arguments.has("--filler") && std::filesystem::exists(plan.model) && !std::filesystem::exists(plan.filler))
+    if (!arguments.has("--filler") && std::filesystem::exists(plan.model + "/config.json") &&
+        !std::filesystem::exists(plan.filler))
         throw input_error(
             "{}: no such file (needles are hidden between tokens of a filler): give --filler FILE.npy, and "
             "--vocabulary, which says what tokens mean",

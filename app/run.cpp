@@ -247,7 +247,8 @@ int report(const Arguments& arguments) {
 
 int show(const Arguments& arguments) {
     validation::Database store = validation::open_store(arguments.positionals.front());
-    const std::string table = arguments.text("--table");
+    const std::string table =
+        arguments.text("--table").empty() && arguments.has("--metric") ? "methods" : arguments.text("--table");
     const std::string format = arguments.json() ? "json" : "text";
     if (arguments.has("--against")) {
         if (!table.empty()) throw usage_error("--against makes a table of its own: leave --table out");

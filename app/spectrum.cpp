@@ -89,6 +89,10 @@ int run(const Arguments& arguments) {
     // Once before the file is read, for the errors in the names.
     std::vector<estimators::SpectralMethod> chosen;
     for (const auto& name : arguments.list("--estimator")) chosen.push_back(estimators::spectral_method(name, loss));
+    if (loss != theory::Loss::frobenius &&
+        std::all_of(chosen.begin(), chosen.end(), [](const auto& method) { return method.keeps_values; }))
+        throw usage_error("--loss changes nothing of {} (it keeps values as they are): leave it out",
+                          fmt::join(arguments.list("--estimator"), ", "));
     for (const char* side : {"--row-spectrum", "--col-spectrum"})
         if (arguments.has(side) &&
             std::none_of(chosen.begin(), chosen.end(), [](const auto& method) { return method.takes_noise_law; }))

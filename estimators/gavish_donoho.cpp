@@ -88,8 +88,13 @@ Shrinkage gavish_donoho_shrink(std::span<const double> singular_values, Shape sh
 }
 
 SpectralFamily gavish_donoho_hard_family() {
-    return {{"gd-hard", "optimal hard threshold under white noise, values kept as they are", option_lines,
-             "Gavish & Donoho 2014"},
+    return {{"gd-hard",
+             "optimal hard threshold under white noise, values kept as they are",
+             option_lines,
+             "Gavish & Donoho 2014",
+             false,
+             {},
+             true},
             [](const ParsedName& parsed, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
                 return {parsed.text, [options = options_of(parsed, loss)](std::span<const double> s, Shape shape) {
                             return gavish_donoho_hard(s, shape, options);

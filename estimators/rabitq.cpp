@@ -20,7 +20,6 @@ struct Setup {
 
     /// Grid steps from the innermost to the outermost level of one sign.
     [[nodiscard]] unsigned steps() const { return (1U << (bits - 1)) - 1U; }
-    /// The level of an index.
     [[nodiscard]] double level(std::uint8_t index) const {
         return static_cast<double>(index) - 0.5 * static_cast<double>((1U << bits) - 1U);
     }

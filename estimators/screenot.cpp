@@ -89,7 +89,8 @@ SpectralFamily screenot_family() {
              {":K (bound of the rank, required)", "impute=i|w|0 (default i: from the edge; w: largest left; 0: zeros)"},
              "Donoho, Gavish & Romanov 2023",
              false,
-             "10"},
+             "10",
+             true},
             [](const ParsedName& parsed, theory::Loss, const KnownLaw&) -> SpectralEstimator {
                 const std::size_t bound = required_whole(parsed, "the bound of its rank", "screenot:10");
                 const NameOptions options(parsed, {"impute"}, parsed.values);

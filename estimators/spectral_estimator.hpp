@@ -32,6 +32,7 @@ struct KnownLaw {
 struct EstimatorEntry : CatalogueLine {
     bool takes_noise_law = false;  ///< whether what is told of the noise changes its answer
     std::string argument = {};     ///< what must follow its name, as an example: 1 of svd:1
+    bool keeps_values = false;     ///< what it keeps stays as it is, whatever the loss
 
     /// A name that can be typed as it stands.
     [[nodiscard]] std::string example() const { return argument.empty() ? name : name + ":" + argument; }

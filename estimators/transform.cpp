@@ -22,6 +22,9 @@ Enter make_whiten(const ParsedName& parsed, const KnownNoise& known) {
     const NameOptions typed(parsed, {}, {"diagonal", "full"});
     if (typed.words().size() > 1)
         throw usage_error("\"{}\": diagonal and full exclude each other: leave one out", parsed.text);
+    if (!known.empty() && !typed.words().empty())
+        throw usage_error("\"{}\": covariances are told, none is estimated: leave :{} out", parsed.text,
+                          typed.words().front());
     if (!known.empty()) return [known](AnalysedBlock& block) { return whiten_known(block, known); };
     return [full = typed.has_word("full")](AnalysedBlock& block) { return whiten_estimated(block, full); };
 }
@@ -48,7 +51,7 @@ const std::vector<Row>& rows() {
           true},
          make_whiten},
         {{"dyson",
-          "around an estimator, dyson+gd-shrink: the same, row and column variances from the resolvent of the block",
+          "around an estimator, dyson+gd-shrink: whitening by row and column variances from the resolvent of the block",
           {},
           "Landa & Kluger 2023"},
          make_dyson},

@@ -8,7 +8,7 @@ namespace spiked::estimators {
 /// components. R may be a rank rule, `svd:rd`, `svd:ed` (rank_rule.hpp).
 SpectralFamily truncated_svd_family() {
     return {{"svd", "truncated SVD at the given rank, values kept as they are", rank_options(), "Eckart & Young 1936",
-             false, "1"},
+             false, "1", true},
             [](const ParsedName& parsed, theory::Loss, const KnownLaw&) -> SpectralEstimator {
                 const GivenRank rank = required_rank(parsed, "svd:1");
                 return {parsed.text,

@@ -4,7 +4,6 @@
 
 namespace spiked::reports {
 
-/// Any text as LaTeX.
 [[nodiscard]] std::string latex_text(const std::string& text);
 
 /// A number as the tables print it (`0.7525(22)`, `-3.1e-05`, `-` for missing) in mathematics, bold on request; other

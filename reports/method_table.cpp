@@ -43,7 +43,7 @@ MethodColumns read_columns(Database& store, const std::vector<std::string>& metr
         "JOIN method me USING(method_id) WHERE me.kind <> 'sample' ORDER BY m.metric_id, m.k");
     while (query.step()) {
         const std::string name = query.text(2);
-        names.push_back(name);
+        if (names.empty() || names.back() != name) names.push_back(name);
         const bool asked = metrics.empty() ? !name.starts_with("bits.")
                                            : std::find(metrics.begin(), metrics.end(), name) != metrics.end();
         if (!asked) continue;

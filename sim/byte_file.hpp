@@ -8,7 +8,6 @@
 
 namespace spiked::sim {
 
-/// Owns a file descriptor.
 class FileDescriptor {
 public:
     FileDescriptor() = default;

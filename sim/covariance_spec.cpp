@@ -72,7 +72,10 @@ arma::mat cosine_basis(std::size_t size) {
 
 const std::vector<CatalogueLine>& covariance_bases() {
     static const std::vector<CatalogueLine> lines = {
-        {"identity", "a diagonal matrix, largest eigenvalue first", {}, ""},
+        {"identity",
+         "a diagonal matrix, largest eigenvalue first; those of the kind exponential in the order of its formula",
+         {},
+         ""},
         {"haar", "a random rotation, one for each cell and side", {}, "Stewart 1980"},
         {"toeplitz",
          "ar1, toeplitz: the Toeplitz matrix itself; other kinds: cosines (DCT-II), largest eigenvalue on the lowest "
@@ -80,6 +83,14 @@ const std::vector<CatalogueLine>& covariance_bases() {
          {},
          "Ahmed, Natarajan & Rao 1974"}};
     return lines;
+}
+
+void check_covariance(const CovarianceSpec& spec) {
+    const CovarianceKind& kind = kind_of(spec);
+    (void)basis_of(spec, kind);
+    const Numbers parameters = parameters_of(spec, kind);
+    constexpr std::size_t any_size = 2;
+    if (!kind.reads_file()) (void)kind.law(parameters, any_size);
 }
 
 theory::Spectrum covariance_spectrum(const CovarianceSpec& spec, std::size_t size) {
@@ -97,11 +108,12 @@ theory::Spectrum covariance_spectrum(const CovarianceSpec& spec, std::size_t siz
     if (kind.size != CovarianceKind::Size::none) return law;
     const arma::vec values = expand(law, size);
     Spectrum expanded = Spectrum::of_values({values.memptr(), values.n_elem});
-    if (spec.kind == "two-atom" && expanded.atoms().size() < law.atoms().size())
+    if (!kind.reads_file() && expanded.atoms().size() < law.atoms().size())
         throw usage_error(
-            "covariance \"two-atom\" with weight {} leaves one of its atoms without an eigenvalue at size {}: give a "
-            "weight from {:.3g} to {:.3g}, or kind \"identity\"",
-            spec.parameters.at("weight"), size, 0.5 / static_cast<double>(size), 1.0 - 0.5 / static_cast<double>(size));
+            "covariance \"{}\": at size {} one of its atoms has no eigenvalue (its weight is below {:.3g}): give it "
+            "more "
+            "weight, or another kind",
+            kind.name, size, 0.5 / static_cast<double>(size));
     return expanded;
 }
 

@@ -305,7 +305,9 @@ Validation validate_claims(const ValidationPlan& plan, const std::vector<Claim>&
         if (!claim.criteria.empty()) ids.push_back(claim.id);
     for (const auto& id : plan.claims)
         if (std::find(ids.begin(), ids.end(), id) == ids.end())
-            throw usage_error("unknown claim \"{}\"{}", id, suggestion(id, ids));
+            throw usage_error(
+                "unknown claim \"{}\"{}", id,
+                id.find(' ') != std::string::npos ? ": separate several with commas" : suggestion(id, ids));
 
     Validation result{plan.tier, plan.seed, plan.false_alarm, comparisons_of(all, plan.tier), {}};
     const double alpha = plan.false_alarm / static_cast<double>(result.comparisons) / static_cast<double>(looks);

@@ -24,7 +24,8 @@ const std::vector<Metric>& metrics() {
             {"rank", "components", "none", "components a method keeps", "estimator codec"},
             {"rank_over", "share", "lower", "1 where a method keeps more components than there are signals, else 0",
              "estimator"},
-            {"rank_right", "share", "higher", "1 where it keeps as many", "estimator"},
+            {"rank_right", "share", "higher", "1 where a method keeps as many components as there are signals, else 0",
+             "estimator"},
             {"bulk_edge", "eigenvalue", "target", "estimated upper edge of the noise", "estimator"},
             {"strength", "singular value", "target", "estimated strength of component k", "estimator"},
             {"shrunk", "singular value", "target", "what replaces the k-th singular value", "estimator"},
@@ -49,7 +50,8 @@ const std::vector<Metric>& metrics() {
              "||O^ - O||_F / ||O||_F of softmax(Q K^T / sqrt(d)) V over the sequence, keys (of rows of values: values) "
              "decoded",
              "codec"},
-            {"attention_output_both", "share", "lower", "the same, keys and values decoded", "codec"},
+            {"attention_output_both", "share", "lower",
+             "||O^ - O||_F / ||O||_F as attention_output, keys and values decoded", "codec"},
             {"added_nats", "nats", "lower",
              "what a token costs a model that reads its cache coded more than one that reads it exactly, mean of a "
              "document",
@@ -71,14 +73,15 @@ const std::vector<Metric>& metrics() {
         for (const auto& model : query_models()) {
             const std::string suffix(model.suffix);
             const auto queries = fmt::format("; q: {}", model.queries);
-            const std::string spread = "standard deviation of that over the pairs of a block" + queries;
-            all.push_back({"ip_bias" + suffix, "cosine", "target",
-                           "mean of cos(q, x^_t) - cos(q, x_t), decoded rows renormalised as in the paper" + queries,
-                           "codec"});
-            all.push_back({"ip_std" + suffix, "cosine", "lower", spread, "codec"});
-            all.push_back({"ip_bias_plain" + suffix, "cosine", "target",
-                           "mean of <q, x^_t - x_t> / (|q| |x_t|)" + queries, "codec"});
-            all.push_back({"ip_std_plain" + suffix, "cosine", "lower", spread, "codec"});
+            const std::string cosines = "cos(q, x^_t) - cos(q, x_t), decoded rows renormalised as in the paper";
+            const std::string products = "<q, x^_t - x_t> / (|q| |x_t|)";
+            const auto spread = [&](const std::string& of) {
+                return fmt::format("standard deviation of {} over the pairs of a block{}", of, queries);
+            };
+            all.push_back({"ip_bias" + suffix, "cosine", "target", "mean of " + cosines + queries, "codec"});
+            all.push_back({"ip_std" + suffix, "cosine", "lower", spread(cosines), "codec"});
+            all.push_back({"ip_bias_plain" + suffix, "cosine", "target", "mean of " + products + queries, "codec"});
+            all.push_back({"ip_std_plain" + suffix, "cosine", "lower", spread(products), "codec"});
         }
         all.push_back({"shared_bits", "bits an entry", "lower",
                        "calibrated basis of a cache method over the entries of one sequence; it serves every sequence "

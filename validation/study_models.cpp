@@ -11,11 +11,12 @@
 namespace spiked::validation {
 namespace {
 
-sim::CovarianceSpec read_covariance(Section& noise, const std::string& key) {
+sim::CovarianceSpec read_covariance(Section& noise, const std::string& key, Mistakes& mistakes) {
     sim::CovarianceSpec spec;
+    const std::size_t before = mistakes.count();
     const toml::table* table = noise.table(key, "{ kind = \"ar1\", rho = 0.5 }");
     if (table == nullptr) return spec;
-    Section section(*table, "noise." + key, noise.mistakes());
+    Section section(*table, "noise." + key, mistakes);
     section.require("kind", "kind = \"ar1\"");
     std::vector<std::string> kinds;
     for (const auto& kind : sim::covariance_kinds()) kinds.push_back(kind.name);
@@ -35,6 +36,7 @@ sim::CovarianceSpec read_covariance(Section& noise, const std::string& key) {
         }
     }
     section.no_other_keys();
+    if (mistakes.count() == before) guarded(*table, mistakes, [&] { sim::check_covariance(spec); });
     return spec;
 }
 
@@ -51,8 +53,8 @@ std::optional<BlockSource> read_spiked(const toml::table& model, Mistakes& mista
         Section inside(*noise, "model.noise", mistakes);
         point.entries = inside.text("entries", "gaussian");
         guarded(*noise, mistakes, [&] { (void)sim::EntryLaw::parse(point.entries); });
-        point.row = read_covariance(inside, "row_cov");
-        point.column = read_covariance(inside, "col_cov");
+        point.row = read_covariance(inside, "row_cov", mistakes);
+        point.column = read_covariance(inside, "col_cov", mistakes);
         if (inside.choice("colouring", "dense", {"dense", "eigenbasis"}) == "eigenbasis")
             point.colouring = sim::Colouring::eigenbasis;
         inside.no_other_keys();

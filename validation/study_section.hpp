@@ -162,7 +162,6 @@ public:
                 mistakes_.add(key.source(), fmt::format("unknown key \"{}\" in {}{}", key.str(), name_,
                                                         suggestion(key.str(), known_)));
     }
-    [[nodiscard]] Mistakes& mistakes() { return mistakes_; }
     [[nodiscard]] const toml::table& raw() const { return table_; }
 
 private:

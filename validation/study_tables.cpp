@@ -63,6 +63,16 @@ std::vector<NamedEstimator> read_estimators(Section& root, Mistakes& mistakes) {
                 if (other.label == label)
                     mistakes.add(table, fmt::format("\"{}\" stands here twice: give one another name with as", label));
             estimators.push_back({label, estimators::spectral_method(name, parsed), parsed, told});
+            if (parsed != theory::Loss::frobenius && estimators.back().method.keeps_values)
+                mistakes.add(table,
+                             fmt::format("loss changes nothing of \"{}\" (it keeps values as they are): leave it "
+                                         "out",
+                                         name));
+            // What is told leaves nothing to estimate, as a name may ask.
+            if (told)
+                (void)estimators::spectral_method(
+                    name, parsed,
+                    {estimators::NoiseCovariance::diagonal(arma::vec(1, arma::fill::ones)), std::nullopt});
             if (told && !estimators.back().method.takes_noise_law)
                 mistakes.add(table,
                              fmt::format("\"{}\" cannot be told the law (only tw-test and whiten+NAME make use of "
@@ -263,8 +273,9 @@ RunTable read_run(Section& root, Experiment& experiment, Mistakes& mistakes) {
     each_table(run, "until", mistakes, until,
                [&](const toml::table& table) { experiment.until.push_back(read_stop_rule(table, mistakes)); });
     if (replicates.most > replicates.least && experiment.until.empty())
-        mistakes.add(root.raw(), "run.reps: min and max differ but nothing says when to stop: add for example " +
-                                     until + " to [run]");
+        mistakes.add(
+            *root.raw()["run"]["reps"].node(),
+            "run.reps: min and max differ but nothing says when to stop: add for example " + until + " to [run]");
     run.refuse("max_time", "give --max-time to spiked run, or stop with Ctrl-C; the same command goes on");
     found.precision = run.choice("precision", "double", {"double", "float"});
     experiment.failure_budget = run.number("failure_budget", 0.01, 0.0, 1.0);

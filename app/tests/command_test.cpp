@@ -618,6 +618,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"no_estimator", "quantize x.npy --method +tq-mse", 2, "unknown spectral estimator"},
         Mistake{"estimator_without_rank", "quantize x.npy --method svd", 2, "write svd:1+tq-mse"},
         Mistake{"method_as_estimator", "spectrum x.npy --estimator svd:1+tq-mse", 2, "write svd:1"},
+        Mistake{"loss_without_effect", "spectrum x.npy --estimator svd:2 --loss nuclear", 2,
+                "keeps values as they are"},
+        Mistake{"claims_apart", "validate --claim 'prop.norm prop.esd'", 2, "separate several with commas"},
         Mistake{"two_methods", "quantize x.npy --method tq-mse,kivi", 2, "names several"},
         Mistake{"denoised_as_text", "spectrum x.npy --denoised clean.txt", 2, "name it FILE.npy"},
         Mistake{"input_as_text", "kv perplexity --model model/ --tokens '" SPIKED_SOURCE_DIR "/README.md'", 2,
@@ -731,6 +734,10 @@ TEST(Program, ListTakesANameOfAnyTopic) {
     EXPECT_EQ(found.code, 0) << found.err;
     EXPECT_EQ(found.out.substr(0, 11), "quantizers\n");
     EXPECT_EQ(found.out.find("tq-prod: "), std::string::npos);
+    const Outcome parts = spiked("list svd:2+tcq");
+    EXPECT_NE(parts.out.find("truncated SVD"), std::string::npos);
+    EXPECT_NE(parts.out.find("trellis-coded"), std::string::npos);
+    EXPECT_EQ(parts.out.find("svd:rd+tcq"), std::string::npos);
     EXPECT_NE(spiked("list unrope").out.find("unrope+NAME"), std::string::npos);
     EXPECT_NE(spiked("list map").out.find("keys: title, x, by, y, method"), std::string::npos);
     const Json both = spiked("list eoptshrink --json").json();

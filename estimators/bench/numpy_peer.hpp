@@ -27,7 +27,6 @@ public:
     /// Sends a command line.
     void say(std::string line);
     [[nodiscard]] Json answer();
-    /// A number of the answer.
     [[nodiscard]] static double number(const Json& answer, const char* key);
     [[nodiscard]] static std::vector<double> numbers(const Json& answer, const char* key);
 
