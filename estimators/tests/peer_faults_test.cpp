@@ -7,6 +7,7 @@
 #include "estimators/gavish_donoho.hpp"
 #include "estimators/optshrink.hpp"
 #include "estimators/screenot.hpp"
+#include "estimators/spectral_estimator.hpp"
 #include "estimators/tests/spectra.hpp"
 
 namespace spiked::estimators {
