@@ -38,7 +38,8 @@ Variances diagonal_variances(const arma::mat& noise) {
     return found;
 }
 
-/// Sample covariance of the rows of an n x count matrix, shrunk to a multiple of the identity (OAS).
+}  // namespace
+
 NoiseCovariance shrunk_covariance(const arma::mat& samples) {
     const double count = static_cast<double>(samples.n_cols);
     const double n = static_cast<double>(samples.n_rows);
@@ -52,8 +53,6 @@ NoiseCovariance shrunk_covariance(const arma::mat& samples) {
     covariance.diag() += share * trace / n;
     return NoiseCovariance::full(covariance);
 }
-
-}  // namespace
 
 WhiteCoordinates whiten_known(AnalysedBlock& block, const KnownNoise& known) {
     const arma::mat core = block.core();

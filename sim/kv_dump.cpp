@@ -118,6 +118,20 @@ KvDump::KvDump(const std::string& path, const DumpOptions& options) : options_(o
         if (!matched[i]) ignored_.push_back(stored[i].name);
     choose_layout(tensors_);
     set_sizes();
+    refuse_long_texts();
+}
+
+/// What every head is told apart by is written once a head: of a header of a megabyte that would be gigabytes.
+void KvDump::refuse_long_texts() const {
+    constexpr std::size_t longest = 1000;
+    const auto refuse = [&](const std::string& what, std::size_t size) {
+        if (size > longest)
+            throw input_error("{}: {} has {} bytes (at most {} tell heads apart): shorten it", path(), what, size,
+                              longest);
+    };
+    for (const auto& tensor : tensors_) refuse("the name of tensor " + in_quotes(tensor.name), tensor.name.size());
+    for (const std::string& key : {std::string("model"), options_.prompt_id_key})
+        refuse("its metadata " + key, metadata(key).value_or("").size());
 }
 
 void KvDump::choose_layout(const std::vector<DumpTensor>& found) {

@@ -68,6 +68,7 @@ public:
 
 private:
     void choose_layout(const std::vector<DumpTensor>& found);
+    void refuse_long_texts() const;
     void set_sizes();
 
     DumpOptions options_;

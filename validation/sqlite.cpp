@@ -86,10 +86,13 @@ void Database::fail(int status) const {
         case SQLITE_MISMATCH:
         case SQLITE_TOOBIG:
             throw damaged_store(path_, "what it holds cannot be (" + why + ")");
-        default:
-            // Of numbers and texts that no run writes; of tables that were there when the store was opened.
-            if (why == "integer overflow" || why.starts_with("malformed JSON") || why.starts_with("no such "))
+        case SQLITE_ERROR:
+            // Of numbers and texts that no run writes, tables that were there when the store was opened, a header with
+            // another format: all but SQL that is none.
+            if (why.find("syntax error") == std::string::npos)
                 throw damaged_store(path_, "what it holds cannot be (" + why + ")");
+            [[fallthrough]];
+        default:
             throw bug("{}: SQLite says \"{}\"", path_, why);
     }
 }

@@ -73,7 +73,9 @@ std::optional<BlockSource> read_spiked(const toml::table& model, Mistakes& mista
         });
         const std::size_t rank = inside.count("rank", point.strengths.size(), 0, 65536);
         for (const double strength : point.strengths)
-            if (!(strength >= 0.0)) mistakes.add(*signal->get("strength"), "a strength must not be negative");
+            if (!(strength >= 0.0))
+                mistakes.add(*signal->get("strength"),
+                             fmt::format("strength {} is not possible: give a number of at least 0", strength));
         if (rank != point.strengths.size())
             mistakes.add(*signal->get("rank"),
                          fmt::format("rank is {} but {} strengths are given: give one strength a component", rank,

@@ -45,6 +45,14 @@ void check_words(const toml::node* node, const std::string& what, const std::vec
         check(*node);
 }
 
+/// A name of a row of every cell: a long one would take its length times the cells.
+void refuse_long_name(const toml::table& table, const std::string& key, const std::string& name, Mistakes& mistakes) {
+    constexpr std::size_t longest = 200;
+    if (name.size() > longest)
+        mistakes.add(table, fmt::format("{} has {} bytes (every row of every cell holds it, at most {}): shorten it",
+                                        key, name.size(), longest));
+}
+
 }  // namespace
 
 std::vector<NamedEstimator> read_estimators(Section& root, Mistakes& mistakes) {
@@ -57,6 +65,7 @@ std::vector<NamedEstimator> read_estimators(Section& root, Mistakes& mistakes) {
         const std::string label = section.text("as", name);
         const bool told = section.choice("law", "unknown", {"unknown", "known"}) == "known";
         section.no_other_keys();
+        refuse_long_name(table, table.contains("as") ? "as" : "name", label, mistakes);
         guarded(table, mistakes, [&] {
             const auto parsed = theory::loss_from(loss).value_or(theory::Loss::frobenius);
             for (const auto& other : estimators)
@@ -91,6 +100,7 @@ std::vector<NamedCodec> read_codecs(Section& root, Mistakes& mistakes) {
         section.require("bits", "bits = [2, 3]");
         const std::string name = section.text("name", "tq-mse");
         const std::string label = section.text("as", name);
+        refuse_long_name(table, table.contains("as") ? "as" : "name", label, mistakes);
         std::vector<double> bits;
         for (const double value : section.numbers("bits")) {
             if (!(value > 0.0 && value <= 8.0))
@@ -125,6 +135,7 @@ CheckTables read_checks(Section& root, Mistakes& mistakes) {
         Check check;
         check.claim = section.text("claim", "");
         check.name = section.text("name", check.claim);
+        refuse_long_name(table, table.contains("name") ? "name" : "claim", check.name, mistakes);
         for (const auto& [other, place] : checks)
             if (other.name == check.name)
                 mistakes.add(table,

@@ -140,6 +140,58 @@ TEST(DamagedStore, IsRefusedInOneLine) {
     }
 }
 
+/// Of its header every byte may be another.
+TEST(DamagedStore, AnyChangedByteOfTheHeaderEndsInAnAnswerOrOneLine) {
+    const std::string folder = fault_folder("damaged-header");
+    ASSERT_EQ(spiked("run study.toml --no-report -o whole.spiked", in(folder)).code, 0);
+    const std::string whole = contents(folder + "/whole.spiked");
+    int refused = 0;
+    for (std::size_t at = 0; at < 100; ++at) {
+        std::string bytes = whole;
+        bytes[at] = static_cast<char>(bytes[at] ^ 0x2D);
+        std::ofstream(folder + "/bad.spiked", std::ios::binary) << bytes;
+        const Outcome found = spiked("show bad.spiked", in(folder) + " timeout 60");
+        EXPECT_TRUE(found.code == 0 || found.code == 4) << at << ": " << found.code << ' ' << found.err;
+        EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), found.code == 0 ? 0 : 1) << found.err;
+        refused += found.code == 4 ? 1 : 0;
+    }
+    EXPECT_GT(refused, 20);
+}
+
+TEST(HostileStudy, WhatAStudyNamesIsARegularFile) {
+    const std::string folder = fault_folder("hostile-names");
+    ASSERT_EQ(std::system((in(folder) + " mkfifo pipe.csv pipe.npy").c_str()), 0);
+    for (const char* kind : {"file", "sample"})
+        for (const char* path : {"/dev/zero", "pipe.csv", "pipe.npy", "."})
+            for (const char* side : {"row_cov", "col_cov"}) {
+                std::ofstream(folder + "/s.toml")
+                    << "spiked = 1\n[study]\nname = \"s\"\n[model]\nkind = \"spiked\"\nn = 8\nd = 8\nnoise = { " << side
+                    << " = { kind = \"" << kind << "\", path = \"" << path
+                    << "\" } }\n[[estimator]]\nname = \"gd-hard\"\n";
+                const Outcome found = spiked("run --dry-run s.toml", in(folder) + " timeout -s KILL 20");
+                EXPECT_TRUE(found.code == 2 || found.code == 4)
+                    << kind << ' ' << path << ' ' << found.code << found.err;
+                EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), 1) << found.err;
+            }
+}
+
+/// Texts that every cell or row would hold again.
+TEST(HostileStudy, LongNamesAreRefused) {
+    const std::string folder = fault_folder("hostile-texts");
+    const std::string name(500'000, 'x');
+    const std::string study = "spiked = 1\n[study]\nname = \"s\"\n[model]\nkind = \"spiked\"\nn = 8\nd = 8\n";
+    for (const std::string& table : {"[[estimator]]\nname = \"gd-hard\"\nas = \"" + name + "\"\n",
+                                     "[[codec]]\nname = \"tq-mse\"\nbits = [2]\nas = \"" + name + "\"\n",
+                                     "[[estimator]]\nname = \"gd-hard\"\n[[check]]\nclaim = "
+                                     "\"outlier.location\"\nmargin = { abs = 1 }\nname = \"" +
+                                         name + "\"\n"}) {
+        std::ofstream(folder + "/s.toml") << study << table;
+        const Outcome found = spiked("run --dry-run s.toml", in(folder) + " timeout 60");
+        EXPECT_EQ(found.code, 2) << found.err;
+        EXPECT_NE(found.err.find("has 500000 bytes"), std::string::npos) << found.err;
+    }
+}
+
 TEST(HostileStudy, DeepKeysPipesAndLongFilesAreRefused) {
     const std::string folder = fault_folder("hostile");
     std::string deep = "a";
@@ -315,12 +367,30 @@ TEST(Faults, ATerminationAtAnyMomentLosesNothing) {
     if (!sanitized) all.push_back({encode, {0, 143}, {"a.spkv"}, false, without_nameless_files});
     for (const auto& work : all) {
         const double took = seconds_of(work, folder);
+        // Of what is the same whenever it is made; a store holds when that was.
+        const std::string made = *work.makes.rbegin();
+        const bool is_store = made.ends_with(".spiked");
+        if (!is_store) {
+            ASSERT_EQ(spiked(work.words, in(folder)).code, 0) << work.words;
+        }
+        const std::string complete = is_store ? "" : contents(folder + "/" + made);
         int stopped = 0;
         constexpr int attempts = 12;
         for (int attempt = 0; attempt < attempts; ++attempt) {
             const double seconds = took * (attempt + 0.5) / attempts;
+            const std::string before = attempt % 2 == 0 ? "what stood there" : "";
+            if (!is_store) {
+                fs::remove(folder + "/" + made);
+                if (!before.empty()) std::ofstream(folder + "/" + made) << before;
+            }
             const Outcome found =
                 spiked(work.words, in(folder) + work.before + "timeout --preserve-status " + std::to_string(seconds));
+            if (!is_store) {
+                const std::string after = fs::exists(folder + "/" + made) ? contents(folder + "/" + made) : "";
+                EXPECT_TRUE(after == complete || (found.code != 0 && after == before)) << work.words;
+            } else if (!work.goes_on && fs::exists(folder + "/" + made)) {
+                EXPECT_EQ(spiked("show " + made, in(folder)).code, 0) << work.words;
+            }
             EXPECT_TRUE(work.ends.contains(found.code)) << work.words << ": " << found.code << ' ' << found.err;
             stopped += found.code != 0 ? 1 : 0;
             const auto left = left_in(folder);

@@ -7,6 +7,7 @@
 
 #include "estimators/compressor.hpp"
 #include "estimators/tests/spectra.hpp"
+#include "estimators/whitening.hpp"
 #include "sim/stream/haar.hpp"
 #include "theory/base/error.hpp"
 
@@ -134,6 +135,15 @@ TEST_P(EveryMethod, TranspositionTransposesTheEstimate) {
     // The full covariance estimate starts with the rows.
     const double tolerance = std::string_view(GetParam()).starts_with("whiten:full") ? 0.05 : 1e-9;
     EXPECT_LE(arma::abs(method.apply(wide).signal - method.apply(tall).signal.t()).max(), tolerance);
+}
+
+// By NumPy from the formula of the article: a share of 0.537 of the mean variance.
+TEST(Whitening, CovariancesAreShrunkAsTheOracleApproximatingShrinkageDoes) {
+    const arma::mat samples = {{3, -3, 6, 0, 1}, {0, 1, -1, 1, 0}, {1, 2, 1, -1, 0}};
+    const arma::mat expected = {
+        {7.41939252, -0.83323598, 0.27774533}, {-0.83323598, 2.60514019, 0.0}, {0.27774533, 0.0, 2.97546729}};
+    const NoiseCovariance found = shrunk_covariance(samples);
+    EXPECT_LE(arma::abs(found.root_times(found.root_times(arma::eye(3, 3))) - expected).max(), 1e-8);
 }
 
 TEST_P(EveryMethod, RotationRotatesTheEstimate) {

@@ -338,6 +338,20 @@ TEST(KvDumpBadInput, Tensors) {
     expect_refused(scratch.path("none.safetensors"), {}, {"no such file"});
 }
 
+TEST(KvDumpBadInput, TextsThatEveryHeadRepeatsAreShort) {
+    const ScratchFolder scratch;
+    const auto dump = [&](const Metadata& more, const std::string& name) {
+        Metadata metadata = {{"layout", "head,token,dim"}};
+        metadata.insert(metadata.end(), more.begin(), more.end());
+        return write_dump(scratch, metadata, {filled(name, {2, 3, 4})});
+    };
+    const std::string most(1000, 'm');
+    EXPECT_EQ(KvDump(dump({{"model", most}, {"prompt_id", most}}, "layers.0.key")).model(), most);
+    expect_refused(dump({{"model", most + "m"}}, "layers.0.key"), {}, {"model", "1001 bytes", "at most 1000"});
+    expect_refused(dump({{"doc", most + "m"}}, "layers.0.key"), {.prompt_id_key = "doc"}, {"doc", "1001 bytes"});
+    expect_refused(dump({}, most + ".key.0"), {.tensor_pattern = most + ".{side}.{layer}"}, {"tensor", "1006 bytes"});
+}
+
 TEST(KvDumpBadInput, NanAndInfinityNameTheFirstPlace) {
     const ScratchFolder scratch;
     std::vector<double> values(2 * 6 * 4, 1.0);

@@ -1,10 +1,14 @@
 #include "theory/base/sha256.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/evp.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <vector>
 
@@ -44,15 +48,24 @@ Sha256 sha256(std::string_view bytes) {
 }
 
 Sha256 sha256_of_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw input_error("{}: cannot be opened ({}): {}", path, std::strerror(errno), open_advice(errno));
+    // A pipe would be waited for, a device never ends.
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) throw input_error("{}: cannot be opened ({}): {}", path, std::strerror(errno), open_advice(errno));
+    const std::unique_ptr<const int, void (*)(const int*)> owner(&file, [](const int* one) { ::close(*one); });
+    struct stat status {};
+    if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode))
+        throw input_error("{}: is not a regular file (it is read to its end): save the data to a file first", path);
     Digest digest;
     std::vector<char> buffer(1 << 20);
-    while (file) {
-        file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
-        digest.add(buffer.data(), static_cast<std::size_t>(file.gcount()));
+    for (auto left = static_cast<std::uint64_t>(status.st_size); left > 0;) {
+        const ssize_t count = ::read(file, buffer.data(), std::min<std::uint64_t>(left, buffer.size()));
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0)
+            throw input_error("{}: cannot be read to its end ({}): check the disk", path, std::strerror(errno));
+        if (count == 0) break;
+        digest.add(buffer.data(), static_cast<std::size_t>(count));
+        left -= static_cast<std::uint64_t>(count);
     }
-    if (file.bad()) throw input_error("{}: cannot be read to its end ({}): check the disk", path, std::strerror(errno));
     return digest.finish();
 }
 

@@ -56,6 +56,17 @@ TEST(FiniteSize, RulesRaiseTheFalseAlarmsTheyPromise) {
     EXPECT_EQ(rule(theory, "eoptshrink:margin=0").smallest_strength, white().detection_threshold());
 }
 
+// White square noise by its distribution function in closed form, (sqrt(x (4 - x)) + 4 asin(sqrt(x) / 2)) / (2 pi): the
+// edge that the rule extrapolates from the typical positions of the noise below one spike, k = 11 and 2k places down,
+// and the strength x of the outlier (x^2 + 1)^2 / x^2 that reaches it.
+TEST(FiniteSize, TheSmallestStrengthThatARuleSeesIsThatOfAnEdgeEstimatedBelowASpike) {
+    const FiniteSize theory = finite_size(white(), 128, 128);
+    EXPECT_NEAR(rule(theory, "eoptshrink").estimated->smallest_strength.value, 1.5003335351526472, 1e-9);
+    EXPECT_NEAR(rule(theory, "eoptshrink:author").estimated->smallest_strength.value, 1.0938944360443625, 1e-9);
+    EXPECT_EQ(rule(theory, "eoptshrink:margin=0").estimated->smallest_strength, white().detection_threshold());
+    EXPECT_EQ(rule(theory, "eoptshrink:paper").estimated->smallest_strength, white().detection_threshold());
+}
+
 TEST(FiniteSize, TheMarginDependsOnTheShortSideOnly) {
     const FiniteSize tall = finite_size(white(8.0), 512, 64);
     const double edge = white(8.0).bulk_edge().value;

@@ -231,7 +231,7 @@ TEST(StudyModels, ImpossibleModelsAreMistakesWithTheirPlace) {
     expect_refused(square + "signal = { strength = 3.0, vectors = \"localised:40\" }", "localised");
     expect_refused(square + "signal = { strength = 3.0, left_vectors = \"eigen:col:1\" }", "eigen");
     expect_refused(square + "noise = { entries = \"laplace\", colouring = \"eigenbasis\" }", "needs Gaussian entries");
-    expect_refused(square + "signal = { strength = [3.0, -1.0] }", "negative");
+    expect_refused(square + "signal = { strength = [3.0, -1.0] }", "strength -1 is not possible");
 }
 
 TEST(StudyModels, AStudyIsReadAgainFromItsStore) {
