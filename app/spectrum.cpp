@@ -90,7 +90,7 @@ int run(const Arguments& arguments) {
     std::vector<estimators::SpectralMethod> chosen;
     for (const auto& name : arguments.list("--estimator")) chosen.push_back(estimators::spectral_method(name, loss));
     if (loss != theory::Loss::frobenius &&
-        std::all_of(chosen.begin(), chosen.end(), [](const auto& method) { return method.keeps_values; }))
+        std::all_of(chosen.begin(), chosen.end(), [](const auto& method) { return method.estimator.keeps_values; }))
         throw usage_error("--loss changes nothing of {} (it keeps values as they are): leave it out",
                           fmt::join(arguments.list("--estimator"), ", "));
     for (const char* side : {"--row-spectrum", "--col-spectrum"})

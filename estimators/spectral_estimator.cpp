@@ -27,7 +27,10 @@ const std::vector<EstimatorEntry>& spectral_estimators() {
 
 SpectralEstimator spectral_estimator(std::string_view name, theory::Loss loss, const KnownLaw& known) {
     const ParsedName parsed = parse_name(name);
-    return row_named(families(), parsed.name, "spectral estimator").make(parsed, loss, known);
+    const SpectralFamily& family = row_named(families(), parsed.name, "spectral estimator");
+    SpectralEstimator estimator = family.make(parsed, loss, known);
+    estimator.keeps_values = family.entry.keeps_values;
+    return estimator;
 }
 
 }  // namespace spiked::estimators

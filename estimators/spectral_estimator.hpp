@@ -18,6 +18,7 @@ struct SpectralEstimator {
     std::string name;  ///< as typed
     std::function<Shrinkage(std::span<const double> singular_values, Shape shape)> estimate;
     std::size_t least_side = 0;  ///< shorter side of the smallest block that has room for a rank told in the name
+    bool keeps_values = false;   ///< what it keeps stays as it is, whatever the loss
 };
 
 /// What is known of the noise law beforehand; only oracles ask. Entries of X have variance 1/d.
@@ -32,7 +33,7 @@ struct KnownLaw {
 struct EstimatorEntry : CatalogueLine {
     bool takes_noise_law = false;  ///< whether what is told of the noise changes its answer
     std::string argument = {};     ///< what must follow its name, as an example: 1 of svd:1
-    bool keeps_values = false;     ///< what it keeps stays as it is, whatever the loss
+    bool keeps_values = false;     ///< as its estimators say
 
     /// A name that can be typed as it stands.
     [[nodiscard]] std::string example() const { return argument.empty() ? name : name + ":" + argument; }

@@ -111,8 +111,6 @@ SpectralMethod spectral_method(std::string_view text, theory::Loss loss, const K
     if (is_transform(parts.back()))
         throw usage_error("\"{}\" lacks an estimator behind its transform: write {}+gd-shrink", text, text);
     method.estimator = spectral_estimator(parts.back(), loss, law);
-    for (const auto& entry : spectral_estimators())
-        if (entry.name == parse_name(parts.back()).name) method.keeps_values = entry.keeps_values;
     return method;
 }
 

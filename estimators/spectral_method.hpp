@@ -25,7 +25,6 @@ struct SpectralMethod {
     std::vector<Transform> transforms;  ///< outermost first
     SpectralEstimator estimator;
     bool takes_noise_law = false;  ///< whether what is told of the noise changes its answer
-    bool keeps_values = false;     ///< whatever the loss (EstimatorEntry)
 
     struct Factors {
         Shrinkage shrinkage;

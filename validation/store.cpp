@@ -178,11 +178,12 @@ void refuse_lost_rows(Database& store) {
 
 Database open_store(const std::string& path) {
     struct stat status {};
-    if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+    const bool exists = stat(path.c_str(), &status) == 0;
+    if (exists && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
         throw input_error("{}: is not a regular file (a store is read at any offset): name a .spiked file", path);
-    if (!exists_with_content(path))
+    if (!exists || status.st_size == 0)
         throw input_error("{}: {}: check the path, or make it with spiked run or spiked kv run", path,
-                          stat(path.c_str(), &status) == 0 ? "an empty file is no store" : "no such store");
+                          exists ? "an empty file is no store" : "no such store");
     Database database(path, Database::Mode::read);
     check_is_store(database);
     return database;

@@ -72,7 +72,7 @@ std::vector<NamedEstimator> read_estimators(Section& root, Mistakes& mistakes) {
                 if (other.label == label)
                     mistakes.add(table, fmt::format("\"{}\" stands here twice: give one another name with as", label));
             estimators.push_back({label, estimators::spectral_method(name, parsed), parsed, told});
-            if (parsed != theory::Loss::frobenius && estimators.back().method.keeps_values)
+            if (parsed != theory::Loss::frobenius && estimators.back().method.estimator.keeps_values)
                 mistakes.add(table,
                              fmt::format("loss changes nothing of \"{}\" (it keeps values as they are): leave it "
                                          "out",
