@@ -17,6 +17,7 @@
 
 #include "reports/html.hpp"
 #include "sim/printable.hpp"
+#include "sim/temporary.hpp"
 #include "theory/base/error.hpp"
 
 namespace spiked::reports {
@@ -27,10 +28,15 @@ struct FileCloser {
 };
 using TemporaryFile = std::unique_ptr<std::FILE, FileCloser>;
 
+/// Without a name, in $TMPDIR; std::tmpfile() knows only /tmp.
 TemporaryFile temporary_file() {
-    TemporaryFile file(std::tmpfile());
+    std::string path = sim::temporary_root() + "/spiked-figure-XXXXXX";
+    const int number = ::mkostemp(path.data(), O_CLOEXEC);
+    if (number >= 0) ::unlink(path.c_str());
+    TemporaryFile file(number < 0 ? nullptr : ::fdopen(number, "w+"));
     if (!file)
-        throw write_error("no temporary file for a figure ({}): check $TMPDIR and the disk", std::strerror(errno));
+        throw write_error("{}: no temporary file for a figure ({}): set TMPDIR to a folder with room", path,
+                          std::strerror(errno));
     return file;
 }
 
@@ -131,7 +137,7 @@ std::optional<std::string> run_gnuplot(const std::string& script) {
     const auto output = temporary_file();
     const auto errors = temporary_file();
     if (std::fwrite(script.data(), 1, script.size(), input.get()) != script.size() || std::fflush(input.get()) != 0)
-        throw write_error("no room for the script of a figure ({}): free disk space in $TMPDIR", std::strerror(errno));
+        throw write_error("no room for the script of a figure ({}): free disk space in TMPDIR", std::strerror(errno));
     std::rewind(input.get());
 
     posix_spawn_file_actions_t actions;

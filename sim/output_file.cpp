@@ -5,12 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <random>
 #include <system_error>
 
 #include "sim/printable.hpp"
@@ -24,41 +21,13 @@ std::string folder_of(const std::string& path) {
     return folder.empty() ? "." : folder.string();
 }
 
-/// Few are open at once; more than these are removed by their destructors alone.
-constexpr std::size_t most_names = 64;
-std::array<std::atomic<const char*>, most_names> temporary_names;
-static_assert(std::atomic<const char*>::is_always_lock_free, "a handler of signals reads them");
-
 }  // namespace
-
-TemporaryName::TemporaryName(const std::string& target) {
-    static std::atomic<unsigned> counter = 0;
-    // Not the process number: in containers those come again, and so would the name a kill has left.
-    path_ = fmt::format("{}.{:08x}-{}.tmp", target, std::random_device()(), counter++);
-    for (auto& name : temporary_names)
-        if (const char* none = nullptr; name.compare_exchange_strong(none, path_.c_str())) break;
-}
-
-TemporaryName::~TemporaryName() {
-    if (!path_.empty()) ::unlink(path_.c_str());
-    leave();
-}
-
-void TemporaryName::leave() {
-    for (auto& name : temporary_names)
-        if (const char* own = path_.c_str(); name.compare_exchange_strong(own, nullptr)) break;
-    path_.clear();
-}
-
-void remove_temporary_names() noexcept {
-    for (const auto& name : temporary_names)
-        if (const char* path = name.load(); path != nullptr) ::unlink(path);
-}
 
 OutputFile::OutputFile(std::string path, std::uint64_t expected_bytes)
     : path_(std::move(path)), target_(path_), expected_bytes_(expected_bytes) {
     struct stat status {};
-    if (::stat(path_.c_str(), &status) == 0) {
+    const bool replaces = ::stat(path_.c_str(), &status) == 0;
+    if (replaces) {
         if (S_ISDIR(status.st_mode))
             throw write_error("{}: cannot be written (it is a folder): name a file in it", path_);
         if (!S_ISREG(status.st_mode)) {
@@ -73,6 +42,14 @@ OutputFile::OutputFile(std::string path, std::uint64_t expected_bytes)
     }
     open_nameless();
     if (state_ != State::nameless) open_temporary();
+    if (replaces) take_permissions(status.st_mode, status.st_uid, status.st_gid);
+}
+
+/// Before anything is written: what nobody else could read stays so. The owner first, since a change of it clears bits.
+void OutputFile::take_permissions(unsigned mode, unsigned owner, unsigned group) {
+    constexpr unsigned permissions = 07777;
+    (void)!::fchown(file_.number(), owner, group);  // only root may give files away
+    if (::fchmod(file_.number(), mode & permissions) != 0) fail(errno);
 }
 
 void OutputFile::open_nameless() {

@@ -6,33 +6,15 @@
 #include <string>
 
 #include "sim/byte_file.hpp"
+#include "sim/temporary.hpp"
 
 namespace spiked::sim {
-
-/// The name of a file that is not finished; while this lives, remove_temporary_names() removes the file.
-class TemporaryName {
-public:
-    /// `target` with something drawn, a number and `.tmp` behind it: a name that nobody else has.
-    explicit TemporaryName(const std::string& target);
-    TemporaryName(const TemporaryName&) = delete;
-    TemporaryName& operator=(const TemporaryName&) = delete;
-    /// Removes the file, where there is one.
-    ~TemporaryName();
-    /// From now on the file is somebody else's.
-    void leave();
-    [[nodiscard]] const std::string& path() const { return path_; }
-
-private:
-    std::string path_;
-};
-
-/// For handlers of signals that end the process: removes the files of all such names.
-void remove_temporary_names() noexcept;
 
 /// A file that appears whole or not at all: written without a name, then flushed and put in its place by commit().
 /// Without commit() nothing is left behind, whatever ends the process; on file systems that know no nameless files it
 /// is written as `.tmp` beside its place, which a kill (SIGKILL, a power cut) leaves there. Devices and pipes are
-/// written in place. Every failure is a write_error.
+/// written in place. A file that replaces another keeps its permissions (and its owner, where that is allowed); others
+/// follow the umask. Every failure is a write_error.
 class OutputFile {
 public:
     /// `expected_bytes` is only for the message of a full disk.
@@ -50,6 +32,7 @@ private:
     [[noreturn]] void fail(int why) const;
     void open_nameless();
     void open_temporary();
+    void take_permissions(unsigned mode, unsigned owner, unsigned group);
 
     enum class State { in_place, nameless, temporary };
     State state_ = State::in_place;  ///< also when done

@@ -51,11 +51,11 @@ private:
     sim::TemporaryName temporary_;
 };
 
-/// A store under the name `part` beside the main one.
+/// An open store under the name `part` beside the main one, for reading only.
 class Attached {
 public:
-    Attached(Database& database, const std::string& path) : database_(database) {
-        Statement(database_, "ATTACH ? AS part").bind(1, path).run();
+    Attached(Database& database, const Database& part) : database_(database) {
+        Statement(database_, "ATTACH ? AS part").bind(1, part.readable_uri()).run();
     }
     Attached(const Attached&) = delete;
     Attached& operator=(const Attached&) = delete;
@@ -131,7 +131,7 @@ void check_questions(Database& database, const std::string& part) {
 class Merger {
 public:
     Merger(const std::string& path, const std::string& output, const std::atomic<bool>* stop)
-        : database_(path, Database::Mode::create, output) {
+        : database_(path, Database::Mode::trusted, output) {
         if (stop != nullptr) database_.obey(*stop);
         // Nothing of an unfinished file is ever looked at again.
         database_.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF");
@@ -142,21 +142,19 @@ public:
     }
 
     void add(const std::string& path) {
-        {
-            Database store = open_store(path);
-            refuse_lost_rows(store);
-            refuse_other_metrics(store);
-            StudyIdentity identity = identity_of(store);
-            if (first_.empty()) {
-                first_ = path;
-                identity_ = std::move(identity);
-            } else if (const std::string changes = differences(identity_, identity, " and "); !changes.empty()) {
-                throw usage_error("{} and {} are not parts of one study ({}): merge stores of one study file and seed",
-                                  first_, path, changes);
-            }
+        Database store = open_store(path);
+        refuse_lost_rows(store);
+        refuse_other_metrics(store);
+        StudyIdentity identity = identity_of(store);
+        if (first_.empty()) {
+            first_ = path;
+            identity_ = std::move(identity);
+        } else if (const std::string changes = differences(identity_, identity, " and "); !changes.empty()) {
+            throw usage_error("{} and {} are not parts of one study ({}): merge stores of one study file and seed",
+                              first_, path, changes);
         }
         try {
-            const Attached attached(database_, path);
+            const Attached attached(database_, store);
             database_.execute("BEGIN");  // one state of the part, even while a run still writes to it
             if (first_ == path)
                 copy_design();

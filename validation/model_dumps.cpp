@@ -1,7 +1,6 @@
 #include "validation/model_dumps.hpp"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -27,28 +26,14 @@ ModelDumps::ModelDumps(const std::string& model, const std::string& tokens, cons
         if (row >= texts.size())
             throw usage_error("document {} is asked for and {} has {} (from 0 on): name others", row, tokens,
                               texts.size());
-    folder_ = (fs::temp_directory_path() / "spiked-dumps-XXXXXX").string();
-    if (mkdtemp(folder_.data()) == nullptr)
-        throw write_error("{}: no folder can be made there for the dumps of a model: set TMPDIR", folder_);
     const std::string name = fs::path(model + "/").parent_path().filename().string();
-    try {
-        for (const std::size_t row : rows) {
-            paths_.push_back(fmt::format("{}/{}-document-{}.safetensors", folder_, name, row));
-            names_.push_back(fmt::format("document {} of {}, read by {}", row, tokens, model));
-            const auto count = std::min(texts[row].size(), llama.config().context);
-            sim::write_llama_dump(paths_.back(), llama, std::span(texts[row]).first(count),
-                                  {.model = name, .prompt_id = fmt::format("document-{}", row)});
-        }
-    } catch (...) {
-        std::error_code ignored;
-        fs::remove_all(folder_, ignored);
-        throw;
+    for (const std::size_t row : rows) {
+        paths_.push_back(fmt::format("{}/{}-document-{}.safetensors", folder_.path(), name, row));
+        names_.push_back(fmt::format("document {} of {}, read by {}", row, tokens, model));
+        const auto count = std::min(texts[row].size(), llama.config().context);
+        sim::write_llama_dump(paths_.back(), llama, std::span(texts[row]).first(count),
+                              {.model = name, .prompt_id = fmt::format("document-{}", row)});
     }
-}
-
-ModelDumps::~ModelDumps() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
 }
 
 }  // namespace spiked::validation

@@ -2,12 +2,17 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <system_error>
+#include <thread>
 
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
+#include "validation/store_files.hpp"
 
 namespace spiked::validation {
 
@@ -21,42 +26,91 @@ void Statement::Finalizer::operator()(sqlite3_stmt* statement) const { sqlite3_f
 /// A batch is committed in milliseconds, on a slow disk in seconds; a page reads a large store as long as it is drawn.
 constexpr int patience_ms = 30'000;
 
-Database::Database(const std::string& path, Mode mode, const std::string& shown) : path_(shown.empty() ? path : shown) {
-    const int flags = mode == Mode::read    ? SQLITE_OPEN_READONLY
-                      : mode == Mode::write ? SQLITE_OPEN_READWRITE
-                                            : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-    sqlite3* handle = nullptr;
-    const int status = sqlite3_open_v2(path.c_str(), &handle, flags | SQLITE_OPEN_EXRESCODE, nullptr);
-    handle_.reset(handle);
-    if (status != SQLITE_OK) {
-        if (mode == Mode::create)
-            throw write_error("{}: the store cannot be created ({}): check folder and permissions", path_,
-                              sqlite3_errmsg(handle));
-        if (std::filesystem::is_directory(path))
-            throw input_error("{}: that is a folder: name a store in it, FILE.spiked", path);
-        throw input_error("{}: the store cannot be opened ({}): check the path", path, sqlite3_errmsg(handle));
-    }
-    sqlite3_busy_timeout(handle, patience_ms);
-    if (mode == Mode::read) undo_half_done(path);
+/// Steps of SQLite's machine between two looks of the progress handler: far below a millisecond.
+constexpr int steps_between_looks = 1000;
+
+int Database::look(void* state) {
+    auto& watch = *static_cast<Watch*>(state);
+    watch.steps += steps_between_looks;
+    const bool stopped = watch.stop != nullptr && watch.stop->load();
+    return stopped || (watch.most_steps > 0 && watch.steps > watch.most_steps) ? 1 : 0;
+}
+
+Database::Database(const std::string& path, Mode mode, const std::string& shown)
+    : path_(shown.empty() ? path : shown), file_(path) {
+    const bool in_memory = path == ":memory:";
+    if (!in_memory && mode != Mode::trusted) reject_foreign_files(path, mode != Mode::read);
+    open(path, mode);
+    if (mode == Mode::read) read_recovered();
+    // Nothing that a schema says may reach beyond its database; stores have no triggers.
+    sqlite3_db_config(handle(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    sqlite3_db_config(handle(), SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+    sqlite3_progress_handler(handle(), steps_between_looks, look, watch_.get());
+    if (mode == Mode::read) limit_reader();
     execute("PRAGMA foreign_keys = ON");
 }
 
-/// A connection that may only read cannot roll back the journal of a killed writer; one that may write does it at its
-/// first look.
-void Database::undo_half_done(const std::string& path) {
-    const auto look = [](sqlite3* at) { return sqlite3_exec(at, "PRAGMA schema_version", nullptr, nullptr, nullptr); };
-    if (look(handle_.get()) != SQLITE_READONLY_ROLLBACK) return;
-    sqlite3* writer = nullptr;
-    int status = sqlite3_open_v2(path.c_str(), &writer, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, nullptr);
-    const std::unique_ptr<sqlite3, Closer> owner(writer);
-    if (status == SQLITE_OK) sqlite3_busy_timeout(writer, patience_ms);
-    if (status == SQLITE_OK) status = look(writer);
-    if (status != SQLITE_OK)
-        throw input_error(
-            "{}: a run was killed while it wrote here, and what it left cannot be undone ({}): allow "
-            "writing to the file and its folder once",
-            path_, sqlite3_errmsg(writer));
+void Database::open(const std::string& file, Mode mode) {
+    const bool in_memory = file == ":memory:";
+    const int flags = mode == Mode::read    ? SQLITE_OPEN_READONLY
+                      : mode == Mode::write ? SQLITE_OPEN_READWRITE
+                                            : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    const std::string uri = in_memory ? file
+                                      : database_uri(file, mode == Mode::read    ? "ro"
+                                                           : mode == Mode::write ? "rw"
+                                                                                 : "rwc");
+    sqlite3* opened = nullptr;
+    const int status =
+        sqlite3_open_v2(uri.c_str(), &opened, flags | SQLITE_OPEN_URI | SQLITE_OPEN_EXRESCODE, nullptr);
+    handle_.reset(opened);
+    if (status != SQLITE_OK) {
+        if (mode == Mode::create || mode == Mode::trusted)
+            throw write_error("{}: the store cannot be created ({}): check folder and permissions", path_,
+                              sqlite3_errmsg(opened));
+        if (std::filesystem::is_directory(path_))
+            throw input_error("{}: that is a folder: name a store in it, FILE.spiked", path_);
+        throw input_error("{}: the store cannot be opened ({}): check the path", path_, sqlite3_errmsg(opened));
+    }
+    sqlite3_busy_timeout(opened, patience_ms);
 }
+
+/// A connection that may only read cannot roll back the journal of a killed writer, and says so at its first look.
+void Database::read_recovered() {
+    const auto is_half_written = [&] {
+        return sqlite3_exec(handle(), "PRAGMA schema_version", nullptr, nullptr, nullptr) == SQLITE_READONLY_ROLLBACK;
+    };
+    constexpr auto pause = std::chrono::milliseconds(100);
+    for (auto waited = pause * 0; is_half_written(); waited += pause) {
+        recovered_ = recover(path_);
+        if (recovered_) {
+            file_ = recovered_->path();
+            open(file_, Mode::write);  // rolls the copy back at its first look
+            (void)integer("PRAGMA schema_version");
+            open(file_, Mode::read);
+            return;
+        }
+        if (waited > std::chrono::milliseconds(patience_ms))
+            throw write_error("{}: another process holds the store (it is mending it): wait for it or stop it", path_);
+        std::this_thread::sleep_for(pause);
+    }
+}
+
+void Database::limit_reader() {
+    std::error_code none;
+    const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(file_, none));
+    if (none) return;
+    constexpr std::int64_t least_length = 16 << 20;
+    constexpr std::int64_t most_length = 1'000'000'000;
+    sqlite3_limit(handle(), SQLITE_LIMIT_LENGTH,
+                  static_cast<int>(std::clamp(2 * bytes, least_length, most_length)));
+    sqlite3_limit(handle(), SQLITE_LIMIT_ATTACHED, 0);
+    sqlite3_db_config(handle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    constexpr std::int64_t least_steps = 100'000'000;  // a second or two
+    constexpr std::int64_t steps_a_byte = 1000;
+    watch_->most_steps = least_steps + steps_a_byte * bytes;
+}
+
+std::string Database::readable_uri() const { return database_uri(file_, "ro"); }
 
 void Database::fail(int status) const {
     const std::string why = sim::one_line(sqlite3_errmsg(handle_.get()));  // may hold a damaged file's own words
@@ -79,6 +133,8 @@ void Database::fail(int status) const {
         case SQLITE_PERM:
             throw write_error("{}: the store cannot be written ({}): check disk and permissions", path_, why);
         case SQLITE_INTERRUPT:
+            if (watch_->stop == nullptr || !watch_->stop->load())
+                throw damaged_store(path_, "to read its rows takes out of proportion to its size");
             throw Error(ExitCode::stopped, path_ + ": stopped as asked");
         case SQLITE_NOMEM:
             throw std::bad_alloc();
@@ -97,13 +153,10 @@ void Database::fail(int status) const {
     }
 }
 
-void Database::obey(const std::atomic<bool>& stop) {
-    constexpr int operations = 1000;  // of SQLite's machine between two looks: far below a millisecond
-    const auto asked = [](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load() ? 1 : 0; };
-    sqlite3_progress_handler(handle_.get(), operations, asked, const_cast<std::atomic<bool>*>(&stop));
-}
+void Database::obey(const std::atomic<bool>& stop) { watch_->stop = &stop; }
 
 void Database::execute(const std::string& sql) {
+    watch_->steps = 0;
     const int status = sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr);
     if (status != SQLITE_OK) fail(status);
 }
@@ -114,6 +167,7 @@ std::int64_t Database::integer(const std::string& sql) {
 }
 
 Statement::Statement(Database& database, std::string_view sql) : database_(&database) {
+    database.watch_->steps = 0;
     sqlite3_stmt* statement = nullptr;
     const int status =
         sqlite3_prepare_v2(database.handle(), sql.data(), static_cast<int>(sql.size()), &statement, nullptr);

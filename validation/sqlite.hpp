@@ -17,19 +17,27 @@ class Error;
 
 namespace spiked::validation {
 
+class RecoveredStore;
+
 /// An input_error: `what` is in a store that no run leaves so.
 [[nodiscard]] Error damaged_store(const std::string& path, const std::string& what);
 
-/// A SQLite file. Failures become errors that name it: input_error when it cannot be read (or is no database),
-/// write_error when it cannot be written or another process holds it. What a killed writer left half done is undone
-/// when the file is opened, also for reading.
+/// A SQLite file, which may come from a stranger. Failures become errors that name it: input_error when it cannot be
+/// read (or is no database), write_error when it cannot be written or another process holds it.
+///
+/// What a killed writer left half done is undone in the file when it is opened for writing. A reader changes no file:
+/// it reads a recovered copy then (RecoveredStore). A reader also limits what the file can make SQLite do: values no
+/// longer than the file allows, and for each statement steps in proportion to the file (input_error beyond them).
 class Database {
 public:
-    enum class Mode { read, write, create };
+    /// create: or write where there is a file; trusted: a file of our own making, without a reader's limits and checks.
+    enum class Mode { read, write, create, trusted };
     /// Messages name `shown`, or the path.
     Database(const std::string& path, Mode mode, const std::string& shown = {});
 
     [[nodiscard]] const std::string& path() const { return path_; }
+    /// What another connection may attach to read the same, while this lives: an URI.
+    [[nodiscard]] std::string readable_uri() const;
     /// From now on a statement under way when `stop` becomes true throws Error(ExitCode::stopped) and changes nothing.
     void obey(const std::atomic<bool>& stop);
     /// One or more statements without results.
@@ -41,12 +49,26 @@ public:
     [[noreturn]] void fail(int status) const;
 
 private:
-    void undo_half_done(const std::string& path);
+    friend class Statement;
+    /// What the progress handler looks at; its address stays when the database moves.
+    struct Watch {
+        const std::atomic<bool>* stop = nullptr;
+        std::int64_t steps = 0;       ///< of the statement under way
+        std::int64_t most_steps = 0;  ///< 0: any number
+    };
+
+    static int look(void* watch);
+    void open(const std::string& file, Mode mode);
+    void read_recovered();
+    void limit_reader();
 
     struct Closer {
         void operator()(sqlite3* handle) const;
     };
     std::string path_;
+    std::string file_;                                ///< the path, or the copy that is read in its place
+    std::shared_ptr<const RecoveredStore> recovered_;  ///< before the handle: closed first
+    std::unique_ptr<Watch> watch_ = std::make_unique<Watch>();
     std::unique_ptr<sqlite3, Closer> handle_;
 };
 

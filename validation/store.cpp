@@ -6,16 +6,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <ctime>
-#include <map>
+#include <set>
 #include <thread>
 
 #include "sim/npy.hpp"
+#include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "theory/base/sha256.hpp"
@@ -30,51 +32,108 @@ constexpr std::int64_t application_id = 0x53504B31;  // 'SPK1'
 constexpr std::int64_t schema_version = 2;
 constexpr const char* mixed_backend = "mixed";
 
-/// The statements that made each table and view, by name, without comments and line breaks; of what else is there too.
-std::map<std::string, std::string> definitions(Database& database) {
-    std::map<std::string, std::string> found;
-    Statement row(database, "SELECT name, coalesce(sql, '') FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'");
-    while (row.step()) {
-        std::string plain;
-        for (std::string line : split(row.text(1), '\n')) {
-            line = line.substr(0, line.find("--"));
-            for (const auto& word : split(line, ' '))
-                if (!word.empty()) plain += word + " ";
-        }
-        found[row.text(0)] = plain;
-    }
+/// Everything a schema holds: kind, name, table and the statement that made it.
+using Schema = std::set<std::array<std::string, 4>>;
+
+Schema schema_of(Database& database) {
+    Schema found;
+    Statement row(database, "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master");
+    while (row.step()) found.insert({row.text(0), row.text(1), row.text(2), row.text(3)});
     return found;
 }
 
-/// A table or view that is not as this program makes it could make a query never end, or do something else.
-void refuse_other_tables(Database& database) {
-    static const auto expected = [] {
-        Database fresh(":memory:", Database::Mode::create);
+/// For each table a query for a row with a value of another type than its column declares: SQLite checks types only
+/// when a program asks it to, and a file may hold a text where everybody expects a number.
+using TypeQueries = std::vector<std::pair<std::string, std::string>>;
+
+TypeQueries type_queries(Database& fresh) {
+    TypeQueries queries;
+    Statement table(fresh, "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name");
+    while (table.step()) {
+        const std::string name = table.text(0);
+        std::string wrong;
+        Statement column(fresh, fmt::format("SELECT name, type, \"notnull\", pk FROM pragma_table_info('{}')", name));
+        while (column.step()) {
+            const std::string type = column.text(1);
+            const bool may_be_null = column.integer(2) == 0 && column.integer(3) == 0;
+            wrong += fmt::format("{}typeof({}) NOT IN ({}{})", wrong.empty() ? "" : " OR ", column.text(0),
+                                 type == "TEXT"   ? "'text'"
+                                 : type == "BLOB" ? "'blob'"
+                                                  : "'integer', 'real'",
+                                 may_be_null ? ", 'null'" : "");
+        }
+        queries.emplace_back(name, fmt::format("SELECT EXISTS(SELECT 1 FROM {} WHERE {})", name, wrong));
+    }
+    return queries;
+}
+
+struct ExpectedSchema {
+    Schema schema;
+    TypeQueries types;
+};
+
+const ExpectedSchema& expected_schema() {
+    static const ExpectedSchema expected = [] {
+        Database fresh(":memory:", Database::Mode::trusted);
         create_schema(fresh);
-        return definitions(fresh);
+        return ExpectedSchema{schema_of(fresh), type_queries(fresh)};
     }();
-    const auto found = definitions(database);
-    for (const auto& [name, statement] : expected)
-        if (const auto at = found.find(name); at == found.end() || at->second != statement)
-            throw damaged_store(database.path(), fmt::format("its table or view \"{}\" is not that of a store", name));
-    if (database.integer("SELECT count(*) FROM sqlite_master WHERE type = 'trigger'") > 0)
-        throw damaged_store(database.path(), "it has a trigger, which no store has");
+    return expected;
+}
+
+/// A store has the tables, views and indices that this program makes, each by the same statement to the letter, and
+/// nothing else: whatever differs could make a query never end, or do something else.
+void reject_other_schema(Database& database) {
+    const Schema found = schema_of(database);
+    const Schema& expected = expected_schema().schema;
+    const auto name_of_first = [](const Schema& some, const Schema& others) {
+        for (const auto& one : some)
+            if (!others.contains(one)) return one[1];
+        return std::string();
+    };
+    if (const std::string name = name_of_first(expected, found); !name.empty())
+        throw damaged_store(database.path(), fmt::format("its table or view \"{}\" is not that of a store", name));
+    if (const std::string name = name_of_first(found, expected); !name.empty())
+        throw damaged_store(database.path(), fmt::format("it has {}, which no store has", sim::in_quotes(name)));
+}
+
+/// Tables with a row a replicate, which are read one value at a time by who knows that it may be of any type.
+bool is_long(const std::string& table) { return table == "value" || table == "array"; }
+
+void reject_other_types(Database& database) {
+    for (const auto& [table, query] : expected_schema().types)
+        if (!is_long(table) && database.integer(query) != 0)
+            throw damaged_store(database.path(),
+                                fmt::format("table {} holds a value of another type than its column", table));
 }
 
 /// Damage that a look at few rows shows.
 void refuse_impossible_study(Database& database) {
-    constexpr std::pair<const char*, const char*> impossible[] = {
+    // What is no finite number, and what is no hexadecimal one.
+    const auto infinite = [](const std::string& column) {
+        return fmt::format("abs({}) > 1.7976931348623157e308", column);
+    };
+    const auto no_hex = [](const std::string& column) {
+        return fmt::format("length({0}) = 0 OR {0} GLOB '*[^0-9a-f]*'", column);
+    };
+    const std::pair<const char*, std::string> impossible[] = {
         {"study",
-         "typeof(batch_reps) <> 'integer' OR batch_reps < 1 OR typeof(false_alarm) <> 'real' OR NOT "
-         "(false_alarm > 0 AND false_alarm < 1)"},
+         "typeof(batch_reps) <> 'integer' OR batch_reps < 1 OR NOT (false_alarm > 0 AND false_alarm < 1) OR " +
+             no_hex("science_hash") + " OR NOT seed GLOB '0x*' OR " + no_hex("substr(seed, 3)")},
         {"cell",
          "typeof(n) <> 'integer' OR typeof(d) <> 'integer' OR n < 0 OR d < 0 OR typeof(reps_least) <> 'integer' "
          "OR typeof(reps_target) <> 'integer' OR reps_least < 0 OR reps_target < reps_least OR NOT "
-         "json_valid(params)"},
-        {"method", "NOT json_valid(params)"}};
+         "json_valid(params) OR " + no_hex("cell_hash")},
+        {"factor", infinite("num")},
+        {"method", "NOT json_valid(params) OR " + infinite("bits")},
+        {"input", no_hex("sha256")},
+        {"theory", infinite("value")},
+        {"question", infinite("expected") + " OR " + infinite("margin") + " OR " + infinite("control_expected")},
+        {"verdict", infinite("expected") + " OR " + infinite("margin") + " OR " + infinite("control_expected")}};
     for (const auto& [table, rows] : impossible)
         if (database.integer(fmt::format("SELECT EXISTS(SELECT 1 FROM {} WHERE {})", table, rows)) != 0)
             throw damaged_store(database.path(), fmt::format("table {} holds what no run writes", table));
+    if (database.integer("SELECT count(*) FROM study") != 1) throw damaged_store(database.path(), "it has no study");
 }
 
 void check_is_store(Database& database) {
@@ -90,7 +149,8 @@ void check_is_store(Database& database) {
             "{}: written by an older version (schema {}, this program reads {} only): make it again with the command "
             "that made it",
             database.path(), version, schema_version);
-    refuse_other_tables(database);
+    reject_other_schema(database);
+    reject_other_types(database);
     refuse_impossible_study(database);
 }
 

@@ -2,10 +2,14 @@
 #include "validation/store.hpp"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "validation/judge.hpp"
+#include "validation/merge.hpp"
 #include "validation/tests/fake_study.hpp"
 
 namespace spiked::validation {
@@ -77,21 +81,68 @@ TEST(StoreFile, KilledBeforeAnythingWasWrittenHasNoSeed) {
     EXPECT_EQ(stored_seed(path), FakeStudy{}.experiment().seed.text());
 }
 
-TEST(StoreFile, OfAKilledWriterCanBeReadAtOnce) {
-    const std::string path = scratch_path("writer");
+/// A store and its journal while pages of a transaction are on their way to the file: the moment of a kill.
+std::string killed_writer(const std::string& name) {
+    const std::string path = scratch_path(name + "-writer");
     run_into(FakeStudy{}.experiment(), path);
-    const std::string before = science_of(path);
-    const std::string copy = scratch_path("hot");
-    {
-        // Pages on their way to the file while their journal stands beside it: the moment of the kill, photographed.
-        Database writer(path, Database::Mode::write);
-        writer.execute("PRAGMA cache_size = 1; BEGIN IMMEDIATE; UPDATE moment SET mean = 0; UPDATE value SET v = 0");
-        for (const char* suffix : {"", "-journal"}) std::filesystem::copy_file(path + suffix, copy + suffix);
-        writer.execute("ROLLBACK");
-    }
-    ASSERT_GT(std::filesystem::file_size(copy + "-journal"), 1000U);
-    EXPECT_EQ(science_of(copy), before);
-    EXPECT_FALSE(std::filesystem::exists(copy + "-journal"));
+    const std::string copy = scratch_path(name);
+    Database writer(path, Database::Mode::write);
+    writer.execute("PRAGMA cache_size = 1; BEGIN IMMEDIATE; UPDATE moment SET mean = 0; UPDATE value SET v = 0");
+    for (const char* suffix : {"", "-journal"}) std::filesystem::copy_file(path + suffix, copy + suffix);
+    writer.execute("ROLLBACK");
+    return copy;
+}
+
+std::string bytes_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(StoreFile, OfAKilledWriterIsReadAsItWasAndStaysAsItIs) {
+    const std::string path = scratch_path("whole");
+    run_into(FakeStudy{}.experiment(), path);
+    const std::string killed = killed_writer("hot");
+    ASSERT_GT(std::filesystem::file_size(killed + "-journal"), 1000U);
+    const std::string before = bytes_of(killed);
+    const std::string journal = bytes_of(killed + "-journal");
+    EXPECT_EQ(science_of(killed), science_of(path));
+    EXPECT_EQ(bytes_of(killed), before);
+    EXPECT_EQ(bytes_of(killed + "-journal"), journal);
+    // A run mends it.
+    run_into(FakeStudy{}.experiment(), killed);
+    EXPECT_FALSE(std::filesystem::exists(killed + "-journal"));
+    EXPECT_EQ(science_of(killed), science_of(path));
+}
+
+/// SQLite deletes what the journal of several databases names; no run writes such a journal.
+TEST(StoreFile, AJournalThatNamesAnotherIsObeyedByNobody) {
+    const std::string killed = killed_writer("super");
+    const std::string victim = scratch_path("victim.txt");
+    std::ofstream(victim) << "mine";
+    const auto big_endian = [](std::uint32_t number) {
+        std::string bytes;
+        for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(number >> shift & 0xFFU);
+        return bytes;
+    };
+    std::uint32_t sum = 0;
+    for (const char c : victim) sum += static_cast<std::uint32_t>(static_cast<signed char>(c));
+    std::ofstream(killed + "-journal", std::ios::binary | std::ios::app)
+        << big_endian(0) << victim << big_endian(static_cast<std::uint32_t>(victim.size())) << big_endian(sum)
+        << "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
+    const auto expect_refusal = [&](const auto& action) {
+        const std::string message = message_of(action, ExitCode::unusable_input);
+        EXPECT_NE(message.find("names another journal"), std::string::npos) << message;
+        EXPECT_EQ(bytes_of(victim), "mine");
+    };
+    expect_refusal([&] { (void)open_store(killed); });
+    expect_refusal([&] { run_into(FakeStudy{}.experiment(), killed); });
+    expect_refusal([&] { merge_stores({killed}, scratch_path("merged")); });
+    // Control: SQLite itself deletes it.
+    sqlite3* obedient = nullptr;
+    sqlite3_open(killed.c_str(), &obedient);
+    sqlite3_exec(obedient, "SELECT count(*) FROM study", nullptr, nullptr, nullptr);
+    sqlite3_close(obedient);
+    EXPECT_FALSE(std::filesystem::exists(victim));
 }
 
 TEST(Judge, NeedsTheStoreAlone) {
