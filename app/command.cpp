@@ -331,12 +331,12 @@ const std::vector<std::pair<int, std::string>>& exit_codes() {
 
 std::string shell_word(const std::string& word) {
     if (!word.empty() && word.find_first_of(" \t\n'\"\\$`*?;&|<>()[]{}~#!") == std::string::npos) return word;
-    std::string quoted = "'";
-    for (const char letter : word) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
-    return quoted + "'";
+    return quoted_for_shell(word);
 }
 
-void print_text(std::string_view text) {
+void print_text(std::string_view text) { print_data(sim::without_control_characters(text)); }
+
+void print_data(std::string_view text) {
     errno = 0;
     const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
     if (whole && std::fflush(stdout) == 0) return;
@@ -346,7 +346,7 @@ void print_text(std::string_view text) {
                       std::strerror(errno));
 }
 
-void print_json(const Json& document) { print_text(document.text(2) + "\n"); }
+void print_json(const Json& document) { print_data(document.text(2) + "\n"); }
 
 void keep_apart(const std::string& output, const std::string& other) {
     namespace fs = std::filesystem;

@@ -83,8 +83,11 @@ struct Command {
 /// A word as a shell takes it: in quotes where it needs them.
 [[nodiscard]] std::string shell_word(const std::string& word);
 
-/// Writes to standard output and makes sure it arrived. Throws write_error.
+/// Writes lines for people to standard output and makes sure they arrived; what a terminal would obey becomes `?`.
+/// Throws write_error.
 void print_text(std::string_view text);
+/// The same for what programs read: every byte as it is.
+void print_data(std::string_view text);
 void print_json(const Json& document);
 
 /// Throws usage_error when an output would replace something the command reads or keeps.

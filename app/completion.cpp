@@ -140,7 +140,8 @@ _spiked() {{
   fi
   if [[ -n "$ending" ]]; then
     compopt -o filenames 2>/dev/null
-    COMPREPLY=($(compgen -f -X "!*$ending" -- "$cur") $(compgen -d -- "$cur"))
+    # A line a name: names may hold blanks.
+    mapfile -t COMPREPLY < <(compgen -f -X "!*$ending" -- "$cur"; compgen -d -- "$cur")
   fi
   # Of a list the word behind the last comma.
   [[ -n "$list" && "$cur" == *,* ]] && before="${{cur%,*}},"
@@ -259,7 +260,7 @@ int run(const Arguments& arguments) {
     if (arguments.json())
         print_json(Json::object({{"schema", "spiked.completion/1"}, {"for", what}, {"text", text}}));
     else
-        print_text(text);
+        print_data(text);
     return 0;
 }
 

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
+
 #include "app/command.hpp"
 #include "reports/text_table.hpp"
 #include "sim/kv_dump.hpp"
@@ -63,24 +65,26 @@ std::size_t blocks_of(const sim::DumpTensor& tensor, std::size_t block) {
 }
 
 Json as_json(const Inspection& found, std::size_t block) {
+    std::map<std::size_t, const sim::DumpTensor*> of_cache;
+    if (found.dump)
+        for (const auto& tensor : found.dump->tensors()) of_cache.emplace(tensor.index, &tensor);
     Json tensors = Json::array();
-    for (const auto& tensor : found.file->tensors()) {
+    for (std::size_t i = 0; i < found.file->tensors().size(); ++i) {
+        const auto& tensor = found.file->tensors()[i];
         Json shape = Json::array();
         for (const auto size : tensor.shape) shape.push(size);
         Json line = Json::object({{"name", tensor.name}, {"dtype", tensor.dtype_text}, {"shape", std::move(shape)}});
-        if (found.dump)
-            for (const auto& of_cache : found.dump->tensors())
-                if (of_cache.name == tensor.name)
-                    line.set("layer", of_cache.layer)
-                        .set("side", side_name(of_cache.side))
-                        .set("heads", of_cache.heads)
-                        .set("tokens", of_cache.tokens)
-                        .set("dim", of_cache.dim)
-                        .set("blocks", blocks_of(of_cache, block));
+        if (const auto place = of_cache.find(i); place != of_cache.end())
+            line.set("layer", place->second->layer)
+                .set("side", side_name(place->second->side))
+                .set("heads", place->second->heads)
+                .set("tokens", place->second->tokens)
+                .set("dim", place->second->dim)
+                .set("blocks", blocks_of(*place->second, block));
         tensors.push(std::move(line));
     }
-    Json metadata = Json::object();
-    for (const auto& [key, value] : found.file->metadata()) metadata.set(key, value);
+    Json::Object metadata;
+    for (const auto& [key, value] : found.file->metadata()) metadata.emplace_back(key, value);
     Json legal = Json::array();
     for (const auto& layout : found.legal) legal.push(layout);
     Json ignored = Json::array();
@@ -97,13 +101,13 @@ Json as_json(const Inspection& found, std::size_t block) {
                          {"legal_layouts", std::move(legal)},
                          {"tensors", std::move(tensors)},
                          {"ignored", std::move(ignored)},
-                         {"metadata", std::move(metadata)},
+                         {"metadata", Json::object(std::move(metadata))},
                          {"missing", std::move(missing)},
                          {"remarks", std::move(remarks)}});
 }
 
 std::string as_text(const Inspection& found, std::size_t block) {
-    std::string text = found.file->path() + "\n";
+    std::string text = sim::one_line(found.file->path()) + "\n";
     if (found.dump) {
         text += fmt::format("layout {}\n\n", found.dump->layout().text());
         reports::TextTable table(

@@ -278,7 +278,7 @@ int export_store(const Arguments& arguments) {
                                     ? reports::export_npy(store, table)
                                     : reports::export_table(store, table, format, arguments.list("--metric"));
     if (!arguments.has("--output")) {
-        print_text(content);
+        print_data(content);
         return 0;
     }
     keep_apart(arguments.text("--output"), arguments.positionals.front());

@@ -10,6 +10,7 @@
 #include "reports/method_table.hpp"
 #include "reports/text_table.hpp"
 #include "sim/npy.hpp"
+#include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/json.hpp"
 #include "theory/base/names.hpp"
@@ -123,10 +124,15 @@ std::string as_latex(const Shown& table) {
 /// What a table in a paper came from, as a comment.
 std::string latex_origin(Database& store, const std::string& table) {
     Statement study(store, "SELECT name, science_hash FROM study");
-    std::string name = study.step() ? study.text(0) : "";
-    for (char& c : name)
-        if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-    return fmt::format("% Table {} of study {}, science {}\n", table, name, study.text(1));
+    (void)study.step();
+    return fmt::format("% Table {} of study {}, science {}\n", table, sim::one_line(study.text(0)),
+                       sim::one_line(study.text(1)));
+}
+
+Statement rows_of(Database& store, const std::string& query) {
+    Statement rows(store, query);
+    if (rows.parameters() > 0) rows.bind(1, quoted_for_shell(store.path()));
+    return rows;
 }
 
 std::string as_text(const Shown& table) {
@@ -155,8 +161,8 @@ const std::vector<StoreTable>& store_tables() {
          "SELECT cell_id, label, n, d, reps_least, reps_target, (SELECT coalesce(sum(reps), 0) FROM batch b WHERE "
          "b.cell_id = c.cell_id) AS reps, state, why, params FROM cell c ORDER BY cell_id"},
         {"failures", "replicates that failed, with the command that shows each again",
-         "SELECT c.label AS cell, f.rep, f.stage, f.code, f.message, replace(f.replay, 'STORE', (SELECT '''' || "
-         "replace(file, '''', '''\\''''') || '''' FROM pragma_database_list WHERE name = 'main')) AS replay"
+         "SELECT c.label AS cell, f.rep, f.stage, f.code, f.message, 'spiked replay ' || ?1 || ' --cell ' || f.cell_id || ' --rep ' || "
+         "f.rep AS replay"
          " FROM failure f JOIN cell c USING(cell_id)"
          " ORDER BY f.cell_id, f.rep"},
         {"bits", "stored bits an entry, by item",
@@ -191,7 +197,7 @@ std::string export_table(Database& store, const std::string& table, const std::s
         throw usage_error("--metric chooses columns of the table methods: leave it out for {}", table);
     const std::string origin = format == "latex" ? latex_origin(store, table) : "";
     if (query.empty()) return origin + formatted(method_table(store, {.metrics = metrics}), format);
-    Statement rows(store, query);
+    Statement rows = rows_of(store, query);
     return origin + formatted(rows, table, format);
 }
 
@@ -199,7 +205,7 @@ std::string export_npy(Database& store, const std::string& table) {
     const std::string& query = find_table(table).query;
     if (query.empty())
         throw usage_error("--format npy has no room for the names in table {}: use csv, json or latex", table);
-    Statement rows(store, query);
+    Statement rows = rows_of(store, query);
     std::vector<std::vector<double>> numbers;
     std::vector<bool> numeric(static_cast<std::size_t>(rows.columns()), true);
     while (rows.step()) {

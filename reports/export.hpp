@@ -10,7 +10,7 @@ namespace spiked::reports {
 struct StoreTable {
     std::string name;
     std::string summary;
-    std::string query;  ///< empty: made by method_table
+    std::string query;  ///< empty: made by method_table; ?1: the path of the store, in quotes for a shell
 };
 [[nodiscard]] const std::vector<StoreTable>& store_tables();
 

@@ -8,7 +8,9 @@
 #include "reports/gnuplot.hpp"
 #include "reports/needle_figure.hpp"
 #include "reports/store_queries.hpp"
+#include "reports/svg.hpp"
 #include "sim/output_file.hpp"
+#include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 
@@ -169,7 +171,7 @@ void write_picture(const Figure& figure, const std::string& path, Beside beside)
     auto picture = run_gnuplot(picture_script(figure.script, format));
     if (!picture)
         throw write_error("{}: cannot be drawn (gnuplot is not installed): install it (Debian: gnuplot-nox)", path);
-    if (format == PictureFormat::svg) picture = titled_svg(std::move(*picture), figure.title, figure.description);
+    if (format == PictureFormat::svg) picture = titled_svg(*picture, figure.title, figure.description);
     sim::write_file(path, *picture);
     if (beside == Beside::nothing) return;
     // The whole name in front: data.svg beside data.csv is drawn from it.
@@ -186,12 +188,16 @@ std::string csv_line(const std::vector<std::string>& fields) {
     std::string line;
     for (std::size_t i = 0; i < fields.size(); ++i) {
         if (i > 0) line += ',';
-        if (fields[i].find_first_of(",\"\r\n") == std::string::npos) {
-            line += fields[i];
+        std::string field = sim::without_control_characters(fields[i]);
+        // Spreadsheets run what begins so as a formula; an apostrophe makes it a text. Numbers stay numbers.
+        const bool formula = !fields[i].empty() && std::string_view("=+-@\t\r").find(fields[i][0]) != std::string_view::npos;
+        if (formula && !to_number(fields[i]) && fields[i] != "-inf") field.insert(0, 1, '\'');
+        if (field.find_first_of(",\"\n") == std::string::npos) {
+            line += field;
             continue;
         }
         line += '"';
-        for (const char c : fields[i]) line += c == '"' ? "\"\"" : std::string(1, c);
+        for (const char c : field) line += c == '"' ? "\"\"" : std::string(1, c);
         line += '"';
     }
     return line + "\n";

@@ -13,12 +13,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <set>
 
-#include "reports/html.hpp"
 #include "sim/printable.hpp"
 #include "sim/temporary.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/utf8.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -49,58 +48,6 @@ std::string whole(std::FILE* file) {
     return text;
 }
 
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-        text.replace(at, from.size(), to);
-}
-
-/// Removes every piece from `from` through the next `to`.
-void remove_all(std::string& text, std::string_view from, std::string_view to) {
-    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos;) {
-        const std::size_t end = text.find(to, at + from.size());
-        if (end == std::string::npos) return;
-        text.erase(at, end + to.size() - at);
-    }
-}
-
-/// `<g ...>` around nothing but blanks: gnuplot opens one at every change of pen.
-void remove_empty_groups(std::string& text) {
-    for (std::size_t close = 0; (close = text.find("</g>", close)) != std::string::npos;) {
-        const std::size_t last = text.find_last_not_of(" \t\n", close - 1);
-        const std::size_t open = text.rfind('<', close - 1);
-        if (last == std::string::npos || text[last] != '>' || text.compare(open, 2, "<g") != 0 ||
-            text.find('>', open) != last) {
-            close += 4;
-            continue;
-        }
-        text.erase(open, close + 4 - open);
-        close = open;
-    }
-}
-
-/// Point shapes that no other element uses.
-void remove_unused_shapes(std::string& text) {
-    const std::size_t start = text.find("<defs>");
-    const std::size_t end = text.find("</defs>");
-    if (start == std::string::npos || end == std::string::npos) return;
-    std::vector<std::string> lines;
-    for (std::size_t at = start + 6; at < end;) {
-        const std::size_t next = std::min(text.find('\n', at), end);
-        std::string line = text.substr(at, next - at);
-        if (line.find("id='") != std::string::npos) lines.push_back(std::move(line));
-        at = next + 1;
-    }
-    const std::string rest = text.substr(end);
-    std::string kept;
-    for (std::size_t i = lines.size(); i-- > 0;) {  // a shape refers to shapes before it
-        const std::size_t at = lines[i].find("id='") + 4;
-        const std::string reference = "'#" + lines[i].substr(at, lines[i].find('\'', at) - at) + "'";
-        if (rest.find(reference) != std::string::npos || kept.find(reference) != std::string::npos)
-            kept = lines[i] + "\n" + kept;
-    }
-    text.replace(start + 6, end - start - 6, "\n" + kept);
-}
-
 /// Drawn to its end, in any of the formats.
 bool is_complete(const std::string& picture) {
     const std::string_view end =
@@ -123,11 +70,13 @@ constexpr std::string_view page_terminal = "set terminal svg size ";
 
 std::string quoted(std::string_view text) {
     std::string out = "'";
-    for (const char c : text) {
-        if (c == '\'')
+    while (!text.empty()) {
+        const Character character = first_character(text);
+        if (character.code == '\'')
             out += "''";
         else
-            out += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? ' ' : c;
+            out += character.valid && !is_obeyed(character.code) ? text.substr(0, character.bytes) : " ";
+        text.remove_prefix(character.bytes);
     }
     return out + "'";
 }
@@ -169,7 +118,6 @@ std::optional<std::string> run_gnuplot(const std::string& script) {
         throw bug("gnuplot refuses the script of a figure ({})", sim::one_line(why.substr(0, 400)));
     }
     remove_date(picture);
-    replace_all(picture, "preserveAspectRatio='none'", "preserveAspectRatio='none' image-rendering='pixelated'");
     return picture;
 }
 
@@ -212,56 +160,6 @@ std::string picture_script(const std::string& script, PictureFormat format) {
     }
     terminal += " noenhanced font 'sans-serif,13' background rgb 'white'";
     return script.substr(0, start) + terminal + script.substr(end);
-}
-
-std::string titled_svg(std::string svg, std::string_view title, std::string_view description) {
-    remove_all(svg, "<title>", "</title>");
-    remove_all(svg, "<desc>", "</desc>");
-    const std::size_t head_end = svg.find('>', std::min(svg.size(), svg.find("<svg")));
-    if (head_end == std::string::npos) throw bug("gnuplot's SVG has no head");
-    svg.insert(head_end + 1, fmt::format("\n<title>{}</title>\n<desc>{}</desc>", escape(title), escape(description)));
-    return svg;
-}
-
-std::string inline_svg(const std::string& svg, const std::string& id, std::string_view title,
-                       std::string_view description) {
-    std::string text = svg.substr(std::min(svg.size(), svg.find("<svg")));
-    // The size is in the viewBox: 0 0 W H.
-    const std::size_t box = text.find("viewBox=\"0 0 ");
-    const std::size_t head_end = text.find('>');
-    if (box == std::string::npos || box > head_end) throw bug("gnuplot's SVG has no viewBox");
-    const std::size_t width_at = box + 13;
-    const std::size_t space = text.find(' ', width_at);
-    const std::string width = text.substr(width_at, space - width_at);
-    const std::string height = text.substr(space + 1, text.find('"', space) - space - 1);
-    text.erase(0, head_end + 1);
-
-    remove_all(text, "<title>", "</title>");
-    remove_all(text, "<desc>", "</desc>");
-    remove_all(text, "<filter", "</filter>");
-    // The white disc gnuplot draws under points with error bars, and points of size 0.
-    for (const std::string_view mark : {"color='white'/>", "scale(0.00)"})
-        for (std::size_t at = 0; (at = text.find(mark)) != std::string::npos;) {
-            const std::size_t start = text.rfind('<', at);
-            text.erase(start, text.find("/>", at) + 2 - start);
-        }
-    remove_empty_groups(text);
-    remove_unused_shapes(text);
-    for (const std::string_view quote : {"'", "\""}) {
-        for (const std::string_view name : {"stroke", "fill", "color"})
-            for (const std::string_view black : {"black", "rgb(0,0,0)", "rgb(  0,   0,   0)"})
-                replace_all(text, fmt::format("{}={}{}{}", name, quote, black, quote),
-                            fmt::format("{}={}currentColor{}", name, quote, quote));
-        replace_all(text, fmt::format(" id={}", quote), fmt::format(" id={}{}-", quote, id));
-    }
-    replace_all(text, "xlink:href='#", "href='#" + id + "-");
-    replace_all(text, "xlink:href='data:", "href='data:");
-    replace_all(text, "url(#", "url(#" + id + "-");
-    replace_all(text, "\n\n", "\n");
-    return fmt::format(
-        "<svg class=\"plot\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\" "
-        "role=\"img\"><title>{}</title><desc>{}</desc>{}",
-        width, height, width, height, escape(title), escape(description), text);
 }
 
 SeriesStyle series_style(std::size_t index) {

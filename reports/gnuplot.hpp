@@ -8,7 +8,7 @@
 
 namespace spiked::reports {
 
-/// A text for a script: in single quotes, where gnuplot expands nothing; control characters become spaces.
+/// A text for a script: in single quotes, where gnuplot expands nothing; control characters and what is no UTF-8 become spaces.
 [[nodiscard]] std::string quoted(std::string_view text);
 
 /// Runs `gnuplot` on the script, with its own defaults and none of the user's, and returns what it draws. Nothing when
@@ -16,20 +16,12 @@ namespace spiked::reports {
 /// Cost: a process of about 20 ms.
 [[nodiscard]] std::optional<std::string> run_gnuplot(const std::string& script);
 
-/// gnuplot's SVG as a file of its own, under that title and description instead of gnuplot's name.
-[[nodiscard]] std::string titled_svg(std::string svg, std::string_view title, std::string_view description);
-
 enum class PictureFormat { svg, png, pdf };
 /// What the extension says, in either case. Throws usage_error for another.
 [[nodiscard]] PictureFormat picture_format(const std::string& path);
 
 /// The script of panel_script for a file of its own: that format on white, PNG at two pixels for one.
 [[nodiscard]] std::string picture_script(const std::string& script, PictureFormat format);
-
-/// gnuplot's SVG made fit for a page: ids prefixed by `id`, black in currentColor, title and description for those who
-/// cannot see it, and what nothing refers to left out.
-[[nodiscard]] std::string inline_svg(const std::string& svg, const std::string& id, std::string_view title,
-                                     std::string_view description);
 
 /// Okabe-Ito colours with a point shape each, so that neither is needed to tell two series apart.
 struct SeriesStyle {

@@ -4,50 +4,45 @@
 
 #include "reports/page_style.hpp"
 #include "theory/base/sha256.hpp"
+#include "theory/base/utf8.hpp"
 
 namespace spiked::reports {
-namespace {
-
-/// Length of the UTF-8 sequence that starts here; 0 when there is none (overlong forms and surrogates included).
-std::size_t utf8_length(std::string_view text) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const unsigned char first = byte(0);
-    if (first < 0x80) return 1;
-    const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-    if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
-    for (std::size_t i = 1; i < length; ++i)
-        if ((byte(i) & 0xC0) != 0x80) return 0;
-    if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F) || (first == 0xF0 && byte(1) < 0x90) ||
-        (first == 0xF4 && byte(1) > 0x8F))
-        return 0;
-    // C1 control characters.
-    return first == 0xC2 && byte(1) < 0xA0 ? 0 : length;
+std::string xml_text(std::string_view text) {
+    std::string out;
+    out.reserve(text.size());
+    while (!text.empty()) {
+        const Character character = first_character(text);
+        const char32_t c = character.code;
+        const bool control = (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7F && c <= 0x9F);
+        out += character.valid && !control ? text.substr(0, character.bytes) : "\xEF\xBF\xBD";
+        text.remove_prefix(character.bytes);
+    }
+    return out;
 }
-
-}  // namespace
 
 std::string escape(std::string_view text) {
     std::string out;
     out.reserve(text.size());
-    while (!text.empty()) {
-        const std::size_t length = utf8_length(text);
-        const auto c = static_cast<unsigned char>(text[0]);
-        if (length == 0 || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7F) {
-            out += "\xEF\xBF\xBD";
-        } else if (c == '&') {
-            out += "&amp;";
-        } else if (c == '<') {
-            out += "&lt;";
-        } else if (c == '>') {
-            out += "&gt;";
-        } else if (c == '"') {
-            out += "&quot;";
-        } else if (c == '\'') {
-            out += "&#39;";
-        } else {
-            out += text.substr(0, length);
+    for (const char c : xml_text(text)) {
+        switch (c) {
+            case '&':
+                out += "&amp;";
+                break;
+            case '<':
+                out += "&lt;";
+                break;
+            case '>':
+                out += "&gt;";
+                break;
+            case '"':
+                out += "&quot;";
+                break;
+            case '\'':
+                out += "&#39;";
+                break;
+            default:
+                out += c;
         }
-        text.remove_prefix(length == 0 ? 1 : length);
     }
     return out;
 }

@@ -5,21 +5,20 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sim/printable.hpp"
 #include "theory/base/names.hpp"
 
 namespace spiked::reports {
 
 std::string latex_text(const std::string& text) {
     std::string escaped;
-    for (const char c : text) {
+    for (const char c : sim::one_line(text)) {
         if (c == '\\')
             escaped += "\\textbackslash{}";
         else if (c == '^' || c == '~')
             escaped += std::string("\\") + c + "{}";
         else if (c == '<' || c == '>' || c == '|' || c == '"')  // other signs in the oldest font encoding
             escaped += c == '<' ? "$<$" : c == '>' ? "$>$" : c == '|' ? "$|$" : "''";
-        else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
-            escaped += ' ';
         else
             escaped += std::strchr("&%$#_{}", c) != nullptr ? std::string("\\") + c : std::string(1, c);
     }

@@ -11,6 +11,7 @@
 #include "reports/latex.hpp"
 #include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"
+#include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/json.hpp"
 #include "theory/base/names.hpp"
@@ -281,7 +282,7 @@ std::string as_text(const MethodTable& table) {
                 cells.push_back(with_error(row.means[c].mean, row.means[c].error) + (row.means[c].best ? "*" : " "));
             lines.add(cells);
         }
-        text += table.rows[first].group + "\n" + lines.text() + "\n";
+        text += sim::one_line(table.rows[first].group) + "\n" + lines.text() + "\n";
         first = end;
     }
     return text +
@@ -300,7 +301,7 @@ std::string as_latex(const MethodTable& table) {
     for (std::size_t r = 0; r < table.rows.size(); ++r) {
         const auto& row = table.rows[r];
         if (r == 0 || row.group != table.rows[r - 1].group) rows.push_back({latex_text(row.group)});
-        std::vector<std::string> cells = {latex_text(row.method), row.bits};
+        std::vector<std::string> cells = {latex_text(row.method), latex_text(row.bits)};
         for (const auto& mean : row.means) cells.push_back(latex_number(with_error(mean.mean, mean.error), mean.best));
         rows.push_back(std::move(cells));
     }

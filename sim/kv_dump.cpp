@@ -212,9 +212,11 @@ std::optional<std::string> KvDump::metadata(std::string_view key) const {
 }
 
 const DumpTensor* KvDump::find(std::size_t layer, Side side) const {
-    for (const auto& tensor : tensors_)
-        if (tensor.layer == layer && tensor.side == side) return &tensor;
-    return nullptr;
+    // They stand by layer and side, each once.
+    const auto place = std::lower_bound(
+        tensors_.begin(), tensors_.end(), std::pair(layer, side),
+        [](const DumpTensor& tensor, const auto& wanted) { return std::pair(tensor.layer, tensor.side) < wanted; });
+    return place != tensors_.end() && place->layer == layer && place->side == side ? &*place : nullptr;
 }
 
 arma::mat KvDump::read_block(const DumpTensor& tensor, std::size_t head, std::size_t first_token,

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <memory>
-#include <unordered_set>
+#include <set>
 
 #include "sim/byte_file.hpp"
 #include "sim/printable.hpp"
@@ -103,7 +103,7 @@ NpzFile::NpzFile(std::string path) : file_(std::move(path)) {
     refuse_other_format(file_, FileKind::zip);
     const Archive archive = open_archive(file_);
     const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
-    std::unordered_set<std::string> names;
+    std::set<std::string> names;
     for (zip_int64_t i = 0; i < entries; ++i) {
         zip_stat_t status;
         zip_stat_init(&status);

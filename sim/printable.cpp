@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "theory/base/names.hpp"
+#include "theory/base/utf8.hpp"
 
 namespace spiked::sim {
 namespace {
@@ -13,34 +14,21 @@ namespace {
 constexpr std::size_t longest_name = 80;
 constexpr std::size_t most_names = 10;
 
-/// How many bytes at the front a terminal would obey and not show: a control character, of ASCII or behind it (U+0080
-/// to U+009F), or one that turns the direction of writing (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069).
-std::size_t obeyed(std::string_view text) {
-    const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-    if (byte(0) < 0x20 || byte(0) == 0x7F) return 1;
-    if (byte(0) == 0xC2 && byte(1) >= 0x80 && byte(1) <= 0x9F) return 2;
-    if (byte(0) == 0xD8 && byte(1) == 0x9C) return 2;
-    const unsigned last = byte(2);
-    const bool marks = byte(1) == 0x80 && (last == 0x8E || last == 0x8F || (last >= 0xAA && last <= 0xAE));
-    const bool isolates = byte(1) == 0x81 && last >= 0xA6 && last <= 0xA9;
-    return byte(0) == 0xE2 && (marks || isolates) ? 3 : 0;
-}
+/// Not what a terminal would obey, nor what is no character at all: in some encodings such a byte is a control character.
+bool is_shown(const Character& character) { return character.valid && !is_obeyed(character.code); }
 
 std::string escaped(std::string_view name) {
+    std::string shown(name.substr(0, longest_name));
+    if (name.size() > longest_name) leave_whole_characters(shown);
     std::string text;
-    const std::string_view shown = name.substr(0, longest_name);
-    for (std::size_t at = 0; at < shown.size();) {
-        const std::size_t length = obeyed(shown.substr(at));
-        if (length == 0) text += shown[at];
-        for (std::size_t i = 0; i < length; ++i)
-            text += fmt::format("\\x{:02x}", static_cast<unsigned char>(shown[at + i]));
-        at += std::max<std::size_t>(1, length);
+    for (std::string_view rest = shown; !rest.empty();) {
+        const Character character = first_character(rest);
+        for (const char byte : rest.substr(0, character.bytes))
+            text += is_shown(character) ? std::string(1, byte)
+                                        : fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+        rest.remove_prefix(character.bytes);
     }
-    if (name.size() > longest_name) {
-        leave_whole_characters(text);
-        text += "...";
-    }
-    return text;
+    return name.size() > longest_name ? text + "..." : text;
 }
 
 }  // namespace
@@ -58,9 +46,12 @@ std::string without_control_characters(std::string_view text) {
     std::string shown;
     shown.reserve(text.size());
     while (!text.empty()) {
-        const std::size_t length = text.front() == '\n' ? 0 : obeyed(text);
-        shown += length == 0 ? text.front() : '?';
-        text.remove_prefix(std::max<std::size_t>(1, length));
+        const Character character = first_character(text);
+        if (is_shown(character) || character.code == '\n')
+            shown += text.substr(0, character.bytes);
+        else
+            shown += '?';
+        text.remove_prefix(character.bytes);
     }
     return shown;
 }

@@ -12,7 +12,8 @@ namespace spiked::sim {
 /// The same without quotes, for a table.
 [[nodiscard]] std::string printable(std::string_view name);
 
-/// Text of a user or a file as a terminal may show it: `?` for what it would obey; lines stay lines.
+/// Text of a user or a file as a terminal may show it: `?` for what it would obey and for what is no UTF-8; lines stay
+/// lines.
 [[nodiscard]] std::string without_control_characters(std::string_view text);
 /// The same on one line, with blanks for line breaks.
 [[nodiscard]] std::string one_line(std::string text);

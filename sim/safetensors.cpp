@@ -7,7 +7,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <unordered_set>
+#include <set>
 
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
@@ -185,7 +185,7 @@ SafetensorsWriter::Plan plan_file(const Metadata& metadata, const std::vector<Te
         for (const auto& [key, value] : metadata) texts.emplace_back(key, Json(value));
         header.emplace_back(metadata_key, Json::object(std::move(texts)));
     }
-    std::unordered_set<std::string> names;
+    std::set<std::string> names;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         const auto& tensor = tensors[i];
         if (!names.insert(tensor.name).second) throw bug("two tensors named {} to write", in_quotes(tensor.name));

@@ -1,11 +1,11 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -54,7 +54,7 @@ private:
     ByteFile file_;
     Metadata metadata_;
     std::vector<TensorInfo> tensors_;
-    std::unordered_map<std::string, std::size_t> index_;
+    std::map<std::string, std::size_t> index_;  ///< no hash table: a file chooses its names
 };
 
 /// Bytes of a tensor of this shape; nothing when they overflow 64 bits or are not whole.

@@ -93,5 +93,5 @@ set(CPACK_DEBIAN_MPI_PACKAGE_NAME spiked-mpi)
 set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "openmpi-bin")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libspiked-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-    "libarmadillo-dev, libopenblas-dev, libboost-dev, libboost-context-dev, libfmt-dev, libssl-dev, nlohmann-json3-dev, libzip-dev, libsqlite3-dev, libtomlplusplus-dev, zlib1g-dev")
+    "libarmadillo-dev, libopenblas-dev, libboost-dev, libboost-context-dev, libfmt-dev, libssl-dev, nlohmann-json3-dev, libzip-dev, libsqlite3-dev, libtomlplusplus-dev, libpugixml-dev, zlib1g-dev")
 include(CPack)

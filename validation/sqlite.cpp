@@ -224,6 +224,7 @@ void Statement::reset() {
     sqlite3_clear_bindings(statement_.get());
 }
 
+int Statement::parameters() const { return sqlite3_bind_parameter_count(statement_.get()); }
 int Statement::columns() const { return sqlite3_column_count(statement_.get()); }
 std::string Statement::column_name(int column) const { return sqlite3_column_name(statement_.get(), column); }
 bool Statement::is_null(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL; }

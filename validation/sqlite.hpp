@@ -93,6 +93,7 @@ public:
     void run();
     void reset();
 
+    [[nodiscard]] int parameters() const;
     [[nodiscard]] int columns() const;
     [[nodiscard]] std::string column_name(int column) const;
     [[nodiscard]] bool is_null(int column) const;

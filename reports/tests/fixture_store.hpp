@@ -110,7 +110,7 @@ public:
         validation::Statement insert(database,
                                      "INSERT INTO cell(cell_hash, label, n, d, params, reps_least, reps_target, state) "
                                      "VALUES(?,?,?,?,'{}',?5,?5,?)");
-        insert.bind(1, label + std::to_string(++hashes_))
+        insert.bind(1, fmt::format("{:064x}", ++hashes_))
             .bind(2, label)
             .bind(3, n)
             .bind(4, d)

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "reports/gnuplot.hpp"
+#include "reports/svg.hpp"
 #include "reports/tests/fixture_store.hpp"
 #include "sim/spectrum_spec.hpp"
 #include "theory/base/error.hpp"

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <set>
-#include <unordered_map>
+#include <map>
 
 #include "sim/llama/llama_steps.hpp"
 #include "sim/printable.hpp"
@@ -99,7 +99,7 @@ public:
 private:
     std::string folder_;
     std::vector<std::unique_ptr<SafetensorsFile>> files_;
-    std::unordered_map<std::string, std::pair<const SafetensorsFile*, const TensorInfo*>> place_of_;
+    std::map<std::string, std::pair<const SafetensorsFile*, const TensorInfo*>> place_of_;
     mutable std::set<std::string> read_;
 };
 

@@ -1,11 +1,15 @@
 #include "theory/base/json.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <unordered_set>
+#include <set>
 
 #include "theory/base/error.hpp"
+#include "theory/base/utf8.hpp"
 
 namespace spiked {
 namespace {
@@ -56,12 +60,13 @@ private:
                           digits.substr(0, 80));
     }
 
-    /// A container being read. Names are also kept hashed: a file may hold a hundred thousand.
+    /// A container being read. Names are also kept in order: a file may hold a hundred thousand, and may choose those
+    /// that a hash table would put in one place.
     struct Level {
         bool is_object = false;
         Json::Array items;
         Json::Object members;
-        std::unordered_set<std::string> names;
+        std::set<std::string> names;
         std::string key;
     };
 
@@ -104,10 +109,29 @@ Tree tree(const Json& json) {
     }
     if (const auto* members = json.members()) {
         Tree object = Tree::object();
-        for (const auto& [key, value] : *members) object[key] = tree(value);
+        // operator[] and emplace look at all members before the new one; those here differ already.
+        auto& all = static_cast<Tree::object_t::Container&>(object.get_ref<Tree::object_t&>());
+        all.reserve(members->size());
+        for (const auto& [key, value] : *members) all.emplace_back(key, tree(value));
         return object;
     }
     return nullptr;
+}
+
+/// What a terminal would obey, as \\u and its number: JSON written by the library holds it only in texts.
+std::string with_controls_escaped(std::string document) {
+    const auto shown = [](char c) { return static_cast<unsigned char>(c) < 0x7F; };
+    if (std::all_of(document.begin(), document.end(), shown)) return document;
+    std::string text;
+    text.reserve(document.size() + 16);
+    for (std::string_view rest = document; !rest.empty();) {
+        const Character character = first_character(rest);
+        const bool control = is_obeyed(character.code) && character.code >= 0x7F;
+        text += control ? fmt::format("\\u{:04x}", static_cast<unsigned>(character.code))
+                        : std::string(rest.substr(0, character.bytes));
+        rest.remove_prefix(character.bytes);
+    }
+    return text;
 }
 
 }  // namespace
@@ -136,7 +160,7 @@ const Json* Json::find(std::string_view key) const {
 }
 
 std::string Json::text(int indent) const {
-    return tree(*this).dump(indent, ' ', false, Tree::error_handler_t::replace);
+    return with_controls_escaped(tree(*this).dump(indent, ' ', false, Tree::error_handler_t::replace));
 }
 
 Json Json::parse(std::string_view text, const std::string& where, int max_depth) {

@@ -51,7 +51,8 @@ public:
     /// The member of that name; null when there is none or *this is no object.
     [[nodiscard]] const Json* find(std::string_view key) const;
 
-    /// indent < 0: one line.
+    /// indent < 0: one line. Texts are UTF-8 (U+FFFD for what is none); characters that a terminal would obey are
+    /// escaped.
     [[nodiscard]] std::string text(int indent = -1) const;
 
     /// Reads one document. Duplicate keys, nesting deeper than max_depth, integers that std::int64_t does not hold

@@ -147,4 +147,10 @@ std::string suggestion(std::string_view typed, std::span<const std::string> cand
     return fmt::format("; one of: {}", fmt::join(candidates, ", "));
 }
 
+std::string quoted_for_shell(std::string_view text) {
+    std::string quoted = "'";
+    for (const char letter : text) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
+    return quoted + "'";
+}
+
 }  // namespace spiked

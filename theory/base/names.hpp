@@ -34,4 +34,7 @@ struct ParsedName {
 /// `; did you mean "x"?` for the nearest, otherwise `; one of: a, b, c`.
 [[nodiscard]] std::string suggestion(std::string_view typed, std::span<const std::string> candidates);
 
+/// In single quotes, as a shell takes exactly this text.
+[[nodiscard]] std::string quoted_for_shell(std::string_view text);
+
 }  // namespace spiked
