@@ -23,13 +23,13 @@ paper-tables: all
 # The paper's task tables with two small models, FOLDER/rope-lm and FOLDER/needle of MODELS=FOLDER. Some minutes.
 task-tables: all
 	mkdir -p results
-	tools/task-tables $(or $(MODELS),$(error name the folder of the models: make task-tables MODELS=FOLDER)) > results/TASKS.md
+	tools/task-tables "$${MODELS:?name the folder of the models: make task-tables MODELS=FOLDER}" > results/TASKS.md
 	mv results/TASKS.md validation/TASKS.md
 
 # What methods lose on the dumps in DUMPS=FOLDER: pairs NAME-a*.safetensors and NAME-b*.safetensors, two sequences of a model.
 cache-tables: all
 	mkdir -p results
-	tools/cache-tables $(or $(DUMPS),$(error name the folder of the dumps: make cache-tables DUMPS=FOLDER)) > results/CACHES.md
+	tools/cache-tables "$${DUMPS:?name the folder of the dumps: make cache-tables DUMPS=FOLDER}" > results/CACHES.md
 	mv results/CACHES.md validation/CACHES.md
 
 # All tests, or those of ROOMS="base theory" only.

@@ -105,6 +105,25 @@ unsigned read_duration(const std::string& text) {
     return static_cast<unsigned>(seconds);
 }
 
+/// NAME.html beside NAME.spiked, which nobody typed: it never replaces anything but such a page.
+std::string page_beside(const std::string& store, const char* advice) {
+    const std::string page = fs::path(store).replace_extension(".html").string();
+    if (!reports::may_replace(page))
+        throw write_error("{}: would be replaced by the report, and is no report of this program: {}, or move it", page,
+                          advice);
+    return page;
+}
+
+/// The path in a study file, which may come from elsewhere: below the current folder.
+void refuse_path_outside(const std::string& path) {
+    const fs::path plain(path);
+    if (plain.is_absolute() || std::find(plain.begin(), plain.end(), "..") != plain.end())
+        throw usage_error(
+            "[store] path \"{}\" leads out of the current folder (a study file may come from elsewhere): if that is "
+            "wanted, type it: -o {}",
+            sim::one_line(path), shell_word(path));
+}
+
 /// What the words alone say of a run.
 StudyRun words_of_run(const Arguments& arguments) {
     StudyRun run{.strict = arguments.has("--strict"),
@@ -120,7 +139,8 @@ int run_into_store(const Arguments& arguments, validation::Study study) {
     run.store_path = study.store_path;
     run.threads = study.threads;
     run.executor = executor_for(study);
-    if (!arguments.has("--no-report")) run.report_path = fs::path(study.store_path).replace_extension(".html").string();
+    if (!arguments.has("--no-report"))
+        run.report_path = page_beside(study.store_path, "add --no-report or choose another name with -o");
     remark(arguments, study.experiment.title + "\n" + plan_line(study.experiment, study.threads));
     move_to_device(arguments, study.experiment, run, study.device);
     return run_study(arguments, study.experiment, run, [&](validation::Database& store) {
@@ -137,7 +157,11 @@ int run(const Arguments& arguments) {
     if (fs::is_directory(file)) throw usage_error("{}: is a folder, not a study file: name the .toml file in it", file);
     validation::StudyOverrides overrides = read_overrides(arguments);
     validation::Study study = read_study(file, overrides);
-    if (arguments.has("--output")) study.store_path = arguments.text("--output");
+    const auto names_store = [](const auto& assignment) { return assignment.first == "store.path"; };
+    if (arguments.has("--output"))
+        study.store_path = arguments.text("--output");
+    else if (std::none_of(overrides.set.begin(), overrides.set.end(), names_store))
+        refuse_path_outside(study.store_path);
     // A drawn seed is drawn once: a store that is there already has it.
     if (study.experiment.seed_source == "generated") {
         const std::string path = study.store_path;
@@ -224,8 +248,8 @@ int report(const Arguments& arguments) {
     if (stores.size() > 1 && !arguments.has("--output"))
         throw usage_error("report: -o is missing (the page of {} stores): add for example -o report.html",
                           stores.size());
-    const std::string path = arguments.has("--output") ? arguments.text("--output")
-                                                       : fs::path(stores.front()).replace_extension(".html").string();
+    const std::string path =
+        arguments.has("--output") ? arguments.text("--output") : page_beside(stores.front(), "name the page with -o");
     for (const auto& store : stores) keep_apart(path, store);
     if (arguments.has("--figure-format") && !arguments.has("--figures"))
         throw usage_error(

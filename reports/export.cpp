@@ -4,6 +4,7 @@
 
 #include <armadillo>
 #include <cmath>
+#include <filesystem>
 
 #include "reports/figures.hpp"
 #include "reports/latex.hpp"
@@ -131,7 +132,7 @@ std::string latex_origin(Database& store, const std::string& table) {
 
 Statement rows_of(Database& store, const std::string& query) {
     Statement rows(store, query);
-    if (rows.parameters() > 0) rows.bind(1, quoted_for_shell(store.path()));
+    if (rows.parameters() > 0) rows.bind(1, quoted_for_shell(std::filesystem::absolute(store.path()).string()));
     return rows;
 }
 

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <tuple>
 
 #include "reports/check_sections.hpp"
@@ -33,6 +35,8 @@ namespace {
 using validation::Database;
 using validation::Statement;
 
+/// By which a page is known to be one of these.
+constexpr const char* generator = "spiked report";
 constexpr std::size_t all_cells_up_to = 200;
 constexpr std::size_t worst_cells_shown = 50;
 constexpr std::size_t failures_shown = 50;
@@ -390,7 +394,6 @@ std::string html_report(const std::vector<std::string>& store_paths, const Repor
         stores.push_back(validation::open_store(path));
         stores.back().execute("BEGIN");  // one state of the store, even while a study still writes
     }
-    const std::string generator = "spiked report";
     if (stores.size() == 1) {
         StorePart part(stores.front(), options, {});
         return (page_head(part.study().name, generator) + part.html(page_bytes)).append(page_end);
@@ -431,6 +434,16 @@ std::string html_report(const std::vector<std::string>& store_paths, const Repor
     page += fmt::format("<div class=\"band {}\" id=\"verdict\">\n<p class=\"word\">{} {}</p>\n{}</div>\n", verdict,
                         verdict_mark(verdict).markup, escape(counts_text(counts)), first_to_look_at);
     return (page + table.html() + parts).append(page_end);
+}
+
+bool may_replace(const std::string& path) {
+    std::error_code absent;
+    if (!std::filesystem::exists(path, absent)) return true;
+    if (!std::filesystem::is_regular_file(path, absent)) return false;
+    std::ifstream file(path, std::ios::binary);
+    std::string head(4096, '\0');
+    file.read(head.data(), static_cast<std::streamsize>(head.size()));
+    return head.find(fmt::format("<meta name=\"generator\" content=\"{}\">", generator)) != std::string::npos;
 }
 
 void write_html_report(const std::vector<std::string>& store_paths, const std::string& output_path,

@@ -19,6 +19,9 @@ struct ReportOptions {
 /// so. Several stores share it.
 [[nodiscard]] std::string html_report(const std::vector<std::string>& store_paths, const ReportOptions& options = {});
 
+/// Whether a page may be written at a path that nobody typed: nothing is there, or a page of html_report.
+[[nodiscard]] bool may_replace(const std::string& path);
+
 /// The page as a file that appears whole or not at all. Throws write_error too.
 void write_html_report(const std::vector<std::string>& store_paths, const std::string& output_path,
                        const ReportOptions& options = {});

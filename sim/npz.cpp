@@ -97,6 +97,19 @@ void check_member(const zip_stat_t& status, const std::string& where) {
             where, bytes_text(status.size), bytes_text(status.comp_size));
 }
 
+/// Deflate packs zeros a thousand times: a file of megabytes would take gigabytes.
+void refuse_out_of_proportion(const NpzMember& member, const std::string& where) {
+    constexpr std::uint64_t always = 64 << 20;
+    constexpr std::uint64_t times = 64;
+    const std::uint64_t width = member.header.dtype ? dtype_bits(*member.header.dtype) / 8 : sizeof(double);
+    const std::uint64_t as_doubles = member.size / std::max<std::uint64_t>(width, 1) * sizeof(double);
+    if (as_doubles > std::max(always, times * member.packed))
+        throw input_error(
+            "{} takes {} as numbers and {} in the file (more than {} times as much is not unpacked): if it really is "
+            "so, save it with np.savez or as .npy, not compressed",
+            where, bytes_text(as_doubles), bytes_text(member.packed), times);
+}
+
 }  // namespace
 
 NpzFile::NpzFile(std::string path) : file_(std::move(path)) {
@@ -117,7 +130,7 @@ NpzFile::NpzFile(std::string path) : file_(std::move(path)) {
         if (!names.insert(name).second)
             throw input_error("{}: two members named {} (each name may stand once): save the .npz again", file_.path(),
                               in_quotes(name));
-        NpzMember member{name, {}, status.size, index};
+        NpzMember member{name, {}, status.size, status.comp_size, index};
         const std::string at = where(member);
         check_member(status, at);
         member.header = read_npy_header(prefix_source(file_, archive.get(), index, status.size, at));
@@ -132,6 +145,7 @@ std::string NpzFile::where(const NpzMember& member) const {
 }
 
 std::vector<std::byte> NpzFile::unpack(const NpzMember& member) const {
+    refuse_out_of_proportion(member, where(member));
     const Archive archive = open_archive(file_);
     const std::string at = where(member);
     const auto open = open_member(file_, archive.get(), member.index, at);

@@ -13,12 +13,13 @@ struct NpzMember {
     std::string name;         ///< without .npy
     NpyHeader header;         ///< fills the member exactly
     std::uint64_t size = 0;   ///< bytes when unpacked
+    std::uint64_t packed = 0;  ///< bytes in the archive
     std::uint64_t index = 0;  ///< in the archive
 };
 
 /// A .npz (zip of .npy members, stored or deflated). Sizes are checked before anything is unpacked: a member may claim
-/// no more than deflate can pack into its compressed bytes, and exactly what its array needs. Failures are
-/// input_errors. Reading is safe from several threads.
+/// no more than deflate can pack into its compressed bytes, and exactly what its array needs; what is read may take 64
+/// MiB as doubles, or 64 times its packed bytes. Failures are input_errors. Reading is safe from several threads.
 class NpzFile {
 public:
     explicit NpzFile(std::string path);
@@ -27,7 +28,8 @@ public:
     [[nodiscard]] const std::vector<NpzMember>& members() const { return members_; }
     /// For messages: `FILE: member "name"`.
     [[nodiscard]] std::string where(const NpzMember& member) const;
-    /// The member unpacked and its checksum verified. Costs memory of its size.
+    /// The member unpacked and its checksum verified. Costs memory of its size. Throws an input_error for one that is
+    /// packed too well.
     [[nodiscard]] std::vector<std::byte> unpack(const NpzMember& member) const;
 
 private:

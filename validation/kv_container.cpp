@@ -195,8 +195,8 @@ Json json_of(const ContainedTensor& tensor) {
 }  // namespace
 
 Json KvContainerHeader::json() const {
-    Json texts = Json::object();
-    for (const auto& [key, value] : metadata) texts.set(key, value);
+    Json::Object texts;
+    for (const auto& [key, value] : metadata) texts.emplace_back(key, value);
     Json list = Json::array();
     for (const auto& tensor : tensors) list.push(json_of(tensor));
     return Json::object({{"format", format_word},
@@ -215,7 +215,7 @@ Json KvContainerHeader::json() const {
                          {"block", block_tokens},
                          {"dump_sha256", dump_sha256},
                          {"layout", layout.text()},
-                         {"metadata", std::move(texts)},
+                         {"metadata", Json::object(std::move(texts))},
                          {"tensors", std::move(list)}});
 }
 

@@ -91,10 +91,10 @@ std::vector<NamedArray> picture(const DumpStudy& study, const StudiedHead& at) {
 }
 
 Json metadata_json(const sim::KvDump& dump) {
-    Json json = Json::object();
+    Json::Object members;
     for (const auto& [key, value] : dump.metadata())
-        if (value.size() <= 200) json.set(key, value);
-    return json;
+        if (value.size() <= 200) members.emplace_back(key, value);
+    return Json::object(std::move(members));
 }
 
 void add_method(Experiment& experiment, const std::string& label, double bits) {

@@ -1,9 +1,12 @@
 #include "validation/open_dumps.hpp"
 
+#include <dirent.h>
 #include <fmt/format.h>
 #include <glob.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "estimators/name_options.hpp"
 #include "sim/printable.hpp"
@@ -16,6 +19,11 @@ namespace {
 using sim::Side;
 
 constexpr std::size_t prompts_that_cluster = 8;
+
+/// Of folders that patterns look into, by the whole process: one pattern may walk a disk. glob() hands its functions
+/// nothing to count in.
+constexpr std::size_t most_entries = 1'000'000;
+std::atomic<std::size_t> entries_read = 0;
 
 bool wanted(const std::set<std::size_t>& chosen, std::size_t index) { return chosen.empty() || chosen.contains(index); }
 
@@ -134,9 +142,20 @@ std::optional<AttentionMode> stated_attention(const sim::Metadata& metadata) {
 
 std::vector<std::string> expand_pattern(const std::string& pattern) {
     glob_t found{};
+    found.gl_opendir = [](const char* path) -> void* { return opendir(path); };
+    found.gl_readdir = [](void* folder) -> dirent* {
+        return ++entries_read > most_entries ? nullptr : readdir(static_cast<DIR*>(folder));
+    };
+    found.gl_closedir = [](void* folder) { closedir(static_cast<DIR*>(folder)); };
+    found.gl_stat = stat;
+    found.gl_lstat = lstat;
     std::vector<std::string> files;
-    if (glob(pattern.c_str(), 0, nullptr, &found) == 0) files.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    if (glob(pattern.c_str(), GLOB_ALTDIRFUNC, nullptr, &found) == 0)
+        files.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
     globfree(&found);
+    if (entries_read > most_entries)
+        throw usage_error("{}: the patterns of this study look at more than {} files and folders: name fewer folders",
+                          pattern, most_entries);
     return files;
 }
 

@@ -103,7 +103,6 @@ void Database::limit_reader() {
     constexpr std::int64_t most_length = 1'000'000'000;
     sqlite3_limit(handle(), SQLITE_LIMIT_LENGTH,
                   static_cast<int>(std::clamp(2 * bytes, least_length, most_length)));
-    sqlite3_limit(handle(), SQLITE_LIMIT_ATTACHED, 0);
     sqlite3_db_config(handle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     constexpr std::int64_t least_steps = 100'000'000;  // a second or two
     constexpr std::int64_t steps_a_byte = 1000;

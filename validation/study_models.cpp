@@ -445,9 +445,9 @@ std::vector<NumberCondition> read_comparisons(const toml::table& table, Mistakes
 
 Json json_of(const toml::node& node) {
     if (const auto* table = node.as_table()) {
-        Json object = Json::object();
-        for (const auto& [key, value] : *table) object.set(std::string(key.str()), json_of(value));
-        return object;
+        Json::Object members;
+        for (const auto& [key, value] : *table) members.emplace_back(key.str(), json_of(value));
+        return Json::object(std::move(members));
     }
     if (const auto* list = node.as_array()) {
         Json array = Json::array();

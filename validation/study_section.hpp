@@ -188,6 +188,12 @@ void each_table(Section& root, const std::string& key, Mistakes& mistakes, const
         mistakes.add(*found, fmt::format("\"{}\" must be a list of tables: write {}", key, example));
         return;
     }
+    constexpr std::size_t most = 1000;  // what stands in a list is compared with what stood before it
+    if (list->size() > most) {
+        mistakes.add(*found, fmt::format("{} {} are too many (at most {} in one study): split the study", list->size(),
+                                         example.substr(0, example.find(' ')), most));
+        return;
+    }
     for (const auto& one : *list) make(*one.as_table());
 }
 

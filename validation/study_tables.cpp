@@ -53,6 +53,12 @@ void refuse_long_name(const toml::table& table, const std::string& key, const st
                                         key, name.size(), longest));
 }
 
+template <class Methods>
+void refuse_second(const toml::table& table, const Methods& before, const std::string& label, Mistakes& mistakes) {
+    if (std::any_of(before.begin(), before.end(), [&](const auto& other) { return other.label == label; }))
+        mistakes.add(table, fmt::format("\"{}\" stands here twice: give one another name with as", label));
+}
+
 }  // namespace
 
 std::vector<NamedEstimator> read_estimators(Section& root, Mistakes& mistakes) {
@@ -68,9 +74,7 @@ std::vector<NamedEstimator> read_estimators(Section& root, Mistakes& mistakes) {
         refuse_long_name(table, table.contains("as") ? "as" : "name", label, mistakes);
         guarded(table, mistakes, [&] {
             const auto parsed = theory::loss_from(loss).value_or(theory::Loss::frobenius);
-            for (const auto& other : estimators)
-                if (other.label == label)
-                    mistakes.add(table, fmt::format("\"{}\" stands here twice: give one another name with as", label));
+            refuse_second(table, estimators, label, mistakes);
             estimators.push_back({label, estimators::spectral_method(name, parsed), parsed, told});
             if (parsed != theory::Loss::frobenius && estimators.back().method.estimator.keeps_values)
                 mistakes.add(table,
@@ -111,9 +115,7 @@ std::vector<NamedCodec> read_codecs(Section& root, Mistakes& mistakes) {
         }
         section.no_other_keys();
         guarded(table, mistakes, [&] {
-            for (const auto& other : codecs)
-                if (other.label == label)
-                    mistakes.add(table, fmt::format("\"{}\" stands here twice: give one another name with as", label));
+            refuse_second(table, codecs, label, mistakes);
             for (const double b : bits)
                 if (std::count(bits.begin(), bits.end(), b) > 1) {
                     mistakes.add(table, fmt::format("{} bits are asked for twice", b));
@@ -136,11 +138,11 @@ CheckTables read_checks(Section& root, Mistakes& mistakes) {
         check.claim = section.text("claim", "");
         check.name = section.text("name", check.claim);
         refuse_long_name(table, table.contains("name") ? "name" : "claim", check.name, mistakes);
-        for (const auto& [other, place] : checks)
-            if (other.name == check.name)
-                mistakes.add(table,
-                             fmt::format("check \"{}\" stands here twice (first in line {}): give one another name",
-                                         check.name, place->source().begin.line));
+        const auto first = std::find_if(checks.begin(), checks.end(),
+                                        [&](const auto& other) { return other.first.name == check.name; });
+        if (first != checks.end())
+            mistakes.add(table, fmt::format("check \"{}\" stands here twice (first in line {}): give one another name",
+                                            check.name, first->second->source().begin.line));
         const Claim* claim = find_claim(check.claim);
         if (table.get("claim") != nullptr && (claim == nullptr || !claim->in_study)) {
             std::vector<std::string> names;

@@ -35,7 +35,8 @@ public:
     }
     [[nodiscard]] static Json array() { return Json(Array{}); }
 
-    /// Sets or replaces a member; *this must be an object.
+    /// Sets or replaces a member; *this must be an object. Looks at every member: of as many as a file likes make an
+    /// Object.
     Json& set(std::string key, Json value);
     /// Appends; *this must be an array.
     Json& push(Json value);
