@@ -115,13 +115,14 @@ std::string page_beside(const std::string& store, const char* advice) {
 }
 
 /// The path in a study file, which may come from elsewhere: below the current folder.
-void refuse_path_outside(const std::string& path) {
+void refuse_path_outside(const std::string& study, const std::string& path) {
     const fs::path plain(path);
     if (plain.is_absolute() || std::find(plain.begin(), plain.end(), "..") != plain.end())
         throw usage_error(
-            "[store] path \"{}\" leads out of the current folder (a study file may come from elsewhere): if that is "
+            "{}: [store] path \"{}\" leads out of the current folder (a study file may come from elsewhere): if that "
+            "is "
             "wanted, type it: -o {}",
-            sim::one_line(path), shell_word(path));
+            study, sim::one_line(path), shell_word(path));
 }
 
 /// What the words alone say of a run.
@@ -161,7 +162,7 @@ int run(const Arguments& arguments) {
     if (arguments.has("--output"))
         study.store_path = arguments.text("--output");
     else if (std::none_of(overrides.set.begin(), overrides.set.end(), names_store))
-        refuse_path_outside(study.store_path);
+        refuse_path_outside(file, study.store_path);
     // A drawn seed is drawn once: a store that is there already has it.
     if (study.experiment.seed_source == "generated") {
         const std::string path = study.store_path;

@@ -162,7 +162,8 @@ const std::vector<StoreTable>& store_tables() {
          "SELECT cell_id, label, n, d, reps_least, reps_target, (SELECT coalesce(sum(reps), 0) FROM batch b WHERE "
          "b.cell_id = c.cell_id) AS reps, state, why, params FROM cell c ORDER BY cell_id"},
         {"failures", "replicates that failed, with the command that shows each again",
-         "SELECT c.label AS cell, f.rep, f.stage, f.code, f.message, 'spiked replay ' || ?1 || ' --cell ' || f.cell_id || ' --rep ' || "
+         "SELECT c.label AS cell, f.rep, f.stage, f.code, f.message, 'spiked replay ' || ?1 || ' --cell ' || f.cell_id "
+         "|| ' --rep ' || "
          "f.rep AS replay"
          " FROM failure f JOIN cell c USING(cell_id)"
          " ORDER BY f.cell_id, f.rep"},

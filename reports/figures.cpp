@@ -190,7 +190,8 @@ std::string csv_line(const std::vector<std::string>& fields) {
         if (i > 0) line += ',';
         std::string field = sim::without_control_characters(fields[i]);
         // Spreadsheets run what begins so as a formula; an apostrophe makes it a text. Numbers stay numbers.
-        const bool formula = !fields[i].empty() && std::string_view("=+-@\t\r").find(fields[i][0]) != std::string_view::npos;
+        const bool formula =
+            !fields[i].empty() && std::string_view("=+-@\t\r").find(fields[i][0]) != std::string_view::npos;
         if (formula && !to_number(fields[i]) && fields[i] != "-inf") field.insert(0, 1, '\'');
         if (field.find_first_of(",\"\n") == std::string::npos) {
             line += field;

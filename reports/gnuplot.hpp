@@ -8,7 +8,8 @@
 
 namespace spiked::reports {
 
-/// A text for a script: in single quotes, where gnuplot expands nothing; control characters and what is no UTF-8 become spaces.
+/// A text for a script: in single quotes, where gnuplot expands nothing; control characters and what is no UTF-8 become
+/// spaces.
 [[nodiscard]] std::string quoted(std::string_view text);
 
 /// Runs `gnuplot` on the script, with its own defaults and none of the user's, and returns what it draws. Nothing when

@@ -311,14 +311,15 @@ private:
             table.limit(most_bytes_ / 20, "spiked export STORE --table failures");
             Statement query(
                 store_,
-                "SELECT c.label, f.rep, coalesce(m.name, ''), f.stage, f.code, f.message, f.cell_id FROM failure f LEFT "
+                "SELECT c.label, f.rep, coalesce(m.name, ''), f.stage, f.code, f.message, f.cell_id FROM failure f "
+                "LEFT "
                 "JOIN cell c "
                 "USING(cell_id) LEFT JOIN method m USING(method_id) ORDER BY f.cell_id, f.rep, f.rowid LIMIT ?1");
             query.bind(1, failures_shown);
             while (query.step())
-                table.add({query.text(0), query.text(1), query.text(2), query.text(3),
-                           query.text(4) + ": " + query.text(5),
-                           code(fmt::format("spiked replay STORE --cell {} --rep {}", query.integer(6), query.integer(1)))});
+                table.add(
+                    {query.text(0), query.text(1), query.text(2), query.text(3), query.text(4) + ": " + query.text(5),
+                     code(fmt::format("spiked replay STORE --cell {} --rep {}", query.integer(6), query.integer(1)))});
             markup = paragraph(
                          fmt::format("{}; a failed replicate is stored as missing, never as 0, and n counts only "
                                      "those that did not fail. In a command STORE stands for the store of this page.{}",

@@ -57,8 +57,10 @@ std::string reproduce_markup(Database& store, const StudyRow& study) {
     term("backend", study.backend);
     term("created", study.created);
     term("status", study.status);
-    std::string markup = paragraph("The command as the store records it, written by whoever made the store: read it before you run it.") +
-                         preformatted(command) + "<dl>\n" + terms + "</dl>\n";
+    std::string markup =
+        paragraph(
+            "The command as the store records it, written by whoever made the store: read it before you run it.") +
+        preformatted(command) + "<dl>\n" + terms + "</dl>\n";
     markup += folded("Study as its author wrote it", preformatted(study.config_source));
     markup += folded("Study as it was run, defaults included", preformatted(study.config_resolved));
 

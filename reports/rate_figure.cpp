@@ -110,14 +110,16 @@ struct Gathered {
 Gathered gather(Database& store, const std::vector<CellRow>& cells, const Question& question, Figure& figure) {
     Gathered found;
     const auto panel_name = panels_of(cells, {question.x, "n", "d"});
-    Statement query(store,
-                    "SELECT s.cell_id, s.cell, s.method, s.k, s.n, s.mean, s.mcse, s.sd, CASE WHEN m.kind <> "
-                    "'codec' THEN t.value ELSE (SELECT v.expected FROM verdict v WHERE v.cell_id = s.cell_id AND "
-                    "v.method_id = s.method_id AND v.metric = s.metric AND v.k = s.k ORDER BY verdict_id LIMIT 1) "
-                    "END, (SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om USING(metric_id) WHERE om.name = "
-                    "?1), s.method_id, s.metric_id FROM v_summary s JOIN method m "
-                    "USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND t.quantity = s.metric AND "
-                    "t.k = s.k WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, method_id, s.k");
+    Statement query(
+        store,
+        fmt::format(
+            "SELECT s.cell_id, s.cell, s.method, s.k, s.n, s.mean, s.mcse, s.sd, CASE WHEN m.kind <> 'codec' THEN "
+            "t.value ELSE v.expected END, (SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om "
+            "USING(metric_id) WHERE om.name = ?1), s.method_id, s.metric_id FROM v_summary s JOIN method m "
+            "USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND t.quantity = s.metric AND t.k = s.k "
+            "LEFT JOIN {} v ON v.cell_id = s.cell_id AND v.method_id = s.method_id AND v.metric = s.metric AND "
+            "v.k = s.k WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, s.method_id, s.k",
+            first_expectations));
     for (const auto& metric : question.metrics) {
         query.reset();
         query.bind(1, metric);

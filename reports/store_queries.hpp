@@ -19,6 +19,12 @@ namespace spiked::reports {
 /// it has means of; relative_l2 while there are none.
 [[nodiscard]] std::string frontier_metric(validation::Database& store);
 [[nodiscard]] bool has_means(validation::Database& store, const std::string& metric);
+/// What the first check of a quantity expects, as a table (cell_id, method_id, metric, k, expected, first): joined,
+/// SQLite makes an index of it; asked for each row it would walk all verdicts.
+inline constexpr const char* first_expectations =
+    "(SELECT cell_id, method_id, metric, k, expected, min(verdict_id) AS first FROM verdict GROUP BY cell_id, "
+    "method_id, "
+    "metric, k)";
 /// Of all batches of one quantity.
 [[nodiscard]] validation::Moments pooled_moments(validation::Database& store, std::int64_t cell, std::int64_t method,
                                                  std::int64_t metric, std::int64_t k);

@@ -142,13 +142,16 @@ MeansAlong gather_means(Database& store, const FactorAxis& axis, const std::vect
     Statement query(
         store,
         // Table theory knows no methods; what is predicted for a codec stands beside its check.
-        "SELECT s.cell_id, s.cell, s.method, s.k, s.n, s.mean, s.mcse, CASE WHEN m.kind <> 'codec' THEN t.value ELSE "
-        "(SELECT v.expected FROM verdict v WHERE v.cell_id = s.cell_id AND v.method_id = s.method_id AND "
-        "v.metric = s.metric AND v.k = s.k ORDER BY verdict_id LIMIT 1) END, "
-        "(SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om USING(metric_id) WHERE om.name = ?1) "
-        "FROM v_summary s JOIN method m USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND "
-        "t.quantity = s.metric AND t.k = s.k "
-        "WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, method_id, s.k");
+        fmt::format("SELECT s.cell_id, s.cell, s.method, s.k, s.n, s.mean, s.mcse, CASE WHEN m.kind <> 'codec' THEN "
+                    "t.value ELSE "
+                    "v.expected END, "
+                    "(SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om USING(metric_id) WHERE om.name = ?1) "
+                    "FROM v_summary s JOIN method m USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND "
+                    "t.quantity = s.metric AND t.k = s.k LEFT JOIN {} v ON v.cell_id = s.cell_id AND v.method_id = "
+                    "s.method_id AND "
+                    "v.metric = s.metric AND v.k = s.k "
+                    "WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, s.method_id, s.k",
+                    first_expectations));
     for (const auto& metric : metrics) {
         query.reset();
         query.bind(1, metric);

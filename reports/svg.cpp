@@ -36,7 +36,8 @@ void each_element(pugi::xml_node node, const Action& action) {
 }
 
 bool is_blank(const pugi::xml_node& node) {
-    return node.type() == pugi::node_pcdata && std::string_view(node.value()).find_first_not_of(blanks) == std::string_view::npos;
+    return node.type() == pugi::node_pcdata &&
+           std::string_view(node.value()).find_first_not_of(blanks) == std::string_view::npos;
 }
 
 void remove(pugi::xml_node node) { node.parent().remove_child(node); }
@@ -86,7 +87,8 @@ void make_fit_for_page(pugi::xml_node node, const std::string& id) {
             attribute.set_value("currentColor");
         if (name == "id") attribute.set_value((id + "-" + value).c_str());
         if (const std::string of = reference(attribute); !of.empty())
-            attribute.set_value((value.starts_with("url(") ? "url(#" + id + "-" + of + ")" : "#" + id + "-" + of).c_str());
+            attribute.set_value(
+                (value.starts_with("url(") ? "url(#" + id + "-" + of + ")" : "#" + id + "-" + of).c_str());
         if (name == "xlink:href") attribute.set_name("href");
     }
 }
@@ -153,7 +155,11 @@ std::string inline_svg(const std::string& svg, const std::string& id, std::strin
     remove_blank_lines(root);
     set_titles(root, title, description);
     root.remove_attributes();
-    for (const auto& [name, value] : {std::pair<const char*, std::string>{"class", "plot"}, {"width", sizes[2]}, {"height", sizes[3]}, {"viewBox", box}, {"role", "img"}})
+    for (const auto& [name, value] : {std::pair<const char*, std::string>{"class", "plot"},
+                                      {"width", sizes[2]},
+                                      {"height", sizes[3]},
+                                      {"viewBox", box},
+                                      {"role", "img"}})
         root.append_attribute(name) = value.c_str();
     return serialised(root);
 }

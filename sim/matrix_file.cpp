@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/csv.hpp"
+#include "sim/npz.hpp"
 #include "sim/printable.hpp"
 #include "sim/tensor_layout.hpp"
 #include "theory/base/error.hpp"
@@ -109,6 +110,14 @@ TensorAxes axes_of_matrix(const StoredTensor& tensor) {
             .dim_step = tensor.fortran_order ? rows : 1};
 }
 
+/// What is computed from a matrix takes some 20 copies of it.
+void refuse_packed(const StoredTensor& tensor, const TensorAxes& axes, const std::string& where) {
+    constexpr std::uint64_t always = 12 << 20;
+    if (tensor.packed)
+        refuse_expansion(std::uint64_t{axes.tokens} * axes.dim * sizeof(double), *tensor.packed,
+                         {.always = always, .times = 12}, where);
+}
+
 arma::mat read_tensor(const TensorContainer& file, const Selected& selected, const std::string& option) {
     const auto& tensor = file.tensors()[selected.tensor];
     const std::string where = fmt::format("{}: tensor {}", file.path(), in_quotes(tensor.name));
@@ -120,6 +129,7 @@ arma::mat read_tensor(const TensorContainer& file, const Selected& selected, con
         if (selected.head)
             throw input_error("{} has shape {} (a matrix, without heads): leave :{} out", where,
                               shape_text(tensor.shape), *selected.head);
+        refuse_packed(tensor, axes_of_matrix(tensor), where);
         return gather_block(axes_of_matrix(tensor), 0, 0, tensor.shape[0], read);
     }
     const TensorAxes axes = axes_of(layout_for(file, tensor, option), tensor.shape, tensor.fortran_order);
@@ -129,6 +139,7 @@ arma::mat read_tensor(const TensorContainer& file, const Selected& selected, con
     if (*selected.head >= axes.heads)
         throw input_error("{} of shape {} has no head {} (it has {}, counted from 0): name one of 0 to {}", where,
                           shape_text(tensor.shape), *selected.head, axes.heads, axes.heads - 1);
+    refuse_packed(tensor, axes, where);
     return gather_block(axes, *selected.head, 0, axes.tokens, read);
 }
 

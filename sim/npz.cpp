@@ -97,19 +97,6 @@ void check_member(const zip_stat_t& status, const std::string& where) {
             where, bytes_text(status.size), bytes_text(status.comp_size));
 }
 
-/// Deflate packs zeros a thousand times: a file of megabytes would take gigabytes.
-void refuse_out_of_proportion(const NpzMember& member, const std::string& where) {
-    constexpr std::uint64_t always = 64 << 20;
-    constexpr std::uint64_t times = 64;
-    const std::uint64_t width = member.header.dtype ? dtype_bits(*member.header.dtype) / 8 : sizeof(double);
-    const std::uint64_t as_doubles = member.size / std::max<std::uint64_t>(width, 1) * sizeof(double);
-    if (as_doubles > std::max(always, times * member.packed))
-        throw input_error(
-            "{} takes {} as numbers and {} in the file (more than {} times as much is not unpacked): if it really is "
-            "so, save it with np.savez or as .npy, not compressed",
-            where, bytes_text(as_doubles), bytes_text(member.packed), times);
-}
-
 }  // namespace
 
 NpzFile::NpzFile(std::string path) : file_(std::move(path)) {
@@ -140,12 +127,22 @@ NpzFile::NpzFile(std::string path) : file_(std::move(path)) {
         throw input_error("{}: no array in it (a .npz holds members named *.npy): save it with np.savez", file_.path());
 }
 
+void refuse_expansion(std::uint64_t bytes, std::uint64_t packed, const ExpansionLimit& limit,
+                      const std::string& where) {
+    if (bytes > std::max(limit.always, limit.times * packed))
+        throw input_error(
+            "{} takes {} of memory and {} in the file (of what is packed so well at most {} are read): if it really is "
+            "so, save it with np.savez or as .npy, which pack nothing",
+            where, bytes_text(bytes), bytes_text(packed), bytes_text(std::max(limit.always, limit.times * packed)));
+}
+
 std::string NpzFile::where(const NpzMember& member) const {
     return fmt::format("{}: member {}", path(), in_quotes(member.name));
 }
 
 std::vector<std::byte> NpzFile::unpack(const NpzMember& member) const {
-    refuse_out_of_proportion(member, where(member));
+    constexpr std::uint64_t always = 32 << 20;
+    refuse_expansion(member.size, member.packed, {.always = always, .times = 16}, where(member));
     const Archive archive = open_archive(file_);
     const std::string at = where(member);
     const auto open = open_member(file_, archive.get(), member.index, at);

@@ -10,16 +10,25 @@
 namespace spiked::sim {
 
 struct NpzMember {
-    std::string name;         ///< without .npy
-    NpyHeader header;         ///< fills the member exactly
-    std::uint64_t size = 0;   ///< bytes when unpacked
+    std::string name;          ///< without .npy
+    NpyHeader header;          ///< fills the member exactly
+    std::uint64_t size = 0;    ///< bytes when unpacked
     std::uint64_t packed = 0;  ///< bytes in the archive
-    std::uint64_t index = 0;  ///< in the archive
+    std::uint64_t index = 0;   ///< in the archive
 };
 
+/// Deflate packs zeros a thousand times, and a file of megabytes would take gigabytes: memory that a packed array may
+/// take is limited, by what it takes in the file and whatever that is.
+struct ExpansionLimit {
+    std::uint64_t always;  ///< bytes
+    std::uint64_t times;   ///< of the packed bytes
+};
+/// Throws an input_error where `bytes` of memory are beyond the limit.
+void refuse_expansion(std::uint64_t bytes, std::uint64_t packed, const ExpansionLimit& limit, const std::string& where);
+
 /// A .npz (zip of .npy members, stored or deflated). Sizes are checked before anything is unpacked: a member may claim
-/// no more than deflate can pack into its compressed bytes, and exactly what its array needs; what is read may take 64
-/// MiB as doubles, or 64 times its packed bytes. Failures are input_errors. Reading is safe from several threads.
+/// no more than deflate can pack into its compressed bytes, and exactly what its array needs; one that is unpacked may
+/// take 32 MiB, or 16 times its packed bytes. Failures are input_errors. Reading is safe from several threads.
 class NpzFile {
 public:
     explicit NpzFile(std::string path);

@@ -14,7 +14,8 @@ namespace {
 constexpr std::size_t longest_name = 80;
 constexpr std::size_t most_names = 10;
 
-/// Not what a terminal would obey, nor what is no character at all: in some encodings such a byte is a control character.
+/// Not what a terminal would obey, nor what is no character at all: in some encodings such a byte is a control
+/// character.
 bool is_shown(const Character& character) { return character.valid && !is_obeyed(character.code); }
 
 std::string escaped(std::string_view name) {
@@ -24,8 +25,8 @@ std::string escaped(std::string_view name) {
     for (std::string_view rest = shown; !rest.empty();) {
         const Character character = first_character(rest);
         for (const char byte : rest.substr(0, character.bytes))
-            text += is_shown(character) ? std::string(1, byte)
-                                        : fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+            text +=
+                is_shown(character) ? std::string(1, byte) : fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
         rest.remove_prefix(character.bytes);
     }
     return name.size() > longest_name ? text + "..." : text;

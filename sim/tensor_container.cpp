@@ -17,7 +17,7 @@ namespace spiked::sim {
 namespace {
 
 StoredTensor stored(std::string name, const NpyHeader& header) {
-    return {std::move(name), header.dtype, header.descr, header.shape, header.fortran_order};
+    return {std::move(name), header.dtype, header.descr, header.shape, header.fortran_order, std::nullopt};
 }
 
 void read_npy_bytes(const ByteSource& source, const NpyHeader& header, std::uint64_t first_byte,
@@ -76,7 +76,10 @@ private:
 class NpzContainer : public TensorContainer {
 public:
     explicit NpzContainer(const std::string& path) : file_(path) {
-        for (const auto& member : file_.members()) tensors_.push_back(stored(member.name, member.header));
+        for (const auto& member : file_.members()) {
+            tensors_.push_back(stored(member.name, member.header));
+            tensors_.back().packed = member.packed;
+        }
     }
     const std::string& path() const override { return file_.path(); }
     const Metadata& metadata() const override { return metadata_; }

@@ -19,6 +19,7 @@ struct StoredTensor {
     std::string dtype_text;      ///< as the file writes it
     std::vector<std::size_t> shape;
     bool fortran_order = false;
+    std::optional<std::uint64_t> packed;  ///< bytes in the file, where it is packed there
 };
 
 /// Named tensors behind one interface: .safetensors, .npz, or one .npy (whose name is the file's without suffix).

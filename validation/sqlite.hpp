@@ -66,7 +66,7 @@ private:
         void operator()(sqlite3* handle) const;
     };
     std::string path_;
-    std::string file_;                                ///< the path, or the copy that is read in its place
+    std::string file_;                                 ///< the path, or the copy that is read in its place
     std::shared_ptr<const RecoveredStore> recovered_;  ///< before the handle: closed first
     std::unique_ptr<Watch> watch_ = std::make_unique<Watch>();
     std::unique_ptr<sqlite3, Closer> handle_;

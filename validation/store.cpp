@@ -117,13 +117,13 @@ void refuse_impossible_study(Database& database) {
         return fmt::format("length({0}) = 0 OR {0} GLOB '*[^0-9a-f]*'", column);
     };
     const std::pair<const char*, std::string> impossible[] = {
-        {"study",
-         "typeof(batch_reps) <> 'integer' OR batch_reps < 1 OR NOT (false_alarm > 0 AND false_alarm < 1) OR " +
-             no_hex("science_hash") + " OR NOT seed GLOB '0x*' OR " + no_hex("substr(seed, 3)")},
+        {"study", "typeof(batch_reps) <> 'integer' OR batch_reps < 1 OR NOT (false_alarm > 0 AND false_alarm < 1) OR " +
+                      no_hex("science_hash") + " OR NOT seed GLOB '0x*' OR " + no_hex("substr(seed, 3)")},
         {"cell",
          "typeof(n) <> 'integer' OR typeof(d) <> 'integer' OR n < 0 OR d < 0 OR typeof(reps_least) <> 'integer' "
          "OR typeof(reps_target) <> 'integer' OR reps_least < 0 OR reps_target < reps_least OR NOT "
-         "json_valid(params) OR " + no_hex("cell_hash")},
+         "json_valid(params) OR " +
+             no_hex("cell_hash")},
         {"factor", infinite("num")},
         {"method", "NOT json_valid(params) OR " + infinite("bits")},
         {"input", no_hex("sha256")},

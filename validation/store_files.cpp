@@ -81,12 +81,12 @@ void reject_write_ahead(const std::string& path, const std::string& real) {
 }  // namespace
 
 std::string database_uri(const std::string& path, const std::string& mode) {
-    constexpr std::string_view plain =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/-_.~";
+    constexpr std::string_view plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/-_.~";
     std::string uri = path.starts_with('/') ? "file://" : "file:";
     for (const char c : path)
-        uri += plain.find(c) != plain.npos ? std::string(1, c)
-                                           : fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+        uri += plain.find(c) != plain.npos
+                   ? std::string(1, c)
+                   : fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
     return uri + "?mode=" + mode;
 }
 

@@ -128,6 +128,19 @@ TEST(Completion, TheManualPageHasEveryCommandAndOption) {
     }
 }
 
+TEST(Completion, FileNamesMayHoldBlanks) {
+    const std::string path = script("bash");
+    const std::string folder = scratch("with blanks");
+    std::filesystem::create_directories(folder + "/a folder");
+    std::ofstream(folder + "/a study.toml") << "";
+    std::ofstream(folder + "/a * b.toml") << "";
+    std::ofstream(folder + "/a note.txt") << "";
+    EXPECT_EQ(output_of("cd '" + folder + "' && bash -c 'source " + path +
+                        "; COMP_WORDS=(spiked run a); COMP_CWORD=2; _spiked; printf \"<%s>\\n\" \"${COMPREPLY[@]}\" | "
+                        "LC_ALL=C sort'"),
+              "<a * b.toml>\n<a folder>\n<a study.toml>\n");
+}
+
 TEST(Completion, AnotherShellIsAMistake) {
     const Outcome found = spiked("completion fihs");
     EXPECT_EQ(found.code, 2);

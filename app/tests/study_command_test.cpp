@@ -405,5 +405,71 @@ TEST(Demo, ItsStudyRunsAndItsPageHasTheFigures) {
     EXPECT_EQ(std::system(("tidy -q -e '" + folder + "/results/demo.html'").c_str()), 0);
 }
 
+/// A study may come from elsewhere: what nobody typed stays below the current folder and replaces nothing.
+TEST(RunCommand, AStudysOwnPathStaysBelowTheFolderAndItsPageReplacesNothingElse) {
+    const std::string folder = study_folder("paths");
+    fs::create_directories(folder + "/below");
+    const auto with_path = [&](const std::string& path) {
+        std::string text = contents(folder + "/study.toml");
+        text.replace(text.find("small.spiked"), std::string("small.spiked").size(), path);
+        std::ofstream(folder + "/below/study.toml") << text;
+        return spiked("run study.toml --set run.reps.min=20 -q", in(folder + "/below"));
+    };
+    for (const auto& path : std::vector<std::string>{"../up.spiked", folder + "/up.spiked", "a/../../up.spiked"}) {
+        const Outcome refused = with_path(path);
+        EXPECT_EQ(refused.code, 2) << refused.err;
+        EXPECT_NE(refused.err.find("leads out of the current folder"), std::string::npos) << refused.err;
+        EXPECT_NE(refused.err.find("study.toml"), std::string::npos) << refused.err;
+    }
+    EXPECT_FALSE(fs::exists(folder + "/up.spiked"));
+    // Advice, when followed, works.
+    const Outcome typed = spiked("run study.toml --set run.reps.min=20 -q -o ../up.spiked", in(folder + "/below"));
+    EXPECT_LE(typed.code, 1) << typed.err;
+    EXPECT_TRUE(fs::exists(folder + "/up.spiked"));
+    EXPECT_LE(spiked("run study.toml --set run.reps.min=20 -q --no-report --set store.path=../set.spiked",
+                     in(folder + "/below"))
+                  .code,
+              1);
+    EXPECT_TRUE(fs::exists(folder + "/set.spiked"));
+    // The page beside: not over what is none, over what is one.
+    std::ofstream(folder + "/below/mine.html") << "<!DOCTYPE html>mine";
+    const Outcome kept = with_path("mine.spiked");
+    EXPECT_EQ(kept.code, 6) << kept.err;
+    EXPECT_EQ(contents(folder + "/below/mine.html"), "<!DOCTYPE html>mine");
+    EXPECT_FALSE(fs::exists(folder + "/below/mine.spiked")) << "nothing was computed";
+    EXPECT_EQ(spiked("report ../up.spiked", in(folder + "/below")).code, 0);
+    EXPECT_EQ(spiked("report ../up.spiked", in(folder + "/below")).code, 0) << "a page of ours is replaced";
+    fs::rename(folder + "/up.spiked", folder + "/below/mine.spiked");
+    EXPECT_EQ(spiked("report mine.spiked", in(folder + "/below")).code, 6);
+    EXPECT_EQ(spiked("report mine.spiked -o mine.html", in(folder + "/below")).code, 0) << "what is typed is written";
+}
+
+TEST(RunCommand, ListsOfAStudyHaveAThousandTables) {
+    const std::string folder = study_folder("many");
+    const auto with = [&](int count) {
+        std::string text = contents(folder + "/study.toml");
+        for (int i = 0; i < count; ++i)
+            text += "[[codec]]\nname = \"tq-mse\"\nbits = [2]\nas = \"c" + std::to_string(i) + "\"\n";
+        std::ofstream(folder + "/many.toml") << text;
+        return spiked("run many.toml --set run.reps.min=20 --dry-run", in(folder));
+    };
+    const Outcome refused = with(1000);
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_NE(refused.err.find("1001 [[codec]] are too many"), std::string::npos) << refused.err;
+    EXPECT_EQ(spiked("run many.toml --dry-run", in(folder)).err.find("stands here twice"), std::string::npos);
+    std::string text = contents(folder + "/study.toml");
+    for (int i = 0; i < 4; ++i) text += "[[estimator]]\n";
+    std::ofstream(folder + "/twice.toml") << text;
+    const Outcome twice = spiked("run twice.toml --dry-run", in(folder));
+    EXPECT_EQ(twice.code, 2);
+    const auto count = [&](const std::string& words) {
+        int found = 0;
+        for (std::size_t at = twice.err.find(words); at != std::string::npos; at = twice.err.find(words, at + 1))
+            ++found;
+        return found;
+    };
+    EXPECT_EQ(count("stands here twice"), 4) << "one line a table, however many were before it\n" << twice.err;
+}
+
 }  // namespace
 }  // namespace spiked::app

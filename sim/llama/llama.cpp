@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <set>
-#include <map>
 
 #include "sim/llama/llama_steps.hpp"
 #include "sim/printable.hpp"

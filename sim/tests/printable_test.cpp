@@ -15,7 +15,9 @@ TEST(Printable, WhatATerminalWouldObeyIsTakenOutAndLettersStay) {
     EXPECT_EQ(printable("a\u202eb\n"), "a\\xe2\\x80\\xaeb\\x0a");
     EXPECT_EQ(in_quotes("x\u009b"), "\"x\\xc2\\x9b\"");
     // Bytes that are no UTF-8 are control characters to a terminal that reads them one by one: 0x9B begins a sequence.
-    EXPECT_EQ(without_control_characters("a\x9b" "31m"), "a?31m");
+    EXPECT_EQ(without_control_characters("a\x9b"
+                                         "31m"),
+              "a?31m");
     for (const std::string bytes : {"\xe2\x80", "\xc2", "\xd8", "\xff\xfe", "\xed\xa0\x80", "\xc0\xaf", "\uffff"})
         EXPECT_EQ(without_control_characters(bytes), std::string(bytes.size(), '?'));
     EXPECT_EQ(printable("x\x9b"), "x\\x9b");

@@ -1,6 +1,7 @@
 // The store: which files it takes, what a killed writer leaves, and verdicts from what it holds alone.
 #include "validation/store.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
@@ -143,6 +144,88 @@ TEST(StoreFile, AJournalThatNamesAnotherIsObeyedByNobody) {
     sqlite3_exec(obedient, "SELECT count(*) FROM study", nullptr, nullptr, nullptr);
     sqlite3_close(obedient);
     EXPECT_FALSE(std::filesystem::exists(victim));
+}
+
+/// What differs from our schema by a letter could make a reader never end, or do something else.
+TEST(StoreFile, WithAnythingOfAnotherSchemaIsRefused) {
+    const std::string good = scratch_path("good");
+    run_into(FakeStudy{}.experiment(), good);
+    ASSERT_NO_THROW((void)open_store(good));
+    const auto refused = [&](const std::string& sql) {
+        const std::string path = scratch_path("other");
+        std::filesystem::copy_file(good, path);
+        edit(path, sql);
+        return message_of([&] { (void)open_store(path); }, ExitCode::unusable_input);
+    };
+    EXPECT_NE(refused("CREATE VIEW pragma_database_list AS SELECT 1").find("\"pragma_database_list\""),
+              std::string::npos);
+    EXPECT_NE(refused("CREATE INDEX more ON value(v)").find("\"more\""), std::string::npos);
+    EXPECT_NE(refused("CREATE TRIGGER more AFTER INSERT ON session BEGIN SELECT 1; END").find("\"more\""),
+              std::string::npos);
+    EXPECT_NE(refused("ANALYZE").find("\"sqlite_stat1\""), std::string::npos);
+    EXPECT_NE(refused("DROP VIEW v_bits").find("\"v_bits\""), std::string::npos);
+    const auto reworded = [&](const std::string& before, const std::string& after) {
+        return refused("PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = replace(sql, '" + before + "', '" +
+                       after + "'); PRAGMA writable_schema = RESET");
+    };
+    EXPECT_NE(reworded("CHECK(id = 1)", "CHECK(id = 1 )").find("\"study\""), std::string::npos) << "a blank";
+    EXPECT_NE(reworded("exactly one row", "exactly one row, or none").find("\"study\""), std::string::npos);
+    EXPECT_NE(reworded("bits.%", "bits.% -- ").find("\"ledger\""), std::string::npos);
+}
+
+TEST(StoreFile, WithValuesOfOtherTypesIsRefused) {
+    const std::string good = scratch_path("good");
+    run_into(FakeStudy{}.experiment(), good);
+    const auto message = [&](const std::string& sql) {
+        const std::string path = scratch_path("typed");
+        std::filesystem::copy_file(good, path);
+        edit(path, "PRAGMA ignore_check_constraints = ON; " + sql);
+        return message_of([&] { (void)open_store(path); }, ExitCode::unusable_input);
+    };
+    for (const auto& [sql, part] : {std::pair{"UPDATE method SET bits = '\\input'", "table method"},
+                                    {"UPDATE cell SET n = 'x'", "table cell"},
+                                    {"UPDATE study SET title = x'00'", "table study"},
+                                    {"UPDATE moment SET mean = 'x'", "table moment"},
+                                    {"UPDATE verdict SET margin = 'x'", "table verdict"},
+                                    {"UPDATE study SET science_hash = science_hash || char(10) || 'x'", "table study"},
+                                    {"UPDATE study SET seed = '0xZ'", "table study"},
+                                    {"UPDATE study SET seed = '5eed'", "table study"},
+                                    {"UPDATE cell SET cell_hash = 'g' || cell_id", "table cell"},
+                                    {"UPDATE factor SET num = 9e999", "table factor"},
+                                    {"UPDATE question SET margin = -9e999", "table question"},
+                                    {"DELETE FROM study", "no study"}})
+        EXPECT_NE(message(sql).find(part), std::string::npos) << sql << ": " << message(sql);
+}
+
+/// SQLite takes `file:x?mode=memory` for something else than a file of that name.
+TEST(StoreFile, MayHaveAnyName) {
+    const std::string folder = scratch_path("names");
+    std::filesystem::create_directory(folder);
+    const auto before = std::filesystem::current_path();
+    std::filesystem::current_path(folder);
+    for (const std::string name :
+         {"file:x.spiked", "file:y.spiked?mode=memory", "a%20b.spiked", "a#b?c.spiked", "\xff\n.spiked"}) {
+        run_into(FakeStudy{}.experiment(), name);
+        EXPECT_TRUE(std::filesystem::exists(name)) << name;
+        EXPECT_EQ(open_store(name).integer("SELECT count(*) FROM study"), 1) << name;
+    }
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator("."), {}), 5);
+    std::filesystem::current_path(before);
+}
+
+/// A reader stops a statement that the size of the file does not explain.
+TEST(StoreFile, IsReadInStepsInProportionToItsSize) {
+    const std::string path = scratch_path("steps");
+    run_into(FakeStudy{}.experiment(), path);
+    Database store = open_store(path);
+    const std::string counted =
+        "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t LIMIT {}) SELECT count(*) FROM t";
+    EXPECT_EQ(store.integer(fmt::format(fmt::runtime(counted), 100000)), 100000);
+    EXPECT_NE(message_of([&] { (void)store.integer(fmt::format(fmt::runtime(counted), 2'000'000'000)); },
+                         ExitCode::unusable_input)
+                  .find("out of proportion"),
+              std::string::npos);
+    EXPECT_EQ(store.integer("SELECT count(*) FROM study"), 1) << "the next statement starts anew";
 }
 
 TEST(Judge, NeedsTheStoreAlone) {

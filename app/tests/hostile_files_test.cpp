@@ -1,0 +1,56 @@
+// Files from strangers, made and tried by tools/hostile-files: what docs/SECURITY.md promises.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "app/tests/process.hpp"
+
+namespace spiked::app {
+namespace {
+
+struct Tried {
+    int code;
+    std::string out;
+};
+
+Tried tried(const std::string& program, const std::string& options) {
+    const std::string out = scratch("hostile-out");
+    const std::string line = "'" SPIKED_SOURCE_DIR "/tools/hostile-files' '" + program + "' " + options +
+                             (sanitized ? " --no-limits" : "") + " >'" + out + "' 2>&1";
+    const int status = std::system(line.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out)};
+}
+
+/// A part of the cases each, so that tests run side by side.
+class HostileFiles : public testing::TestWithParam<int> {};
+
+TEST_P(HostileFiles, ChangeNothingTakeLittleAndAreNotObeyed) {
+    const Tried found = tried(SPIKED_BINARY, "--part " + std::to_string(GetParam()) + "/8");
+    EXPECT_EQ(found.code, 0) << found.out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Part, HostileFiles, testing::Range(1, 9));
+
+/// A program that does one of the things it must not: the tool has to say so.
+class HostileFilesControl : public testing::TestWithParam<const char*> {};
+
+TEST_P(HostileFilesControl, AreSeen) {
+    const std::string program = scratch("bad-program");
+    std::ofstream(program) << "#!/bin/sh\n" << GetParam() << "\nexec '" SPIKED_BINARY "' \"$@\"\n";
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    const Tried found = tried(program, "--only write-ahead");
+    EXPECT_EQ(found.code, 1) << found.out;
+    EXPECT_EQ(found.out.find(" 0 complaints"), std::string::npos) << found.out;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, HostileFilesControl,
+    testing::Values("case $1 in show) echo theirs > victim.txt;; esac", "case $1 in show) chmod 600 victim.txt;; esac",
+                    "case $1 in show) touch m.spiked-shm;; esac", "case $1 in show) touch \"$TMPDIR/left\";; esac",
+                    "case $1 in show) printf '\\033[31m'; exit 0;; esac",
+                    "case $1 in show) printf '\\233' >&2; exit 4;; esac", "case $1 in show) exit 70;; esac",
+                    "case $1 in show) kill -SEGV $$;; esac", "case $1 in export) echo '\\input{x}'; exit 0;; esac"),
+    [](const auto& fault) { return "Fault" + std::to_string(fault.index); });
+
+}  // namespace
+}  // namespace spiked::app
