@@ -329,11 +329,6 @@ const std::vector<std::pair<int, std::string>>& exit_codes() {
     return table;
 }
 
-std::string shell_word(const std::string& word) {
-    if (!word.empty() && word.find_first_of(" \t\n'\"\\$`*?;&|<>()[]{}~#!") == std::string::npos) return word;
-    return quoted_for_shell(word);
-}
-
 void print_text(std::string_view text) { print_data(sim::without_control_characters(text)); }
 
 void print_data(std::string_view text) {

@@ -80,9 +80,6 @@ struct Command {
 /// What each exit code means.
 [[nodiscard]] const std::vector<std::pair<int, std::string>>& exit_codes();
 
-/// A word as a shell takes it: in quotes where it needs them.
-[[nodiscard]] std::string shell_word(const std::string& word);
-
 /// Writes lines for people to standard output and makes sure they arrived; what a terminal would obey becomes `?`.
 /// Throws write_error.
 void print_text(std::string_view text);

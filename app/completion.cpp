@@ -141,7 +141,7 @@ _spiked() {{
   if [[ -n "$ending" ]]; then
     compopt -o filenames 2>/dev/null
     # A line a name: names may hold blanks.
-    mapfile -t COMPREPLY < <(compgen -f -X "!*$ending" -- "$cur"; compgen -d -- "$cur")
+    while IFS= read -r i; do COMPREPLY+=("$i"); done < <({{ compgen -f -X "!*$ending" -- "$cur"; compgen -d -- "$cur"; }} | sort -u)
   fi
   # Of a list the word behind the last comma.
   [[ -n "$list" && "$cur" == *,* ]] && before="${{cur%,*}},"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include "app/command.hpp"
 #include "app/rehearsal.hpp"
@@ -114,15 +115,18 @@ std::string page_beside(const std::string& store, const char* advice) {
     return page;
 }
 
-/// The path in a study file, which may come from elsewhere: below the current folder.
+/// The path in a study file, which may come from elsewhere, with the links beside it: below the current folder.
 void refuse_path_outside(const std::string& study, const std::string& path) {
-    const fs::path plain(path);
-    if (plain.is_absolute() || std::find(plain.begin(), plain.end(), "..") != plain.end())
-        throw usage_error(
-            "{}: [store] path \"{}\" leads out of the current folder (a study file may come from elsewhere): if that "
-            "is "
-            "wanted, type it: -o {}",
-            study, sim::one_line(path), shell_word(path));
+    std::error_code failure;
+    const fs::path here = fs::canonical(".", failure);
+    const fs::path target = fs::weakly_canonical(here / path, failure);
+    const auto [end, rest] = std::mismatch(here.begin(), here.end(), target.begin(), target.end());
+    // A link that leads to nothing is not followed by weakly_canonical, and a store would be made where it leads.
+    if (!failure && end == here.end() && !fs::is_symlink(path, failure) && !fs::path(path).is_absolute()) return;
+    throw usage_error(
+        "{}: [store] path \"{}\" leads out of the current folder (a study file may come from elsewhere): if that is "
+        "wanted, type it: -o {}",
+        study, sim::one_line(path), shell_word(path));
 }
 
 /// What the words alone say of a run.
@@ -142,7 +146,7 @@ int run_into_store(const Arguments& arguments, validation::Study study) {
     run.executor = executor_for(study);
     if (!arguments.has("--no-report"))
         run.report_path = page_beside(study.store_path, "add --no-report or choose another name with -o");
-    remark(arguments, study.experiment.title + "\n" + plan_line(study.experiment, study.threads));
+    remark(arguments, sim::one_line(study.experiment.title) + "\n" + plan_line(study.experiment, study.threads));
     move_to_device(arguments, study.experiment, run, study.device);
     return run_study(arguments, study.experiment, run, [&](validation::Database& store) {
         if (arguments.json())
@@ -159,9 +163,11 @@ int run(const Arguments& arguments) {
     validation::StudyOverrides overrides = read_overrides(arguments);
     validation::Study study = read_study(file, overrides);
     const auto names_store = [](const auto& assignment) { return assignment.first == "store.path"; };
-    if (arguments.has("--output"))
+    if (arguments.has("--output")) {
         study.store_path = arguments.text("--output");
-    else if (std::none_of(overrides.set.begin(), overrides.set.end(), names_store))
+        if (study.store_path == ":memory:")
+            throw usage_error("-o :memory: is the word for no file: name a file, FILE.spiked");
+    } else if (std::none_of(overrides.set.begin(), overrides.set.end(), names_store))
         refuse_path_outside(file, study.store_path);
     // A drawn seed is drawn once: a store that is there already has it.
     if (study.experiment.seed_source == "generated") {

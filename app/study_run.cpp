@@ -18,6 +18,7 @@
 #include "reports/store_text.hpp"
 #include "sim/output_file.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/names.hpp"
 #include "theory/base/parallel.hpp"
 #include "validation/parity.hpp"
 #include "validation/rehearsal.hpp"
@@ -58,9 +59,10 @@ void ask_to_stop(int signal) {
 void on_stop_signals(void (*handler)(int)) {
     // A terminal that goes away asks, too, but not whom nohup keeps; a script's background job that can only be ended
     // is kept from the script's own ^C.
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGHUP})
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGHUP, SIGXCPU})
         if (std::signal(signal, handler) == SIG_IGN && (signal == SIGHUP || handler == end_now))
             std::signal(signal, SIG_IGN);
+    std::signal(SIGQUIT, end_now);  // who asks so wants the end now
 }
 
 /// A time limit is a stop request at its end.
@@ -273,7 +275,7 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
     if (outcome == validation::RunOutcome::too_many_failures)
         remark(arguments,
                fmt::format("more than {} % of a cell's replicates failed: see spiked show {} --table failures",
-                           100.0 * experiment.failure_budget, run.store_path));
+                           100.0 * experiment.failure_budget, shell_word(run.store_path)));
     return static_cast<int>(code);
 }
 

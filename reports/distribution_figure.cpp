@@ -28,6 +28,10 @@ struct Histogram {
             return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
         };
         const double range = sorted.back() - sorted.front();
+        if (!std::isfinite(range)) {  // numbers that no picture shows
+            counts.assign(1, sorted.size());
+            return;
+        }
         const double step = 2.0 * (quantile(0.75) - quantile(0.25)) / std::cbrt(static_cast<double>(sorted.size()));
         const double wanted = step > 0.0 ? std::ceil(range / step) : 10.0;
         const auto bins = static_cast<std::size_t>(std::clamp(wanted, 5.0, 60.0));

@@ -318,7 +318,7 @@ std::string Range::text(double share) const {
 }
 
 std::string Range::log_tics(char axis) const {
-    if (!(low > 0.0) || !(high < 100.0 * low)) return "";
+    if (!(low > 0.0) || !(high < 100.0 * low) || !std::isfinite(1.3 * high)) return "";
     std::vector<std::string> tics;
     for (int power = static_cast<int>(std::floor(std::log10(low))) - 1; std::pow(10.0, power) <= high * 1.3; ++power)
         for (const double digit : {1.0, 1.5, 2.0, 3.0, 5.0, 7.0}) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reports/figure_parts.hpp"
 #include "reports/gnuplot.hpp"
 #include "reports/needle_figure.hpp"
 #include "reports/store_queries.hpp"
@@ -13,6 +14,7 @@
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
+#include "theory/base/utf8.hpp"
 
 namespace spiked::reports {
 
@@ -107,9 +109,10 @@ std::vector<Figure> figures_of_kind(const std::string& name, Database& store, co
 }
 
 std::vector<Figure> figures_of(Database& store) {
+    constexpr std::size_t most_figures = 50;  // each is a run of gnuplot
     std::vector<std::pair<std::string, Json>> wanted;
     Statement query(store, "SELECT kind, spec FROM figure ORDER BY figure_id");
-    while (query.step())
+    while (wanted.size() < most_figures && query.step())
         wanted.emplace_back(query.text(0), Json::parse(query.text(1), store.path() + ": table figure"));
     if (wanted.empty()) {
         const auto of = [](Json::Array y) { return Json::object({{"y", std::move(y)}}); };
@@ -151,12 +154,26 @@ std::vector<Figure> figures_of(Database& store) {
             figures.push_back(std::move(figure));
         }
     }
+    if (const auto all = static_cast<std::size_t>(store.integer("SELECT count(*) FROM figure")); all > most_figures) {
+        figures.push_back(
+            without_data("The others", fmt::format("{} more figures of the study are left out (a page has {})",
+                                                   all - most_figures, most_figures)));
+        figures.back().kind = "more";
+    }
     return figures;
 }
 
 void draw(Figure& figure) {
     if (figure.script.empty()) return;
-    if (const auto svg = run_gnuplot(figure.script))
+    std::optional<std::string> svg;
+    try {
+        svg = run_gnuplot(figure.script);
+    } catch (const Error& error) {
+        if (error.code() != ExitCode::bug) throw;
+        figure.problem = fmt::format("the picture is missing ({})", error.what());  // numbers beyond what can be drawn
+        return;
+    }
+    if (svg)
         figure.svg = *svg;
     else
         figure.problem =
@@ -175,13 +192,26 @@ void write_picture(const Figure& figure, const std::string& path, Beside beside)
     sim::write_file(path, *picture);
     if (beside == Beside::nothing) return;
     // The whole name in front: data.svg beside data.csv is drawn from it.
-    sim::write_file(path + ".gp", figure.script);
-    if (!figure.csv.empty()) sim::write_file(path + ".csv", figure.csv);
+    sim::write_derived_file(path + ".gp", figure.script);
+    if (!figure.csv.empty()) sim::write_derived_file(path + ".csv", figure.csv);
 }
 
 std::string text_of(const Json& spec, std::string_view key, const std::string& fallback) {
     const Json* value = spec.find(key);
     return value != nullptr && value->string() != nullptr ? *value->string() : fallback;
+}
+
+/// `=`, `+`, `-`, `@` or a tab at the front, in their wide forms too, also behind blanks and what has no width.
+static bool begins_formula(std::string_view text) {
+    while (!text.empty()) {
+        const Character first = first_character(text);
+        const char32_t code = first.code >= 0xFF01 && first.code <= 0xFF5E ? first.code - 0xFEE0 : first.code;
+        if (code == '=' || code == '+' || code == '-' || code == '@' || code == '\t' || code == '\r') return true;
+        if (code != ' ' && code != '\n' && code != 0xA0 && code != 0x200B && code != 0xFEFF && !is_obeyed(code))
+            return false;
+        text.remove_prefix(first.bytes);
+    }
+    return false;
 }
 
 std::string csv_line(const std::vector<std::string>& fields) {
@@ -190,10 +220,9 @@ std::string csv_line(const std::vector<std::string>& fields) {
         if (i > 0) line += ',';
         std::string field = sim::without_control_characters(fields[i]);
         // Spreadsheets run what begins so as a formula; an apostrophe makes it a text. Numbers stay numbers.
-        const bool formula =
-            !fields[i].empty() && std::string_view("=+-@\t\r").find(fields[i][0]) != std::string_view::npos;
-        if (formula && !to_number(fields[i]) && fields[i] != "-inf") field.insert(0, 1, '\'');
-        if (field.find_first_of(",\"\n") == std::string::npos) {
+        if (begins_formula(fields[i]) && !to_number(fields[i]) && fields[i] != "-inf") field.insert(0, 1, '\'');
+        // A semicolon parts fields where the comma is of decimals.
+        if (field.find_first_of(",;\"\n") == std::string::npos) {
             line += field;
             continue;
         }

@@ -295,7 +295,7 @@ private:
         const std::string stem =
             (fs::path(options_.figure_folder) / fmt::format("{}figure-{}-{}", place_.prefix, index, kind)).string();
         const auto write = [](const std::string& path, const std::string& text) {
-            if (!text.empty()) sim::write_file(path, text);
+            if (!text.empty()) sim::write_derived_file(path, text);
         };
         write(stem + ".gp", figure.script);
         write(stem + ".csv", figure.csv);
@@ -439,8 +439,9 @@ std::string html_report(const std::vector<std::string>& store_paths, const Repor
 
 bool may_replace(const std::string& path) {
     std::error_code absent;
-    if (!std::filesystem::exists(path, absent)) return true;
-    if (!std::filesystem::is_regular_file(path, absent)) return false;
+    const auto status = std::filesystem::symlink_status(path, absent);  // a link would be followed
+    if (status.type() == std::filesystem::file_type::not_found) return true;
+    if (status.type() != std::filesystem::file_type::regular) return false;
     std::ifstream file(path, std::ios::binary);
     std::string head(4096, '\0');
     file.read(head.data(), static_cast<std::streamsize>(head.size()));

@@ -22,7 +22,8 @@ std::string latex_text(const std::string& text) {
         else
             escaped += std::strchr("&%$#_{}", c) != nullptr ? std::string("\\") + c : std::string(1, c);
     }
-    return escaped;
+    // Behind \\\\ and rules of a table these would be arguments.
+    return escaped.starts_with('[') || escaped.starts_with('*') ? "{}" + escaped : escaped;
 }
 
 std::string latex_number(const std::string& text, bool bold) {

@@ -180,6 +180,11 @@ std::vector<Figure> factor_map(Database& store, const Json& spec) {
     axes.columns = axis_values(cells, axes.x);
     axes.rows = axis_values(cells, axes.y);
 
+    constexpr std::size_t most_boxes = 100'000;
+    if (axes.columns.size() * axes.rows.size() > most_boxes)
+        return {without_data(
+            title, fmt::format("a map of {} x {} boxes shows nothing", axes.columns.size(), axes.rows.size()))};
+
     Figure figure;
     figure.title = title;
     figure.columns = {"panel", "#" + axes.x, "#" + axes.y, "cell", "#n", "#" + what};

@@ -316,6 +316,17 @@ std::string as_latex(const MethodTable& table) {
 
 }  // namespace
 
+/// Every method has every column: where each cell has columns of its own, that is their product.
+static void refuse_empty_table(const Database& store, const MethodTable& table) {
+    constexpr std::size_t most = 2'000'000;
+    if (table.rows.size() * table.columns.size() > most)
+        throw input_error(
+            "{}: the table of methods has {} columns and more than {} rows, most of them without a mean: choose some "
+            "with "
+            "--metric",
+            store.path(), table.columns.size(), table.rows.size() - 1);
+}
+
 MethodTable method_table(Database& store, const MethodQuery& query) {
     const MethodColumns columns = read_columns(store, query.metrics);
     MethodTable table{columns.list, {}};
@@ -326,8 +337,10 @@ MethodTable method_table(Database& store, const MethodQuery& query) {
     CellReader reader(store, columns);
     Statement cells(store, "SELECT cell_id, label FROM cell ORDER BY cell_id");
     while (cells.step())
-        if (!query.cells || query.cells->contains(cells.integer(0)))
+        if (!query.cells || query.cells->contains(cells.integer(0))) {
             reader.read(cells.integer(0), cells.text(1), table);
+            refuse_empty_table(store, table);
+        }
     return table;
 }
 

@@ -208,23 +208,25 @@ std::string printed_markup(Database& store, const std::string& path) {
                             "p.name, p.method, p.metric, p.shown, s.mean, s.mcse, s.mean - p.printed, " + reason +
                                 ", " + agreement + ", p.note = ''");
     std::vector<std::pair<std::string, HtmlTable>> tables;
+    std::map<std::string, std::size_t> place_of;
     std::size_t compared = 0;
     std::size_t agreed = 0;
     std::size_t unexplained = 0;
     while (rows.step()) {
         const std::string name = rows.text(0);
-        auto table = std::find_if(tables.begin(), tables.end(), [&](const auto& t) { return t.first == name; });
-        if (table == tables.end())
-            table = tables.insert(tables.end(), {name, HtmlTable(name, {"method", "metric", "#printed", "#ours",
-                                                                        "#difference", "#in errors", "agree", "why"})});
+        const auto [place, first] = place_of.try_emplace(name, tables.size());
+        if (first)
+            tables.emplace_back(name, HtmlTable(name, {"method", "metric", "#printed", "#ours", "#difference",
+                                                       "#in errors", "agree", "why"}));
+        HtmlTable& table = tables[place->second].second;
         const std::string agree = rows.text(8);
         compared += rows.is_null(4) ? 0 : 1;
         agreed += agree == "yes" ? 1 : 0;
         unexplained += agree == "no" && rows.integer(9) != 0 ? 1 : 0;
         const double errors = rows.real(6) / rows.real(5);
-        table->second.add({rows.text(1), rows.text(2), rows.text(3), with_error(rows.real(4), rows.real(5)),
-                           rows.is_null(4) ? "-" : fmt::format("{:+.3g}", rows.real(6)),
-                           std::isfinite(errors) ? fmt::format("{:+.1f}", errors) : "-", agree, rows.text(7)});
+        table.add({rows.text(1), rows.text(2), rows.text(3), with_error(rows.real(4), rows.real(5)),
+                   rows.is_null(4) ? "-" : fmt::format("{:+.3g}", rows.real(6)),
+                   std::isfinite(errors) ? fmt::format("{:+.1f}", errors) : "-", agree, rows.text(7)});
     }
     std::string markup = paragraph(
         fmt::format("{} printed values, {} of them measured here: {} agree, {} differ with a reason, {} without. "

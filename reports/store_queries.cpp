@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <regex>
 #include <set>
 #include <tuple>
 
@@ -31,14 +30,25 @@ std::string short_factor(const std::string& factor) {
 }
 
 std::string short_numbers(const std::string& text) {
-    static const std::regex longer(R"(\d+\.\d{6,})");
+    constexpr std::size_t places = 6;  // from which on a number is shortened
+    const auto digits_end = [&](std::size_t from) {
+        return std::min(text.find_first_not_of("0123456789", from), text.size());
+    };
     std::string shorter;
-    auto rest = text.cbegin();
-    for (std::smatch found; std::regex_search(rest, text.cend(), found, longer); rest = found.suffix().first) {
-        shorter += found.prefix();
-        shorter += fmt::format("{:.4g}", to_number(found.str()).value_or(0.0));
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t whole = digits_end(at);
+        if (whole == at) {
+            shorter += text[at++];
+            continue;
+        }
+        const bool decimal = whole < text.size() && text[whole] == '.';
+        const std::size_t end = decimal ? digits_end(whole + 1) : whole;
+        const std::string number = text.substr(at, end - at);
+        shorter +=
+            decimal && end - whole - 1 >= places ? fmt::format("{:.4g}", to_number(number).value_or(0.0)) : number;
+        at = end;
     }
-    return shorter.append(rest, text.cend());
+    return shorter;
 }
 
 validation::Moments pooled_moments(Database& store, std::int64_t cell, std::int64_t method, std::int64_t metric,
@@ -185,11 +195,13 @@ const CellRow* cell_of(const std::vector<CellRow>& cells, std::int64_t id) {
 
 std::map<std::int64_t, std::string> short_names(const std::vector<CellRow>& cells) {
     std::map<std::int64_t, std::string> names;
+    constexpr std::size_t most_factors = 16;      // each is tried with each; more than a study has
     std::vector<std::string> factors = {"side"};  // first: it says what the blocks are
     for (const auto& cell : cells) {
         names[cell.id];
         for (const auto& [factor, value] : cell.factors)
-            if (std::find(factors.begin(), factors.end(), factor) == factors.end()) factors.push_back(factor);
+            if (factors.size() < most_factors && std::find(factors.begin(), factors.end(), factor) == factors.end())
+                factors.push_back(factor);
     }
     const auto extended = [&](const std::string& factor) {
         std::map<std::string, std::set<std::string>> values;  // of the cells that still share a name

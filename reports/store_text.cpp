@@ -7,6 +7,7 @@
 
 #include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"
+#include "theory/base/names.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -57,9 +58,9 @@ std::string checks_text(validation::Database& store) {
     if (!checks.empty()) text += "detectable: the smallest deviation that would have failed with probability 0.99.\n";
     if (folds)
         text += fmt::format("Of the passes of a claim the one closest to its margin is shown{}\n",
-                            store.path() == ":memory:"
-                                ? "."
-                                : fmt::format("; all of them: spiked show {} --table checks", store.path()));
+                            store.path() == ":memory:" ? "."
+                                                       : fmt::format("; all of them: spiked show {} --table checks",
+                                                                     shell_word(store.path())));
     return text + fmt::format("{}; false-alarm rate for the whole run {:g}\n", counts_text(counts), false_alarm);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <tuple>
 
 #include "sim/matrix_file.hpp"
@@ -116,6 +117,8 @@ KvDump::KvDump(const std::string& path, const DumpOptions& options) : options_(o
     for (const auto& tensor : tensors_) matched[tensor.index] = true;
     for (std::size_t i = 0; i < stored.size(); ++i)
         if (!matched[i]) ignored_.push_back(stored[i].name);
+    model_ = metadata("model").value_or("");
+    prompt_id_ = metadata(options_.prompt_id_key);
     choose_layout(tensors_);
     set_sizes();
     refuse_long_texts();
@@ -209,6 +212,18 @@ std::optional<std::string> KvDump::metadata(std::string_view key) const {
     const auto* value = find_metadata(file_->metadata(), key);
     if (value == nullptr) return std::nullopt;
     return *value;
+}
+
+void KvDump::refuse_tiny_heads() const {
+    constexpr std::uint64_t always = 1024;
+    constexpr std::uint64_t bytes_a_head = 1024;
+    const std::uint64_t bytes = std::filesystem::file_size(path());
+    std::uint64_t heads = 0;
+    for (const auto& tensor : tensors_) heads += tensor.heads;
+    if (heads > std::max(always, bytes / bytes_a_head))
+        throw input_error(
+            "{}: {} heads in {} (a head has some kilobytes): is the layout right, {}? say it with --layout", path(),
+            heads, bytes_text(bytes), layout_.text());
 }
 
 const DumpTensor* KvDump::find(std::size_t layer, Side side) const {

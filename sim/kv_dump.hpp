@@ -49,8 +49,8 @@ public:
     [[nodiscard]] const Metadata& metadata() const { return file_->metadata(); }
     [[nodiscard]] std::optional<std::string> metadata(std::string_view key) const;
     /// Empty when the file does not name it.
-    [[nodiscard]] std::string model() const { return metadata("model").value_or(""); }
-    [[nodiscard]] std::optional<std::string> prompt_id() const { return metadata(options_.prompt_id_key); }
+    [[nodiscard]] const std::string& model() const { return model_; }
+    [[nodiscard]] const std::optional<std::string>& prompt_id() const { return prompt_id_; }
     [[nodiscard]] const TensorLayout& layout() const { return layout_; }
     /// Every tensor of the file, those outside the cache too.
     [[nodiscard]] const TensorContainer& file() const { return *file_; }
@@ -66,12 +66,18 @@ public:
     [[nodiscard]] arma::mat read_block(const DumpTensor& tensor, std::size_t head, std::size_t first_token,
                                        std::size_t tokens) const;
 
+    /// Each head costs whoever measures or codes it some kilobytes and a millisecond: throws an input_error where there
+    /// are more than 1024 and more than one for each kilobyte of the file, as a wrong layout makes them.
+    void refuse_tiny_heads() const;
+
 private:
     void choose_layout(const std::vector<DumpTensor>& found);
     void refuse_long_texts() const;
     void set_sizes();
 
     DumpOptions options_;
+    std::string model_;
+    std::optional<std::string> prompt_id_;
     std::unique_ptr<TensorContainer> file_;
     TensorLayout layout_;
     std::vector<DumpTensor> tensors_;

@@ -131,8 +131,9 @@ void refuse_expansion(std::uint64_t bytes, std::uint64_t packed, const Expansion
                       const std::string& where) {
     if (bytes > std::max(limit.always, limit.times * packed))
         throw input_error(
-            "{} takes {} of memory and {} in the file (of what is packed so well at most {} are read): if it really is "
-            "so, save it with np.savez or as .npy, which pack nothing",
+            "{} unpacks, with what was read before, to {} from {} (of what is packed so well at most {} are read): if "
+            "it "
+            "really is so, save it with np.savez or as .npy, which pack nothing",
             where, bytes_text(bytes), bytes_text(packed), bytes_text(std::max(limit.always, limit.times * packed)));
 }
 
@@ -141,8 +142,13 @@ std::string NpzFile::where(const NpzMember& member) const {
 }
 
 std::vector<std::byte> NpzFile::unpack(const NpzMember& member) const {
-    constexpr std::uint64_t always = 32 << 20;
-    refuse_expansion(member.size, member.packed, {.always = always, .times = 16}, where(member));
+    {
+        constexpr std::uint64_t always = 32 << 20;
+        const std::lock_guard lock(mutex_);
+        if (unpacked_.insert(member.index).second) unpacked_bytes_ += member.size;
+        // Members may share their packed bytes: what counts is the file.
+        refuse_expansion(unpacked_bytes_, file_.size(), {.always = always, .times = 16}, where(member));
+    }
     const Archive archive = open_archive(file_);
     const std::string at = where(member);
     const auto open = open_member(file_, archive.get(), member.index, at);

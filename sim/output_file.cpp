@@ -47,9 +47,12 @@ OutputFile::OutputFile(std::string path, std::uint64_t expected_bytes)
 
 /// Before anything is written: what nobody else could read stays so. The owner first, since a change of it clears bits.
 void OutputFile::take_permissions(unsigned mode, unsigned owner, unsigned group) {
-    constexpr unsigned permissions = 07777;
-    (void)!::fchown(file_.number(), owner, group);  // only root may give files away
-    if (::fchmod(file_.number(), mode & permissions) != 0) fail(errno);
+    constexpr unsigned permissions = 0777;  // what runs as somebody else is not replaced by what does
+    constexpr unsigned of_group = 0070;
+    // Only root may give files away; a group that cannot be kept would let another in.
+    const bool keeps =
+        ::fchown(file_.number(), owner, group) == 0 || ::fchown(file_.number(), static_cast<uid_t>(-1), group) == 0;
+    if (::fchmod(file_.number(), mode & (keeps ? permissions : permissions & ~of_group)) != 0) fail(errno);
 }
 
 void OutputFile::open_nameless() {
@@ -140,6 +143,14 @@ void write_file(const std::string& path, const std::string& content) {
     OutputFile file(path, content.size());
     file.write(content);
     file.commit();
+}
+
+void write_derived_file(const std::string& path, const std::string& content) {
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+        throw write_error("{}: cannot be written (it is a link or no file, and nobody named it): remove it first",
+                          path);
+    write_file(path, content);
 }
 
 }  // namespace spiked::sim

@@ -45,5 +45,8 @@ private:
 
 /// A whole file at once.
 void write_file(const std::string& path, const std::string& content);
+/// The same at a name that nobody typed, where a stranger may have put a link, a pipe or a folder: write_error when
+/// anything but a regular file is there.
+void write_derived_file(const std::string& path, const std::string& content);
 
 }  // namespace spiked::sim

@@ -100,12 +100,18 @@ private:
     using Bytes = std::shared_ptr<const std::vector<std::byte>>;
 
     Bytes unpacked(std::size_t index) const {
-        constexpr std::size_t kept_members = 2;
+        constexpr std::size_t kept_members = 3;  // key, value and query of a layer
+        constexpr std::size_t kept_bytes = 64 << 20;
         const std::lock_guard lock(mutex_);
         for (const auto& [known, bytes] : kept_)
             if (known == index) return bytes;
-        // Room first: the peak is then two members, not three.
-        while (kept_.size() >= kept_members) kept_.pop_front();
+        // Room first: the peak is then three members, not four. Small ones are kept as long as they are few bytes.
+        const auto held = [&] {
+            std::size_t sum = file_.members()[index].size;
+            for (const auto& [known, bytes] : kept_) sum += bytes->size();
+            return sum;
+        };
+        while (kept_.size() >= kept_members && held() > kept_bytes) kept_.pop_front();
         kept_.emplace_back(index, std::make_shared<const std::vector<std::byte>>(file_.unpack(file_.members()[index])));
         return kept_.back().second;
     }

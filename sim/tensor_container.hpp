@@ -44,7 +44,8 @@ public:
 /// How a tensor of each is named: `.npz:name|.npy`.
 [[nodiscard]] std::string tensor_words();
 
-/// By suffix. A .npz keeps its two last used members unpacked in memory; the others read from the disk.
+/// By suffix. A .npz keeps its three last used members unpacked in memory, more where they are small; the others read
+/// from the disk.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_tensors(const std::string& path);
 /// A .npy file, whatever it is called.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_npy(const std::string& path);

@@ -228,21 +228,24 @@ void compare_batches(Database& a, Database& b, const std::map<std::int64_t, Cell
     Statement batch(a,
                     "SELECT b.cell_id, b.batch, b.digest, b.rep_first, b.reps, c.label FROM batch b JOIN cell c "
                     "USING(cell_id) ORDER BY 1, 2");
-    Statement other(b, "SELECT batch, digest FROM batch WHERE cell_id = ? AND rep_first = ? AND reps = ?");
+    std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::pair<std::int64_t, std::string>> batches_of_b;
+    Statement of_b(b, "SELECT cell_id, rep_first, reps, batch, digest FROM batch");
+    while (of_b.step())
+        batches_of_b.try_emplace({of_b.integer(0), of_b.integer(1), of_b.integer(2)}, of_b.integer(3), of_b.text(4));
     while (batch.step()) {
         const auto match = matches.find(batch.integer(0));
         if (match == matches.end() || !match->second.same_hash) continue;
-        other.reset();
-        other.bind(1, match->second.other).bind(2, batch.integer(3)).bind(3, batch.integer(4));
-        if (!other.step()) continue;
-        if (other.text(1) == batch.text(2)) {
+        const auto other = batches_of_b.find({match->second.other, batch.integer(3), batch.integer(4)});
+        if (other == batches_of_b.end()) continue;
+        const auto& [other_batch, other_digest] = other->second;
+        if (other_digest == batch.text(2)) {
             ++result.batches_in_both;
             continue;
         }
         const BatchMoments in_a = read_batch(moments_a, batch.integer(0), batch.integer(1));
         bool common = false;
         bool changed = false;
-        for (const auto& [quantity, numbers] : read_batch(moments_b, match->second.other, other.integer(0)))
+        for (const auto& [quantity, numbers] : read_batch(moments_b, match->second.other, other_batch))
             if (const auto found = in_a.find(quantity); found != in_a.end()) {
                 common = true;
                 changed = changed || found->second != numbers;

@@ -132,8 +132,10 @@ std::string_view without_unrope(std::string_view method) {
 }
 
 std::vector<double> levels(double least, double most) {
+    constexpr double widest = 64.0;  // no method stores more bits of an entry than its number has
     std::vector<double> levels;
-    for (double level = std::ceil(2.0 * least) / 2.0; level <= most; level += 0.5) levels.push_back(level);
+    for (double level = std::ceil(2.0 * least) / 2.0; level <= std::min(most, widest); level += 0.5)
+        levels.push_back(level);
     if (levels.empty() && least <= most) levels.push_back(0.5 * (least + most));
     return levels;
 }

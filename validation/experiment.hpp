@@ -13,6 +13,11 @@
 
 namespace spiked::validation {
 
+/// Bytes of texts that a store repeats in many tables.
+inline constexpr std::size_t longest_label = 2000;    ///< of a cell
+inline constexpr std::size_t longest_factor = 5000;   ///< of a value that cells differ in
+inline constexpr std::size_t longest_message = 2000;  ///< why a replicate failed
+
 /// A quantity that replicates yield. One table for the whole program: `spiked list metrics` prints it. Stores number
 /// metrics by their place in it, so new ones stand at its end.
 struct Metric {

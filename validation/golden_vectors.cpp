@@ -256,7 +256,8 @@ std::optional<std::string> vector_difference(const Json& given, const Json& ours
         const Json* found = given.find(key);
         if (found == nullptr) malformed(where, fmt::format("{} has no \"{}\"", named, key));
         if (found->text() != ours.find(key)->text())
-            return fmt::format("{}: \"{}\" is {}, {} is expected", named, key, found->text(), ours.find(key)->text());
+            return fmt::format("{}: \"{}\" is {}, {} is expected", named, key, sim::printable(found->text()),
+                               ours.find(key)->text());
     }
     const arma::mat input = matrix_of(ours.find("input"), where, named + ": input");
     if (const auto found = difference(matrix_of(given.find("input"), where, named + ": input"), input, 0.0))

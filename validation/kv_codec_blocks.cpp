@@ -13,7 +13,7 @@ namespace spiked::validation {
 namespace {
 
 constexpr std::uint64_t batch_entries = std::uint64_t{1} << 22;  ///< of the blocks at work at once
-constexpr std::uint64_t compressor_entries = std::uint64_t{1} << 24;
+constexpr std::uint64_t compressor_entries = std::uint64_t{1} << 22;
 
 std::uint64_t square(std::uint64_t dim) { return dim * dim; }
 

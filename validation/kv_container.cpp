@@ -279,9 +279,25 @@ void check_bounds(const KvContainerHeader& header) {
                                   beyond.advice);
 }
 
+namespace {
+
+/// What a tensor takes in any file. Every stored entry takes some bits; an eighth of one is below what a method takes
+/// of data that are not all but constant.
+std::uint64_t least_bytes(const KvContainerHeader& header, const ContainedTensor& tensor) {
+    constexpr std::uint64_t entries_a_byte = 64;
+    if (!tensor.coded) return tensor.bytes + sum_bytes;
+    const auto& coded = *tensor.coded;
+    const std::uint64_t blocks = (coded.tokens - 1) / header.block_tokens + 1;
+    // Neither overflows: heads, tokens and their product are at most the tensor's bytes.
+    return coded.heads * blocks + tensor.bytes / (sim::dtype_bits(tensor.dtype) / 8) / entries_a_byte;
+}
+
+}  // namespace
+
 KvContainerWriter::KvContainerWriter(const std::string& path, const KvContainerHeader& header,
                                      std::uint64_t expected_bytes)
     : file_(path, expected_bytes) {
+    for (const auto& tensor : header.tensors) least_bytes_ += least_bytes(header, tensor);
     const std::string text = header.json().text();
     const auto bytes = std::as_bytes(std::span(text));
     if (bytes.size() > largest_header)
@@ -293,6 +309,7 @@ KvContainerWriter::KvContainerWriter(const std::string& path, const KvContainerH
     put(little_endian(std::uint64_t{bytes.size()}));
     put(bytes);
     ledger_.add(estimators::Item::header, 8 * bytes_);
+    least_bytes_ += bytes_;
 }
 
 void KvContainerWriter::put(std::span<const std::byte> bytes) {
@@ -327,6 +344,12 @@ void KvContainerWriter::commit() {
     if (ledger_.total() + 8 * kept_bytes_ != 8 * bytes_)
         throw bug("{} bits are counted for a file of {} bytes, {} of them of tensors kept as they are", ledger_.total(),
                   bytes_, kept_bytes_);
+    if (bytes_ < least_bytes_)
+        throw input_error(
+            "what the dump holds is all but constant: {} code it, and a reader takes a file of fewer than {} for a "
+            "forged "
+            "one: give more bits, or a smaller --block",
+            sim::bytes_text(bytes_), sim::bytes_text(least_bytes_));
     file_.commit();
 }
 
@@ -369,17 +392,9 @@ void KvContainerReader::read_header() {
 }
 
 void KvContainerReader::check_length() const {
-    // Every stored entry takes some bits; an eighth of one is below what any method does.
-    constexpr std::uint64_t entries_a_byte = 64;
     std::uint64_t left = file_.size() - at_;
     for (const auto& tensor : header_.tensors) {
-        std::uint64_t needed = tensor.bytes + sum_bytes;
-        if (tensor.coded) {
-            const auto& coded = *tensor.coded;
-            const std::uint64_t blocks = (coded.tokens - 1) / header_.block_tokens + 1;
-            // Neither overflows: heads, tokens and their product are at most the tensor's bytes.
-            needed = coded.heads * blocks + tensor.bytes / (sim::dtype_bits(tensor.dtype) / 8) / entries_a_byte;
-        }
+        const std::uint64_t needed = least_bytes(header_, tensor);
         if (needed > left) refuse_short(tensor);
         left -= needed;
     }

@@ -113,6 +113,7 @@ private:
     std::uint32_t tensor_sum_ = 0;
     std::uint64_t bytes_ = 0;
     std::uint64_t kept_bytes_ = 0;
+    std::uint64_t least_bytes_ = 0;  ///< that a reader demands
     estimators::Ledger ledger_;
 };
 

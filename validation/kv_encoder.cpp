@@ -39,6 +39,7 @@ struct Coded {
 };
 
 KvContainerHeader header_of(const EncodePlan& plan, const sim::KvDump& dump) {
+    dump.refuse_tiny_heads();
     KvContainerHeader header;
     header.method = plan.method;
     header.bits = plan.bits;

@@ -70,18 +70,19 @@ void add_methods(Experiment& experiment, const std::vector<CacheVersion>& versio
 /// Of the first prompt, under every method, in the head that finds its needles best in full precision.
 std::vector<NamedArray> attention_of(const Task& task, const std::vector<CacheVersion>& versions) {
     std::vector<NamedArray> arrays;
-    std::size_t best = 0;
+    arma::uword best_layer = 0;
+    arma::uword best_head = 0;
     for (std::size_t v = 0; v < versions.size(); ++v) {
         auto cache = versions[v].cache;
         const PromptScore score = task.attention(0, cache ? &*cache : nullptr);
         if (v == 0) {
             const arma::uword at = score.mass.index_max();
-            const auto layer = at % task.shape.layers;
-            const auto head = at / task.shape.layers;
-            best = layer * task.shape.heads + head;
-            arrays.push_back({0, "needle_head", arma::rowvec{static_cast<double>(layer), static_cast<double>(head)}});
+            best_layer = at % task.shape.layers;
+            best_head = at / task.shape.layers;
+            arrays.push_back(
+                {0, "needle_head", arma::rowvec{static_cast<double>(best_layer), static_cast<double>(best_head)}});
         }
-        arrays.push_back({v, "needle_attention", score.where[best]});
+        arrays.push_back({v, "needle_attention", score.where_of(best_layer, best_head)});
     }
     return arrays;
 }
@@ -93,15 +94,16 @@ void make_experiment(Experiment& experiment, const Source& source, Task task) {
     add_methods(experiment, *versions);
     const std::string name = fs::path(source.model + "/").parent_path().filename().string();
     add_input(experiment, source.texts, name);
-    for (const auto& entry : fs::directory_iterator(source.model))
-        if (entry.path().extension() == ".safetensors" || entry.path().filename() == "config.json")
-            add_input(experiment, entry.path().string(), name);
+    std::vector<std::string> files = sim::weight_files(source.model);
+    files.emplace_back("config.json");
+    for (const auto& file : files)
+        add_input(experiment, (fs::path(source.model) / fs::path(file).filename()).string(), name);
     std::sort(experiment.inputs.begin() + 1, experiment.inputs.end(),
               [](const ExperimentInput& a, const ExperimentInput& b) { return a.path < b.path; });
-    Json files = Json::array();
-    for (const auto& input : experiment.inputs) files.push(input.sha256);
+    Json sums = Json::array();
+    for (const auto& input : experiment.inputs) sums.push(input.sha256);
 
-    experiment.science.set("inputs", files);
+    experiment.science.set("inputs", sums);
     experiment.science.set("settings", source.settings);
     experiment.science.set("rotations", "of each case");
     experiment.science.set("block", source.block_tokens);
@@ -115,7 +117,7 @@ void make_experiment(Experiment& experiment, const Source& source, Task task) {
         cell.rows = source.block_tokens;
         cell.columns = task.shape.head_dim;
         cell.replicates = 1;
-        cell.params = Json::object({{"inputs", files}, {"settings", source.settings}, {task.cases, number}});
+        cell.params = Json::object({{"inputs", sums}, {"settings", source.settings}, {task.cases, number}});
         cell.factors = {
             {"file", std::nullopt, source.texts},  {"input", 1.0, fs::path(source.texts).filename().string()},
             {"model", std::nullopt, name},         {"side", std::nullopt, "cache"},

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <climits>
 
 #include "estimators/name_options.hpp"
 #include "sim/printable.hpp"
@@ -94,6 +95,7 @@ OpenDumps open_dumps(const KvPlan& plan) {
         if (plan.dump.prompt_id_key != sim::DumpOptions{}.prompt_id_key && !dump.prompt_id())
             throw input_error("{}: the metadata have no \"{}\" (asked for with --prompt-id): see spiked kv inspect {}",
                               path, plan.dump.prompt_id_key, path);
+        dump.refuse_tiny_heads();
         const std::string sum = hex(sha256_of_file(path));
         for (std::size_t earlier = 0; earlier < open.sha256.size(); ++earlier)
             if (open.sha256[earlier] == sum)
@@ -141,6 +143,11 @@ std::optional<AttentionMode> stated_attention(const sim::Metadata& metadata) {
 }
 
 std::vector<std::string> expand_pattern(const std::string& pattern) {
+    // glob() goes one call deeper for each part, until the stack ends.
+    constexpr std::ptrdiff_t most_parts = 64;
+    if (pattern.size() >= PATH_MAX || std::count(pattern.begin(), pattern.end(), '/') > most_parts)
+        throw usage_error("{}: a path or pattern of {} bytes (at most {}, and {} folders): shorten it",
+                          sim::in_quotes(pattern), pattern.size(), PATH_MAX - 1, most_parts);
     glob_t found{};
     found.gl_opendir = [](const char* path) -> void* { return opendir(path); };
     found.gl_readdir = [](void* folder) -> dirent* {

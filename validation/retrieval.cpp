@@ -36,11 +36,11 @@ PromptScore mean_of(PromptScore score, std::size_t questions) {
 }
 
 /// Sums over no question yet.
-PromptScore no_score(const sim::LlamaConfig& shape, std::size_t questions) {
+PromptScore no_score(const sim::LlamaConfig& shape) {
     PromptScore score;
     score.mass.zeros(shape.layers, shape.heads);
     score.peaks.zeros(shape.layers, shape.heads);
-    score.where.assign(shape.layers * shape.heads, arma::mat(questions, questions + 1, arma::fill::zeros));
+    score.where.resize(shape.layers * shape.heads);
     return score;
 }
 
@@ -50,6 +50,7 @@ void add_attention(PromptScore& score, std::size_t layer, std::size_t head, cons
                    const CompressedCache* cache) {
     const bool merges = cache != nullptr && cache->merges();
     arma::mat& where = score.where[layer * score.mass.n_cols + head];
+    if (where.is_empty()) where.zeros(needles.size(), needles.size() + 1);
     where(question, needles.size()) = 1.0;
     for (std::size_t n = 0; n < needles.size(); ++n) {
         const auto behind = std::upper_bound(tokens.begin(), tokens.end(), needles[n].value_at);
@@ -121,7 +122,7 @@ NeedlePrompt needle_prompt(const RetrievalPlan& plan, const sim::LlamaConfig& mo
 PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, const RetrievalPlan& plan,
                          CompressedCache* cache) {
     const auto& shape = model.config();
-    PromptScore score = no_score(shape, prompt.needles.size());
+    PromptScore score = no_score(shape);
     const NeedleVocabulary& vocabulary = plan.vocabulary;
     const bool exact_questions = plan.exact_questions || plan.at_once;
     sim::LlamaReading reading{
@@ -208,7 +209,7 @@ PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan&
     }
 
     const auto& needles = readout.needles();
-    PromptScore score = no_score(shape, needles.size());
+    PromptScore score = no_score(shape);
     arma::fmat attended(needles.size(), shape.heads * shape.head_dim);
     for (std::size_t n = 0; n < needles.size(); ++n)
         for (std::size_t h = 0; h < shape.heads; ++h) {
@@ -344,6 +345,11 @@ Questions questions_of(RetrievalPlan plan) {
     return plan.dumps.empty() ? questions_of_model(plan) : questions_of_dumps(plan);
 }
 
+arma::mat PromptScore::where_of(std::size_t layer, std::size_t head) const {
+    const arma::mat& found = where.at(layer * mass.n_cols + head);
+    return found.is_empty() ? arma::mat(questions, questions + 1, arma::fill::zeros) : found;
+}
+
 CachePart Questions::part() const {
     if (!last_layer_only) return {};
     return {{shape.layers - 1, sim::Side::key}, {shape.layers - 1, sim::Side::value}};
@@ -415,7 +421,7 @@ RetrievalRow table_row(const CacheVersion& version, const VersionReadings& readi
         for (std::size_t head = 0; head < mass.n_cols; ++head)
             row.heads.push_back({layer, head, collect([&](std::size_t p) { return score(p).mass(layer, head); }),
                                  collect([&](std::size_t p) { return score(p).peaks(layer, head); })});
-    row.where = readings.front().score.where[table.best_layer * mass.n_cols + table.best_head];
+    row.where = readings.front().score.where_of(table.best_layer, table.best_head);
     if (version.cache) {
         double entries = 0.0;
         row.ledger = {};

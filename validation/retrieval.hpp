@@ -63,8 +63,9 @@ struct PromptScore {
     /// questions whose largest weight lies there.
     arma::mat mass, peaks;
     /// By layer and query head: questions x (their needles, elsewhere), the weight of each question on the value of
-    /// each of the needles that are asked for.
+    /// each of the needles that are asked for; empty where nothing was attended to, which where_of gives as zeros.
     std::vector<arma::mat> where;
+    [[nodiscard]] arma::mat where_of(std::size_t layer, std::size_t head) const;
 };
 
 struct HeadAttention {

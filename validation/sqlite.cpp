@@ -95,15 +95,14 @@ void Database::read_recovered() {
 }
 
 void Database::limit_reader() {
-    std::error_code none;
-    const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(file_, none));
-    if (none) return;
+    // Of the file that was named: a journal or a hole could make another size of it.
+    const auto bytes = static_cast<std::int64_t>(bytes_on_disk(path_));
     constexpr std::int64_t least_length = 16 << 20;
     constexpr std::int64_t most_length = 1'000'000'000;
     sqlite3_limit(handle(), SQLITE_LIMIT_LENGTH, static_cast<int>(std::clamp(2 * bytes, least_length, most_length)));
     sqlite3_db_config(handle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     // A step takes some 20 nanoseconds; pages of the largest studies take 5 for each byte of their store.
-    constexpr std::int64_t least_steps = 50'000'000;
+    constexpr std::int64_t least_steps = 20'000'000;
     constexpr std::int64_t steps_a_byte = 50;
     watch_->most_steps = least_steps + steps_a_byte * bytes;
 }

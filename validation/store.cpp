@@ -107,6 +107,29 @@ void reject_other_types(Database& database) {
                                 fmt::format("table {} holds a value of another type than its column", table));
 }
 
+/// Texts that stand beside every row of a table, or that are read into trees: bytes that a run never writes.
+struct TextLimit {
+    const char* table;
+    const char* column;
+    std::size_t bytes;
+};
+constexpr TextLimit text_limits[] = {{"cell", "label", longest_label},
+                                     {"factor", "name", 200},
+                                     {"factor", "txt", longest_factor},
+                                     {"method", "name", 2000},
+                                     {"method", "base", 2000},
+                                     {"metric", "name", 200},
+                                     {"failure", "message", longest_message},
+                                     {"failure", "stage", 200},
+                                     {"failure", "code", 200},
+                                     {"session", "provenance", 20'000},
+                                     {"figure", "spec", 65'536},
+                                     {"study", "name", 20'000},
+                                     {"study", "title", 20'000},
+                                     {"verdict", "check_name", 2000},
+                                     {"verdict", "reason", 20'000},
+                                     {"claim", "statement", 20'000}};
+
 /// Damage that a look at few rows shows.
 void refuse_impossible_study(Database& database) {
     // What is no finite number, and what is no hexadecimal one.
@@ -117,8 +140,9 @@ void refuse_impossible_study(Database& database) {
         return fmt::format("length({0}) = 0 OR {0} GLOB '*[^0-9a-f]*'", column);
     };
     const std::pair<const char*, std::string> impossible[] = {
-        {"study", "typeof(batch_reps) <> 'integer' OR batch_reps < 1 OR NOT (false_alarm > 0 AND false_alarm < 1) OR " +
-                      no_hex("science_hash") + " OR NOT seed GLOB '0x*' OR " + no_hex("substr(seed, 3)")},
+        {"study",
+         "typeof(batch_reps) <> 'integer' OR batch_reps < 1 OR NOT (false_alarm >= 1e-300 AND false_alarm < 1) OR " +
+             no_hex("science_hash") + " OR NOT seed GLOB '0x*' OR " + no_hex("substr(seed, 3)")},
         {"cell",
          "typeof(n) <> 'integer' OR typeof(d) <> 'integer' OR n < 0 OR d < 0 OR typeof(reps_least) <> 'integer' "
          "OR typeof(reps_target) <> 'integer' OR reps_least < 0 OR reps_target < reps_least OR NOT "
@@ -133,6 +157,15 @@ void refuse_impossible_study(Database& database) {
     for (const auto& [table, rows] : impossible)
         if (database.integer(fmt::format("SELECT EXISTS(SELECT 1 FROM {} WHERE {})", table, rows)) != 0)
             throw damaged_store(database.path(), fmt::format("table {} holds what no run writes", table));
+    for (const auto& limit : text_limits)
+        if (database.integer(fmt::format("SELECT EXISTS(SELECT 1 FROM {0} WHERE length(CAST({1} AS BLOB)) > {2})",
+                                         limit.table, limit.column, limit.bytes)) != 0)
+            throw damaged_store(database.path(), fmt::format("table {} holds a text in {} that is longer than {} bytes",
+                                                             limit.table, limit.column, limit.bytes));
+    for (const char* table : {"batch", "moment", "factor", "theory", "failure", "question", "verdict"})
+        if (database.integer(fmt::format(
+                "SELECT EXISTS(SELECT 1 FROM {} WHERE cell_id NOT IN (SELECT cell_id FROM cell))", table)) != 0)
+            throw damaged_store(database.path(), fmt::format("table {} is about a cell that it does not have", table));
     if (database.integer("SELECT count(*) FROM study") != 1) throw damaged_store(database.path(), "it has no study");
 }
 
@@ -454,6 +487,14 @@ void Store::match(const Experiment& experiment) {
     if (mixes) Statement(database_, "UPDATE study SET backend = ?").bind(1, mixed_backend).run();
 }
 
+/// A reason is a line; what names a long thing is cut.
+static std::string shortened(std::string message) {
+    if (message.size() <= longest_message) return message;
+    message.resize(longest_message - 3);
+    sim::leave_whole_characters(message);
+    return message + "...";
+}
+
 void Store::commit(const Batch& batch, std::optional<CellEnd> end) {
     Transaction transaction(database_);
     Statement(database_, "INSERT INTO batch VALUES(?,?,?,?,?,?,?,?)")
@@ -499,7 +540,7 @@ void Store::commit(const Batch& batch, std::optional<CellEnd> end) {
         failure.bind(1, id(batch.cell))
             .bind(2, static_cast<std::int64_t>(f.replicate))
             .bind(3, f.code)
-            .bind(4, f.message)
+            .bind(4, shortened(f.message))
             .bind(5, fmt::format("spiked replay STORE --cell {} --rep {}", batch.cell + 1, f.replicate))
             .run();
     Statement array(database_, "INSERT INTO array VALUES(?,0,?,?,?)");

@@ -1,17 +1,18 @@
 #include "validation/store_files.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 
 #include "sim/byte_file.hpp"
+#include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 
 namespace spiked::validation {
@@ -22,6 +23,8 @@ using namespace std::string_view_literals;
 
 /// The end of a journal of one of several databases that are committed together: behind the name of the other journal.
 constexpr std::string_view super_journal_mark = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"sv;
+
+constexpr std::string_view journal_mark = super_journal_mark;  // SQLite begins and ends journals with it
 
 /// Where SQLite looks for files beside a database: beside what a link leads to.
 std::string resolved(const std::string& path) {
@@ -45,13 +48,37 @@ std::string last_bytes(const std::string& path, std::size_t count) {
     return bytes;
 }
 
-/// `journal` is read, messages name the one beside `store`.
-void reject_super_journal(const std::string& journal, const std::string& store) {
+std::uint32_t big_endian(std::string_view bytes) {
+    std::uint32_t number = 0;
+    for (const char byte : bytes.substr(0, 4)) number = number << 8U | static_cast<unsigned char>(byte);
+    return number;
+}
+
+std::uint64_t size_of(const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
+/// `journal` is read, messages name the one beside `store`. It must name no other journal, and must not make the store
+/// larger than it is: SQLite would write as many pages as it claims.
+void reject_foreign_journal(const std::string& journal, const std::string& store) {
     if (last_bytes(journal, super_journal_mark.size()) == super_journal_mark)
         throw input_error(
             "{0}: the journal beside it names another journal (SQLite would delete that one, and no run writes such a "
             "name): remove {0}-journal",
             store);
+    constexpr std::size_t pages_at = 16;  // in the header of a journal: pages of the database, and the bytes of each
+    constexpr std::size_t page_size_at = 24;
+    std::string head(28, '\0');
+    const sim::ByteFile file(journal);
+    if (file.size() < head.size()) return;
+    file.read(0, std::as_writable_bytes(std::span(head)));
+    const std::string_view text = head;
+    const std::uint64_t claimed =
+        std::uint64_t{big_endian(text.substr(pages_at))} * big_endian(text.substr(page_size_at));
+    if (text.starts_with(journal_mark) && claimed > size_of(store))
+        throw input_error("{0}: the journal beside it is of a larger store ({1}; this one has {2}): remove {0}-journal",
+                          store, sim::bytes_text(claimed), sim::bytes_text(size_of(store)));
 }
 
 void reject_write_ahead(const std::string& path, const std::string& real) {
@@ -90,35 +117,57 @@ std::string database_uri(const std::string& path, const std::string& mode) {
     return uri + "?mode=" + mode;
 }
 
+std::uint64_t bytes_on_disk(const std::string& path) {
+    constexpr std::uint64_t block_bytes = 512;  // of st_blocks, whatever the file system's are
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) return 0;
+    return std::min(static_cast<std::uint64_t>(status.st_size),
+                    block_bytes * static_cast<std::uint64_t>(status.st_blocks));
+}
+
 void reject_foreign_files(const std::string& path, bool writes) {
     const std::string real = resolved(path);
     reject_write_ahead(path, real);
+    constexpr std::uint64_t always = 64 << 20;
+    constexpr std::uint64_t times = 64;  // file systems that pack pages do not reach it
+    if (const std::uint64_t size = size_of(real); size > std::max(always, times * bytes_on_disk(real)))
+        throw input_error("{}: {} of which the disk holds {} (the rest is a hole): no run leaves a store so", path,
+                          sim::bytes_text(size), sim::bytes_text(bytes_on_disk(real)));
     const std::string journal = real + "-journal";
     const auto kind = kind_of(journal);
     if (!kind) return;
     if (*kind != S_IFREG)
         throw input_error("{}: is not a regular file (SQLite would take it for the journal of {}): remove it", journal,
                           path);
-    if (writes) reject_super_journal(journal, real);
+    if (writes) reject_foreign_journal(journal, real);
 }
 
 std::shared_ptr<const RecoveredStore> recover(const std::string& path) {
     const std::string real = resolved(path);
-    // A run holds this lock as long as it works; while it is held here, none begins to mend the store.
-    const sim::FileDescriptor lock(::open(real.c_str(), O_RDONLY | O_CLOEXEC));
-    if (lock.number() < 0 || ::flock(lock.number(), LOCK_SH | LOCK_NB) != 0) return nullptr;
+    const std::string journal = real + "-journal";
+    const auto identity = [&] {
+        struct stat status {};
+        const bool there = ::stat(journal.c_str(), &status) == 0;
+        return there ? std::tuple(status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
+                     : std::tuple<ino_t, off_t, time_t, long>();
+    };
+    // A run that begins to mend the store meanwhile restores the very pages that this journal restores in the copy; one
+    // that has mended it has removed the journal.
+    const auto before = identity();
     auto copy = std::make_shared<const RecoveredStore>();
     for (const char* suffix : {"", "-journal"}) {
         std::error_code failure;
         fs::copy_file(real + suffix, copy->path() + suffix, failure);
-        if (failure == std::errc::no_such_file_or_directory && *suffix != '\0') return nullptr;  // mended meanwhile
+        if (failure == std::errc::no_such_file_or_directory && *suffix != '\0') return nullptr;
+        if (!failure) fs::permissions(copy->path() + suffix, fs::perms::owner_read | fs::perms::owner_write, failure);
         if (failure)
             throw write_error(
                 "{}: a run was killed while it wrote here, and no copy can be made to read it as it was before ({}): "
                 "run the same command again, which mends it, or set TMPDIR to a folder with room",
                 path, failure.message());
     }
-    reject_super_journal(copy->path() + "-journal", real);
+    if (identity() != before) return nullptr;
+    reject_foreign_journal(copy->path() + "-journal", real);
     return copy;
 }
 

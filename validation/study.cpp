@@ -19,27 +19,20 @@ namespace spiked::validation {
 namespace {
 
 constexpr std::uint64_t most_bytes = 1 << 20;  // of a study file
-constexpr std::size_t deepest_key = 64;
+constexpr std::size_t deepest_key = 200;
 
-/// Every dot of a key is a table in a table, and the TOML library frees and searches them one in the other.
+/// Every dot of a key is a table in a table, and the TOML library frees and searches them one in the other. Dots of
+/// texts count too: what is a text is known only to who has read all before it.
 void refuse_deep_keys(const std::string& text, const std::string& name) {
     std::size_t dots = 0;
-    char quote = 0;
     for (std::size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
-        if (quote != 0) {
-            if (c == '\\' && quote == '"') ++i;
-            if (c == quote || c == '\n') quote = 0;
-        } else if (c == '"' || c == '\'') {
-            quote = c;
-        } else if (c == '#') {
-            i = std::min(text.find('\n', i), text.size());
-            dots = 0;
-        } else if (c == '.') {
+        if (text[i] == '.') {
             if (++dots > deepest_key)
-                throw usage_error("{}: a key of more than {} parts (near byte {}): no study has one", name, deepest_key,
-                                  i);
-        } else if (std::string_view("=,[]{}\n").find(c) != std::string_view::npos) {
+                throw usage_error(
+                    "{}: a key of more than {} parts, or as many dots in a text (near byte {}): no study has "
+                    "one",
+                    name, deepest_key, i);
+        } else if (std::string_view("=,[]{}\n").find(text[i]) != std::string_view::npos) {
             dots = 0;
         }
     }
@@ -147,6 +140,7 @@ void read_store(Section& root, const toml::table& file, Study& study, Mistakes& 
     Section store = root.below("store");
     study.store_path = store.text("path", "results/" + study.experiment.name + ".spiked");
     if (study.store_path.empty()) mistakes.add(file, "[store] path is empty: name a file");
+    if (study.store_path == ":memory:") mistakes.add(file, "[store] path is the word for no file: name a file");
     if (study.store_path.find('\0') != std::string::npos)
         mistakes.add(file, "[store] path holds a zero byte, where a name would end: leave it out");
     if (const toml::node* raw = store.node("raw")) {

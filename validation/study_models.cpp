@@ -326,6 +326,8 @@ std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const
     // The model as written first: copies of it, which the sweep changes, have lost their places in the file.
     const std::size_t of_model = mistakes.problems().size();
     (void)read(model, mistakes);
+    constexpr std::size_t most_problems = 20;  // more would be found at the price of the model read for each value
+    if (mistakes.count() - of_model >= most_problems) return {};
     const std::set<std::string> known(mistakes.problems().begin() + static_cast<std::ptrdiff_t>(of_model),
                                       mistakes.problems().end());
     std::vector<SkipRule> skip;
@@ -349,14 +351,16 @@ std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const
     // A value that is wrong by itself is named where it stands.
     std::set<std::string> told;
     for (const auto& sweep : sweeps)
-        for (const auto& value : *sweep.values)
+        for (const auto& value : *sweep.values) {
+            if (told.size() >= most_problems) break;
             for (const auto& problem : problems_with({{&sweep, &value}}))
-                if (told.size() < 20 &&
+                if (told.size() < most_problems &&
                     (sweeps.size() == 1 || problem.starts_with("unknown key") ||
                      problem.starts_with("it does not lead")) &&
                     told.insert(sweep.key + problem).second)
                     mistakes.add(value,
                                  fmt::format("[sweep] {}: {}{}", sweep.key, problem, longer_key(model, sweep.key)));
+        }
     if (mistakes.count() > mistakes_before) return {};
     std::vector<StudyPoint> points;
     for (std::size_t c = 0; c < combinations; ++c) {
@@ -386,8 +390,13 @@ std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const
                 if (told.insert(problem).second)
                     mistakes.add(*place, fmt::format("[sweep] at {}: {}", point.label, problem));
         }
+        if (point.label.size() > longest_label && told.insert("label").second)
+            mistakes.add(*sweep_table,
+                         fmt::format("the values of a cell take {} bytes when written out (at most {}, they "
+                                     "stand in every table): sweep shorter ones",
+                                     point.label.size(), longest_label));
         points.push_back(std::move(point));
-        if (told.size() >= 20) break;
+        if (told.size() >= most_problems) break;
     }
     if (points.empty() && mistakes.count() == mistakes_before)
         mistakes.add(*sweep_table, "the skip rules leave no cell");
@@ -476,6 +485,12 @@ KvPlan read_dump_model(const toml::table& model, Mistakes& mistakes) {
             else
                 mistakes.add(*section.node("documents"), fmt::format("document {} is no row of the tokens", row));
         }
+        std::set<std::size_t> known;
+        for (const std::size_t row : documents)
+            if (!known.insert(row).second) {
+                mistakes.add(*section.node("documents"), fmt::format("document {} stands there twice", row));
+                break;
+            }
         if (section.node("source") != nullptr)
             mistakes.add(*folder, "\"model\" and \"source\" are both given: the dumps are of one of them");
         section.require("tokens", "tokens = \"pages.npy\"");

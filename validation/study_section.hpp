@@ -197,12 +197,14 @@ void each_table(Section& root, const std::string& key, Mistakes& mistakes, const
     for (const auto& one : *list) make(*one.as_table());
 }
 
-/// Runs a parser of names and turns its usage_error into a mistake at the node.
+/// Runs a parser of names, or a reader of a file that the study names, and turns its complaint into a mistake at the
+/// node. What no change of the file would mend (no memory, no place to write, a stop) goes on its way.
 template <class Work>
 void guarded(const toml::node& at, Mistakes& mistakes, const Work& work) {
     try {
         work();
     } catch (const Error& error) {
+        if (error.code() != ExitCode::usage && error.code() != ExitCode::unusable_input) throw;
         mistakes.add(at, error.what());
     }
 }

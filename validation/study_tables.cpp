@@ -116,11 +116,16 @@ std::vector<NamedCodec> read_codecs(Section& root, Mistakes& mistakes) {
         section.no_other_keys();
         guarded(table, mistakes, [&] {
             refuse_second(table, codecs, label, mistakes);
-            for (const double b : bits)
-                if (std::count(bits.begin(), bits.end(), b) > 1) {
-                    mistakes.add(table, fmt::format("{} bits are asked for twice", b));
-                    break;
-                }
+            std::set<double> known;
+            const auto twice =
+                std::find_if(bits.begin(), bits.end(), [&](double b) { return !known.insert(b).second; });
+            if (twice != bits.end()) mistakes.add(table, fmt::format("{} bits are asked for twice", *twice));
+            constexpr std::size_t most_widths = 100;
+            if (bits.size() > most_widths) {
+                mistakes.add(table, fmt::format("{} bit widths are too many (at most {}): ask for fewer", bits.size(),
+                                                most_widths));
+                return;
+            }
             codecs.push_back({label, estimators::parse_method(name), bits});
             for (const double b : bits) estimators::check_bits(codecs.back().method, b);
         });
@@ -231,6 +236,14 @@ void check_figures(bool dumps, const std::vector<std::string>& factors, const st
 }
 
 void add_checks(const CheckTables& checks, Experiment& experiment, Mistakes& mistakes) {
+    constexpr std::size_t most_pairs = 1'000'000;  // each check is asked of each cell
+    if (checks.size() * experiment.cells.size() > most_pairs) {
+        mistakes.add(*checks.front().second,
+                     fmt::format("{} checks of {} cells are too many (at most {} pairs): split the "
+                                 "study",
+                                 checks.size(), experiment.cells.size(), most_pairs));
+        return;
+    }
     for (const auto& [check, table] : checks) {
         bool any = false;
         bool predicted = false;

@@ -1,10 +1,13 @@
 #include "sim/llama/llama.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "sim/llama/llama_steps.hpp"
 #include "sim/printable.hpp"
@@ -24,27 +27,7 @@ constexpr std::uint64_t most_index_bytes = 1 << 24;
 class Weights {
 public:
     explicit Weights(const std::string& folder) : folder_(folder) {
-        const std::string single = folder + "/model.safetensors";
-        const std::string index = single + ".index.json";
-        std::set<std::string> names;
-        if (fs::exists(single) || !fs::exists(index)) {
-            names.insert(single);
-        } else {
-            const Json json = Json::parse(read_text_file(index, most_index_bytes, "an index of weights"), index);
-            const Json* map = json.find("weight_map");
-            if (map == nullptr || map->members() == nullptr)
-                throw input_error("{}: weight_map is missing: is this an index of safetensors files?", index);
-            for (const auto& [tensor, at] : *map->members()) {
-                if (at.string() == nullptr || !at.string()->ends_with(".safetensors") ||
-                    at.string()->find_first_of(std::string_view("/\0\n", 3)) != std::string::npos)
-                    throw input_error(
-                        "{}: weight_map of {} is {} (expected a .safetensors file of the same folder): "
-                        "fetch the index again",
-                        index, in_quotes(tensor), in_quotes(at.text()));
-                names.insert(folder + "/" + *at.string());
-            }
-        }
-        for (const auto& name : names) {
+        for (const auto& name : weight_files(folder)) {
             files_.push_back(std::make_unique<SafetensorsFile>(name));
             for (const auto& tensor : files_.back()->tensors())
                 place_of_.try_emplace(tensor.name, files_.back().get(), &tensor);
@@ -135,6 +118,40 @@ void turn(arma::fmat& rows, const Rotation& by) {
 }
 
 }  // namespace
+
+std::vector<std::string> weight_files(const std::string& folder) {
+    const std::string single = folder + "/model.safetensors";
+    const std::string index = single + ".index.json";
+    std::set<std::string> names;
+    if (fs::exists(single) || !fs::exists(index)) {
+        names.insert(single);
+    } else {
+        const Json json = Json::parse(read_text_file(index, most_index_bytes, "an index of weights"), index);
+        const Json* map = json.find("weight_map");
+        if (map == nullptr || map->members() == nullptr)
+            throw input_error("{}: weight_map is missing: is this an index of safetensors files?", index);
+        for (const auto& [tensor, at] : *map->members()) {
+            if (at.string() == nullptr || !at.string()->ends_with(".safetensors") ||
+                at.string()->find_first_of(std::string_view("/\0\n", 3)) != std::string::npos)
+                throw input_error(
+                    "{}: weight_map of {} is {} (expected a .safetensors file of the same folder): "
+                    "fetch the index again",
+                    index, in_quotes(tensor), in_quotes(at.string() == nullptr ? at.text() : *at.string()));
+            names.insert(folder + "/" + *at.string());
+        }
+    }
+    constexpr std::size_t most_files = 1000;
+    if (names.size() > most_files)
+        throw input_error("{}: weight_map names {} files (at most {}): is this an index of a model?", index,
+                          names.size(), most_files);
+    std::set<std::pair<dev_t, ino_t>> known;
+    for (const auto& name : names)
+        if (struct stat status{};
+            ::stat(name.c_str(), &status) == 0 && !known.emplace(status.st_dev, status.st_ino).second)
+            throw input_error("{}: weight_map names one file twice ({}, by a link): fetch the index again", index,
+                              name);
+    return {names.begin(), names.end()};
+}
 
 Llama::Llama(const std::string& folder) : config_(read_llama_config(folder)) {
     const Weights weights(folder);

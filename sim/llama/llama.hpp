@@ -70,6 +70,10 @@ struct LlamaReading {
     std::function<void(std::size_t first_token, const arma::fmat& log_probabilities)> predicted = {};
 };
 
+/// The files of FOLDER's weights, by name: FOLDER/model.safetensors, or those of its index, all in FOLDER. Throws
+/// input_error for an index that names others, more than 1000, or one file by two names.
+[[nodiscard]] std::vector<std::string> weight_files(const std::string& folder);
+
 /// A Llama-shaped model: RMSNorm, rotary embedding (rotate-half), grouped attention of scale head_dim^-1/2, SwiGLU, no
 /// biases. Products in float, sums of norms and of the soft maximum in double. Immutable: safe from several threads.
 /// Source: Touvron et al. 2023 (LLaMA), Ainslie et al. 2023 (grouped attention); tensor names of Hugging Face.

@@ -36,6 +36,10 @@ std::vector<Needle> read_needles(const KvDump& dump, std::size_t tokens) {
     if (list.items() == nullptr || list.items()->empty())
         throw input_error("{}: metadata needles is no list of needles (key_at, value_at, asked_at, answer)",
                           dump.path());
+    constexpr std::size_t most_needles = 1000;  // each is weighed against each
+    if (list.items()->size() > most_needles)
+        throw input_error("{}: metadata needles has {} (at most {}): ask for fewer at a time", dump.path(),
+                          list.items()->size(), most_needles);
     std::vector<Needle> needles;
     std::map<std::size_t, std::size_t> key_places, value_places, questions;  // token to needle
     for (const Json& entry : *list.items()) {
@@ -153,6 +157,10 @@ std::vector<arma::fmat> read_heads(const KvDump& dump, const DumpTensor& tensor)
 LlamaReadout::LlamaReadout(const KvDump& dump) {
     const Json readout = metadata_json(dump, "readout", "how the last layer is redone");
     const auto layer = static_cast<std::size_t>(whole(dump, readout, "readout", "layer"));
+    constexpr std::size_t most_layers = 1000;  // a score has a row for each
+    if (layer >= most_layers)
+        throw input_error("{}: metadata readout: layer is {} (at most {}): is it of this dump?", dump.path(), layer,
+                          most_layers - 1);
     const DumpTensor* of[3];
     for (const Side side : {Side::query, Side::key, Side::value}) {
         const DumpTensor* tensor = dump.find(layer, side);

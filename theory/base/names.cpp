@@ -153,4 +153,9 @@ std::string quoted_for_shell(std::string_view text) {
     return quoted + "'";
 }
 
+std::string shell_word(const std::string& word) {
+    constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%^";
+    return !word.empty() && word.find_first_not_of(plain) == std::string::npos ? word : quoted_for_shell(word);
+}
+
 }  // namespace spiked

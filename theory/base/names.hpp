@@ -36,5 +36,7 @@ struct ParsedName {
 
 /// In single quotes, as a shell takes exactly this text.
 [[nodiscard]] std::string quoted_for_shell(std::string_view text);
+/// The same, without quotes where a shell needs none.
+[[nodiscard]] std::string shell_word(const std::string& word);
 
 }  // namespace spiked
