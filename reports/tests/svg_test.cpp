@@ -8,6 +8,7 @@
 #include "reports/figures.hpp"
 #include "reports/gnuplot.hpp"
 #include "reports/latex.hpp"
+#include "reports/store_queries.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -100,7 +101,21 @@ TEST(Svg, IdsAreThoseOfTheFigureAndEveryReferenceHasOne) {
 TEST(CsvLine, ATextThatASpreadsheetWouldRunGetsAnApostropheAndNumbersStay) {
     EXPECT_EQ(csv_line({"=1+1", "+x", "-x", "@x", "\tx"}), "'=1+1,'+x,'-x,'@x,'?x\n");
     EXPECT_EQ(csv_line({"-1", "-3.5e-05", "-inf", "2", "", "a=b", "x-y"}), "-1,-3.5e-05,-inf,2,,a=b,x-y\n");
+    EXPECT_EQ(csv_line({" =x", "\n=x", "\uff1dx", "\u200b@x"}), "' =x,\"'\n=x\",'\uff1dx,'\u200b@x\n");
+    EXPECT_EQ(csv_line({"a;=b", "a;b"}), "\"a;=b\",\"a;b\"\n") << "a list parted by semicolons";
     EXPECT_EQ(csv_line({"=\"a\",b\n", "\x1b[2J", "\x9b"}), "\"'=\"\"a\"\",b\n\",?[2J,?\n");
+}
+
+TEST(LatexText, IsNoArgumentOfWhatStandsBeforeIt) {
+    EXPECT_EQ(latex_text("[-50pt]x"), "{}[-50pt]x");
+    EXPECT_EQ(latex_text("*"), "{}*");
+    EXPECT_EQ(latex_text("a[1]*"), "a[1]*");
+}
+
+TEST(ShortNumbers, AreShortenedInOnePass) {
+    EXPECT_EQ(short_numbers("0.333333333 of 12.5, 1.23456789012, v1.2.3 and 7."),
+              "0.3333 of 12.5, 1.235, v1.2.3 and 7.");
+    EXPECT_EQ(short_numbers(std::string(1'000'000, '1')).size(), 1'000'000U);
 }
 
 TEST(LatexText, IsOneLineOfLetters) {

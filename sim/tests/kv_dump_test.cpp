@@ -352,6 +352,29 @@ TEST(KvDumpBadInput, TextsThatEveryHeadRepeatsAreShort) {
     expect_refused(dump({}, most + ".key.0"), {.tensor_pattern = most + ".{side}.{layer}"}, {"tensor", "1006 bytes"});
 }
 
+TEST(KvDumpBadInput, HeadsOfAFewBytesAreAWrongLayout) {
+    const ScratchFolder scratch;
+    const auto heads = [&](std::size_t count, std::size_t dim) {
+        return KvDump(write_dump(scratch, {{"layout", "head,token,dim"}}, {filled("layers.0.key", {count, 4, dim})}));
+    };
+    EXPECT_NO_THROW(heads(1024, 2).refuse_tiny_heads());
+    EXPECT_NO_THROW(heads(1025, 256).refuse_tiny_heads());
+    expect_error(ExitCode::unusable_input, [&] { heads(1025, 2).refuse_tiny_heads(); }, {"1025 heads", "--layout"});
+}
+
+TEST(KvDump, AreFoundByLayerAndSide) {
+    const ScratchFolder scratch;
+    const KvDump dump(write_dump(
+        scratch, {{"layout", "head,token,dim"}},
+        {filled("layers.7.value", {1, 2, 2}), filled("layers.7.key", {1, 2, 2}), filled("layers.0.query", {1, 2, 2})}));
+    EXPECT_EQ(dump.find(7, Side::value)->name, "layers.7.value");
+    EXPECT_EQ(dump.find(7, Side::key)->name, "layers.7.key");
+    EXPECT_EQ(dump.find(0, Side::query)->name, "layers.0.query");
+    for (const auto& [layer, side] :
+         {std::pair{0, Side::key}, {0, Side::value}, {3, Side::key}, {7, Side::query}, {9, Side::key}})
+        EXPECT_EQ(dump.find(static_cast<std::size_t>(layer), side), nullptr) << layer;
+}
+
 TEST(KvDumpBadInput, NanAndInfinityNameTheFirstPlace) {
     const ScratchFolder scratch;
     std::vector<double> values(2 * 6 * 4, 1.0);

@@ -368,5 +368,27 @@ TEST(Llama, ReachesTheNumbersOfATrainedModel) {
     EXPECT_NEAR(mean(late), 1.5589, 1e-4);
 }
 
+TEST(LlamaBadInput, AnIndexNamesFilesOfItsFolderEachOnce) {
+    const ScratchFolder scratch;
+    const std::string index = scratch.path("model.safetensors.index.json");
+    const auto files = [&](const std::string& map) {
+        std::ofstream(index) << "{\"weight_map\": {" << map << "}}";
+        return weight_files(scratch.path(""));
+    };
+    (void)scratch.write("a.safetensors", "x");
+    (void)scratch.write("b.safetensors", "x");
+    EXPECT_EQ(files(R"("x": "b.safetensors", "y": "a.safetensors", "z": "a.safetensors")").size(), 2U);
+    std::filesystem::create_symlink("a.safetensors", scratch.path("c.safetensors"));
+    expect_error(ExitCode::unusable_input, [&] { (void)files(R"("x": "a.safetensors", "y": "c.safetensors")"); },
+                 {"one file twice"});
+    for (const char* elsewhere : {"../a.safetensors", "/a.safetensors", "a.txt"})
+        expect_error(ExitCode::unusable_input, [&] { (void)files("\"x\": \"" + std::string(elsewhere) + "\""); },
+                     {elsewhere});
+    std::string many;
+    for (int i = 0; i < 1001; ++i)
+        many += (i == 0 ? "" : ", ") + ("\"t" + std::to_string(i)) + "\": \"f" + std::to_string(i) + ".safetensors\"";
+    expect_error(ExitCode::unusable_input, [&] { (void)files(many); }, {"1001 files"});
+}
+
 }  // namespace
 }  // namespace spiked::sim

@@ -1,5 +1,6 @@
 #include "sim/npy.hpp"
 
+#include <fmt/format.h>
 #include <zip.h>
 
 #include <cstdlib>
@@ -8,6 +9,7 @@
 
 #include "sim/matrix_file.hpp"
 #include "sim/npz.hpp"
+#include "sim/tensor_container.hpp"
 #include "sim/tests/scratch.hpp"
 
 namespace spiked::sim {
@@ -266,6 +268,34 @@ TEST(NpzBadInput, Bomb) {
     const auto forged = scratch.write("bomb.npz", bytes);
     expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(forged); },
                  {"bomb.npz", "claims 4294967280 bytes (4.29 GB)"});
+}
+
+/// Zeros pack a thousand times: as a matrix 12 MiB are always read, of a dump 32 MiB, all members together.
+TEST(NpzBadInput, WhatIsPackedTooWellIsReadInPart) {
+    const ScratchFolder scratch;
+    const auto zeros = [](std::size_t megabytes) {
+        return npy_bytes(header("<f8", fmt::format("(1, {}, 128)", megabytes * 1024)),
+                         std::string(megabytes << 20, '\0'));
+    };
+    const auto fits = write_zip(
+        scratch, {{"a.npy", npy_bytes(header("<f8", "(12288, 128)"), std::string(12 << 20, '\0')), ZIP_CM_DEFLATE}});
+    EXPECT_EQ(read_matrix(fits).n_elem, std::size_t{12} << 17);
+    const auto large = write_zip(
+        scratch,
+        {{"a.npy", npy_bytes(header("<f8", "(12289, 128)"), std::string((12 << 20) + 1024, '\0')), ZIP_CM_DEFLATE}});
+    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(large); }, {"packed so well", "np.savez"});
+    // Advice, when followed, works: what is not packed is read.
+    const auto stored =
+        write_zip(scratch, {{"a.npy", npy_bytes(header("<f8", "(12289, 128)"), std::string((12 << 20) + 1024, '\0'))}});
+    EXPECT_EQ(read_matrix(stored).n_rows, 12289U);
+    const auto dump = write_zip(
+        scratch, {{"layers.0.key.npy", zeros(20), ZIP_CM_DEFLATE}, {"layers.0.value.npy", zeros(20), ZIP_CM_DEFLATE}});
+    const auto file = open_tensors(dump);
+    std::vector<double> some(10);
+    file->read(0, 0, some);
+    file->read(0, 100, some);  // the same member counts once
+    expect_error(ExitCode::unusable_input, [&] { file->read(1, 0, some); },
+                 {"layers.0.value", "with what was read before"});
 }
 
 TEST(NpzBadInput, DamageIsFoundByTheChecksum) {
