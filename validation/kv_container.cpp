@@ -348,7 +348,7 @@ void KvContainerWriter::commit() {
         throw input_error(
             "what the dump holds is all but constant: {} code it, and a reader takes a file of fewer than {} for a "
             "forged "
-            "one: give more bits, or a smaller --block",
+            "one: choose a method of whole bits, as tq-mse",
             sim::bytes_text(bytes_), sim::bytes_text(least_bytes_));
     file_.commit();
 }

@@ -774,5 +774,22 @@ TEST(CodecCommands, KeepEveryExtraDumpWhole) {
     }
 }
 
+/// A reader takes a file that is too small for what it announces for a forged one: none such is made.
+TEST(EncodeCommand, WhatAReaderWouldCallForgedIsNotWritten) {
+    const std::string dump = scratch("constant.safetensors");
+    std::vector<double> values(8192 * 1024, 0.0);
+    for (std::size_t i = 0; i < values.size(); i += 1024) values[i] = 1.0;
+    sim::write_safetensors(dump, {{"layout", "head,token,dim"}},
+                           {sim::tensor_of("layers.0.key", sim::DType::f16, {1, 8192, 1024}, values)});
+    const std::string coded = "' --rotation identity --block 8192 -o '" + scratch("constant.spkv") + "'";
+    const Outcome refused = spiked("kv encode '" + dump + coded + " --method ecsq --bits 0.25");
+    EXPECT_EQ(refused.code, 4) << refused.err;
+    EXPECT_NE(refused.err.find("forged"), std::string::npos) << refused.err;
+    EXPECT_FALSE(fs::exists(scratch("constant.spkv")));
+    // Advice, when followed, works.
+    EXPECT_EQ(spiked("kv encode '" + dump + coded + " --method tq-mse --bits 1").code, 0);
+    EXPECT_EQ(spiked("kv decode '" + scratch("constant.spkv") + "' -o '" + scratch("back.safetensors") + "'").code, 0);
+}
+
 }  // namespace
 }  // namespace spiked::app
