@@ -166,7 +166,8 @@ int run(const Arguments& arguments) {
     if (arguments.has("--output")) {
         study.store_path = arguments.text("--output");
         if (study.store_path == ":memory:")
-            throw usage_error("-o :memory: is the word for no file: name a file, FILE.spiked");
+            throw usage_error(
+                "-o :memory: would keep the results in memory only, and lose them: name a file, FILE.spiked");
     } else if (std::none_of(overrides.set.begin(), overrides.set.end(), names_store))
         refuse_path_outside(file, study.store_path);
     // A drawn seed is drawn once: a store that is there already has it.

@@ -22,7 +22,7 @@ std::string latex_text(const std::string& text) {
         else
             escaped += std::strchr("&%$#_{}", c) != nullptr ? std::string("\\") + c : std::string(1, c);
     }
-    // Behind \\\\ and rules of a table these would be arguments.
+    // At the beginning of a row LaTeX would read these as arguments of the line break or rule before it.
     return escaped.starts_with('[') || escaped.starts_with('*') ? "{}" + escaped : escaped;
 }
 

@@ -148,8 +148,10 @@ void write_file(const std::string& path, const std::string& content) {
 void write_derived_file(const std::string& path, const std::string& content) {
     struct stat status {};
     if (::lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-        throw write_error("{}: cannot be written (it is a link or no file, and nobody named it): remove it first",
-                          path);
+        throw write_error(
+            "{}: cannot be written (a link, a folder or a special file has this name, which the command chose itself): "
+            "remove it first",
+            path);
     write_file(path, content);
 }
 

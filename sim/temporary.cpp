@@ -1,6 +1,5 @@
 #include "sim/temporary.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <stdlib.h>

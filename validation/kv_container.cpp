@@ -347,8 +347,7 @@ void KvContainerWriter::commit() {
     if (bytes_ < least_bytes_)
         throw input_error(
             "what the dump holds is all but constant: {} code it, and a reader takes a file of fewer than {} for a "
-            "forged "
-            "one: choose a method of whole bits, as tq-mse",
+            "forged one: choose a method of whole bits, as tq-mse",
             sim::bytes_text(bytes_), sim::bytes_text(least_bytes_));
     file_.commit();
 }

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <system_error>
 #include <thread>
 
 #include "sim/printable.hpp"

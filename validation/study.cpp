@@ -140,7 +140,9 @@ void read_store(Section& root, const toml::table& file, Study& study, Mistakes& 
     Section store = root.below("store");
     study.store_path = store.text("path", "results/" + study.experiment.name + ".spiked");
     if (study.store_path.empty()) mistakes.add(file, "[store] path is empty: name a file");
-    if (study.store_path == ":memory:") mistakes.add(file, "[store] path is the word for no file: name a file");
+    if (study.store_path == ":memory:")
+        mistakes.add(file,
+                     "[store] path \":memory:\" would keep the results in memory only, and lose them: name a file");
     if (study.store_path.find('\0') != std::string::npos)
         mistakes.add(file, "[store] path holds a zero byte, where a name would end: leave it out");
     if (const toml::node* raw = store.node("raw")) {
