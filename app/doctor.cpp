@@ -84,6 +84,13 @@ int run(const Arguments& arguments) {
     };
     for (const auto& check : validation::check_parity(device))
         findings.push_back({check.name, check.passed ? "ok" : "failed", check.detail});
+    if (arguments.has("--stress")) {
+        if (device.backend == spiked::cuda::Backend::cpu)
+            throw usage_error("--stress is for a device: name it, as in --device cuda:0 --stress");
+        const bool on_a_gpu = device.backend == spiked::cuda::Backend::cuda;
+        for (const auto& check : validation::check_under_load(device, on_a_gpu ? 4096 : 17, on_a_gpu ? 1 << 20 : 16))
+            findings.push_back({check.name, check.passed ? "ok" : "failed", check.detail});
+    }
     bool failed = false;
     std::string text;
     Json list = Json::array();
@@ -110,7 +117,8 @@ Command doctor_command() {
         0,
         0,
         {{"--device", "cuda:0|emulated",
-          "compare its kernels with the CPU: a GPU, or its code on the host; exit 1 where one differs", "cpu", false}},
+          "compare its kernels with the CPU: a GPU, or its code on the host; exit 1 where one differs", "cpu", false},
+         {"--stress", "", "with --device also full batches of every kernel and a million random matrices", "", false}},
         run};
 }
 

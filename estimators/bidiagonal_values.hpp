@@ -72,15 +72,25 @@ struct RootFreeQl {
                                     std::size_t to) {
         const Vector least = Pack::set(smallest_gamma);
         const Vector tiny = Pack::set(smallest_square);
+        if (from <= to) return;
+        // What the next row needs is read before this row is written: they never meet, which a compiler does not see.
+        Vector next_square[vectors], next_alpha[vectors];
+        for (std::size_t g = 0; g < vectors; ++g) {
+            next_square[g] = Pack::load(batch.off_diagonal_squared + (from - 1) * stride + g * width);
+            next_alpha[g] = Pack::load(batch.diagonal + (from - 1) * stride + g * width);
+        }
         for (std::size_t i = from; i-- > to;) {
             double* const diagonal = batch.diagonal + i * stride;
             double* const off = batch.off_diagonal_squared + i * stride;
+            const std::size_t ahead = i > 0 ? i - 1 : 0;
             for (std::size_t g = 0; g < vectors; ++g) {
-                Vector square = Pack::load(off + g * width);
+                Vector square = next_square[g];
+                const Vector alpha = next_alpha[g];
+                next_square[g] = Pack::load(batch.off_diagonal_squared + ahead * stride + g * width);
+                next_alpha[g] = Pack::load(batch.diagonal + ahead * stride + g * width);
                 if constexpr (ragged)
                     square = Pack::where_less(Pack::set(static_cast<double>(i)), Pack::load(state.end + g * width),
                                               Pack::set(0.0), square);
-                const Vector alpha = Pack::load(diagonal + g * width);
                 const Vector p = run.p[g];
                 const Vector r = p + square;
                 const auto inverse = Pack::inverse(p * r);

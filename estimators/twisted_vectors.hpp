@@ -82,6 +82,7 @@ struct TwistedVectors {
             smallest[g] = Pack::set(0x1p1000);
             twist[g] = Pack::set(0.0);
         }
+        SPIKED_UNROLL_BY(8)
         for (std::size_t i = 0; i < n; ++i) {
             const Vector above = Pack::set(i == 0 ? 0.0 : off[i - 1]);
             const Vector below = Pack::set(i + 1 < n ? off[i] : 0.0);
@@ -104,7 +105,8 @@ struct TwistedVectors {
 
     /// Multipliers to entries: 1 at the twist, those above it from `down`, those below from `up`. Zero stays zero on
     /// the other side.
-    SPIKED_KERNEL static void multiply_out(std::size_t n, const double* twists, double* down, double* up) {
+    SPIKED_KERNEL static void multiply_out(std::size_t n, const double* twists, double* __restrict__ down,
+                                           double* __restrict__ up) {
         const Vector one = Pack::set(1.0);
         Vector rising[vectors];
         Vector falling[vectors];
@@ -115,6 +117,7 @@ struct TwistedVectors {
             falling[g] = Pack::where_equal(twist[g], Pack::set(0.0), one, Pack::set(0.0));
             Pack::store(down + (n - 1) * lanes + g * width, rising[g]);
         }
+        SPIKED_UNROLL_BY(8)  // a GPU then reads ahead of what it writes
         for (std::size_t i = 1; i < n; ++i) {
             const std::size_t above = n - 1 - i;
             const Vector row = Pack::set(static_cast<double>(i));
@@ -140,8 +143,15 @@ struct TwistedVectors {
         eliminate_all(matrix, eigenvalues, down, up);
         find_twists(matrix, eigenvalues, down, up, twists, miss);
         multiply_out(n, twists, down, up);
+        join(n, down, up, even_norm, odd_norm);
+    }
+
+    /// Both parts of the vectors to `down`, and the squares of the norms of their even and odd entries.
+    SPIKED_KERNEL static void join(std::size_t n, double* __restrict__ down, const double* __restrict__ up,
+                                   double* even_norm, double* odd_norm) {
         Vector squares[2][vectors];
         for (std::size_t g = 0; g < vectors; ++g) squares[0][g] = squares[1][g] = Pack::set(0.0);
+        SPIKED_UNROLL_BY(4)
         for (std::size_t i = 0; i < n; i += 2)
             for (std::size_t odd = 0; odd < 2; ++odd)
                 for (std::size_t g = 0; g < vectors; ++g) {

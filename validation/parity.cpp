@@ -9,12 +9,16 @@
 
 #include "estimators/analysed_block.hpp"
 #include "estimators/batch_decomposition.hpp"
+#include "estimators/bench/decompose_bench.hpp"
+#include "estimators/decomposition.hpp"
 #include "estimators/eoptshrink.hpp"
 #include "estimators/row_quantizer.hpp"
 #include "sim/spiked_sampler.hpp"
 #include "sim/stream/normal.hpp"
 #include "theory/base/cuda/device_failure.hpp"
+#include "theory/base/error.hpp"
 #include "validation/codec_measurement.hpp"
+#include "validation/cuda/device_passes.hpp"
 #include "validation/device_trials.hpp"
 
 namespace spiked::validation {
@@ -293,22 +297,104 @@ std::vector<ParityCheck> check_parity(cuda::TrialDevice& device, std::size_t mos
     return found;
 }
 
-std::vector<ParityCheck> check_parity(const spiked::cuda::Device& device) {
+namespace {
+
+/// One check for each place of a device; one that fails is a check `kernels` that did not pass.
+template <class Check>
+std::vector<ParityCheck> check_places(const spiked::cuda::Device& device, const Check& check) {
     using spiked::cuda::Backend;
-    constexpr std::size_t memory = std::size_t{256} << 20;
     std::vector<ParityCheck> found;
     if (device.backend == Backend::cpu) return found;
     for (const int number : device.numbers) {
         const std::string place = device.backend == Backend::cuda ? fmt::format("cuda:{}", number)
                                                                   : std::string(spiked::cuda::name_of(device.backend));
         try {
-            for (auto& check : check_parity(*cuda::trial_device(device.backend, number, memory)))
-                found.push_back({check.name, check.passed, place + ": " + check.detail});
+            for (auto& one : check(number)) found.push_back({one.name, one.passed, place + ": " + one.detail});
         } catch (const spiked::cuda::DeviceFailure& failure) {
             found.push_back({"kernels", false, place + ": " + failure.what()});
         }
     }
     return found;
+}
+
+/// Shapes of which each has a register tile of its own; the last one registers do not hold.
+constexpr estimators::Shape tiles[] = {{32, 32}, {64, 64}, {96, 96}, {128, 64}, {128, 128}, {256, 128}, {250, 256}};
+
+template <class Real>
+ParityCheck check_copies(spiked::cuda::Backend backend, int number, std::size_t memory, std::size_t count) {
+    constexpr std::uint32_t vectors = 16;
+    constexpr bool in_float = sizeof(Real) == sizeof(float);
+    const std::string name = in_float ? "copies, float" : "copies, double";
+    double worst = 0.0;
+    try {
+        for (const estimators::Shape shape : tiles) {
+            const auto samples = estimators::benchmark_blocks<Real>(shape, 16);
+            cuda::BlocksToDecompose blocks{static_cast<std::uint32_t>(shape.rows),
+                                           static_cast<std::uint32_t>(shape.columns),
+                                           vectors,
+                                           in_float,
+                                           {}};
+            for (const auto& block : samples) blocks.blocks.insert(blocks.blocks.end(), block.begin(), block.end());
+            const auto pass =
+                cuda::decomposition_pass(backend, number, memory, blocks, count, cuda::DecompositionPart::vectors);
+            pass->run();
+            const auto reference = estimators::singular_values(arma::conv_to<arma::mat>::from(samples.front()));
+            worst = std::max(worst, estimators::worst_error(pass->outcome(), reference, reference.size()));
+        }
+    } catch (const Error& error) {
+        return {name, false, error.what()};
+    }
+    const double allowed = in_float ? 2e-6 : 1e-13;
+    return {name, worst <= allowed,
+            fmt::format("{} blocks of {} shapes, the same bits in every copy; values within {:.1e} of the largest "
+                        "(allowed {:.0e})",
+                        count, std::size(tiles), worst, allowed)};
+}
+
+ParityCheck check_statuses(cuda::TrialDevice& device, std::size_t trials) {
+    const stream::StudySeed seed{};
+    std::size_t fine = 0;
+    std::size_t others = 0;  // left to the host, which is allowed for values that are too close
+    std::size_t bad = 0;
+    std::size_t done = 0;
+    for (const Case& one : {Case{{128, 128}, estimators::Precision::float32, sim::Colouring::eigenbasis, trials / 2},
+                            Case{{96, 64}, estimators::Precision::float64, sim::Colouring::dense, trials / 4},
+                            Case{{40, 100}, estimators::Precision::float32, sim::Colouring::dense, trials / 4}}) {
+        const cuda::TrialPlan plan =
+            trial_plan(model_of(one), seed, "load", one.precision,
+                       {estimators::eoptshrink_rule(one.shape, estimators::EOptShrinkOptions::edge_fit())});
+        constexpr std::size_t together = 4096;
+        for (std::size_t first_trial = 0; first_trial < one.trials; first_trial += together) {
+            const auto found = device.run(plan, first_trial, std::min(together, one.trials - first_trial), {});
+            for (const auto& trial : found) {
+                const bool good = trial.status == cuda::TrialStatus::fine;
+                fine += good ? 1 : 0;
+                others += trial.status == cuda::TrialStatus::for_the_host ? 1 : 0;
+                bad += trial.status == cuda::TrialStatus::not_finite || (good && !(trial.values[0] > 0.0)) ? 1 : 0;
+            }
+            done += found.size();
+        }
+    }
+    return {"random matrices", bad == 0 && others * 10000 <= done && fine + others == done,
+            fmt::format("{} of {} computed, {} left to the CPU (allowed 1 in 10000), {} failed", fine, done, others,
+                        done - fine - others)};
+}
+
+}  // namespace
+
+std::vector<ParityCheck> check_parity(const spiked::cuda::Device& device) {
+    constexpr std::size_t memory = std::size_t{256} << 20;
+    return check_places(device,
+                        [&](int number) { return check_parity(*cuda::trial_device(device.backend, number, memory)); });
+}
+
+std::vector<ParityCheck> check_under_load(const spiked::cuda::Device& device, std::size_t blocks, std::size_t trials) {
+    constexpr std::size_t memory = std::size_t{8} << 30;
+    return check_places(device, [&](int number) {
+        return std::vector<ParityCheck>{check_copies<float>(device.backend, number, memory, blocks),
+                                        check_copies<double>(device.backend, number, memory, blocks),
+                                        check_statuses(*cuda::trial_device(device.backend, number, memory), trials)};
+    });
 }
 
 }  // namespace spiked::validation

@@ -25,4 +25,10 @@ struct ParityCheck {
 /// a CPU has none.
 [[nodiscard]] std::vector<ParityCheck> check_parity(const spiked::cuda::Device& device);
 
+/// What a few blocks do not show: of every tile, in float and double, more blocks than a GPU holds at once, each found
+/// to the bit as its copies are and the first one as LAPACK finds it; then `trials` random matrices of three shapes,
+/// whose statuses are counted. On a GPU a million take some seconds.
+[[nodiscard]] std::vector<ParityCheck> check_under_load(const spiked::cuda::Device& device, std::size_t blocks,
+                                                        std::size_t trials);
+
 }  // namespace spiked::validation

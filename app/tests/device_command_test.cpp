@@ -299,16 +299,22 @@ TEST(GpuCheck, WritesItsTableFromABundleInAnEmptyEnvironment) {
     fs::create_directories(folder);
     const std::string script = SPIKED_SOURCE_DIR "/tools/gpu-check";
     ASSERT_EQ(
-        std::system((script + " --bundle '" + folder + "/bundle' --program '" SPIKED_BINARY "' > /dev/null").c_str()),
+        std::system((script + " --bundle '" + folder + "/b.tar.gz' --program '" SPIKED_BINARY "' > /dev/null").c_str()),
         0);
+    EXPECT_LT(fs::file_size(folder + "/b.tar.gz"), 30'000'000U) << "what every way to such a machine carries";
+    ASSERT_EQ(std::system(("tar xf '" + folder + "/b.tar.gz' -C '" + folder + "'").c_str()), 0);
     const std::string run = in(folder) + " env -i PATH=/usr/bin:/bin bundle/gpu-check --seconds 0.1 ";
-    ASSERT_EQ(std::system((run + "--device emulated 2> /dev/null").c_str()), 0);
+    const std::string steps = "--only doctor,decompose-128,trial,quantize,profile,racecheck ";
+    ASSERT_EQ(std::system((run + steps + "--device emulated 2> /dev/null").c_str()), 0);
     const std::string table = contents(folder + "/gpu-check.md");
     for (const char* row :
          {"| normals | ok |", "| whole trial | ok |", "| racecheck | skipped |", "| coded:emulated | ok |",
           "| emulated-bidiagonal 16 float | ok |", "| cpu 16 double | ok |", "| kivi:4:copied:emulated | ok |"})
         EXPECT_NE(table.find(row), std::string::npos) << row << "\n" << table;
-    EXPECT_NE(std::system((run + "--device cuda:99 -o none.md 2> /dev/null").c_str()), 0);
+    EXPECT_NE(std::system((run + "--only fast 2> /dev/null").c_str()), 0) << "no such step";
+    EXPECT_NE(std::system((run + "--only doctor --limit 0.01 --device emulated -o late.md 2> /dev/null").c_str()), 0);
+    EXPECT_NE(contents(folder + "/late.md").find("stopped after 0.01 seconds"), std::string::npos);
+    EXPECT_NE(std::system((run + "--device cuda:99 --only doctor -o none.md 2> /dev/null").c_str()), 0);
     EXPECT_NE(contents(folder + "/none.md").find("| doctor | failed |"), std::string::npos);
 }
 

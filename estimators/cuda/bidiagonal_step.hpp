@@ -13,6 +13,7 @@ namespace spiked::estimators::cuda {
 template <class Real, unsigned most_rows, unsigned most_columns, unsigned warps, class Place>
 struct BidiagonalStep {
     static constexpr unsigned rows_a_lane = (most_rows + 31) / 32;
+    static constexpr unsigned columns_a_lane = (most_columns + 31) / 32;
 
     template <class Team>
     struct Shared {
@@ -99,26 +100,26 @@ private:
     struct Reflector {
         Real beta, scale;
     };
-    SPIKED_DEVICE static Reflector reflector(Real head, double tail_square) {
-        if (!(tail_square > bidiagonal::negligible_square<Real>)) return {head, 0};
-        const double alpha = head;
-        const double square = std::fma(alpha, alpha, tail_square);
-        const double norm = std::sqrt(square);
-        return {static_cast<Real>(alpha >= 0.0 ? -norm : norm),
-                static_cast<Real>(1.0 / std::fma(std::fabs(alpha), norm, square))};
+    SPIKED_DEVICE static Reflector reflector(Real head, Real tail_square) {
+        const Real square = std::fma(head, head, tail_square);
+        const Real norm = std::sqrt(square);
+        const Real scale = Real(1) / std::fma(std::fabs(head), norm, square);
+        const bool none = !(tail_square > static_cast<Real>(bidiagonal::negligible_square<Real>));
+        return {none ? head : (head >= Real(0) ? -norm : norm), none ? Real(0) : scale};
     }
 
     /// The left reflector of column k, from entry k on, of which a lane holds w[t] at row lane + 32 t.
     template <class Team>
     SPIKED_DEVICE static void left_reflector(const DecompositionBatch<Real>& batch, Team& team, Shared<Team>& shared,
                                              unsigned block, unsigned k, Real (&w)[rows_a_lane]) {
-        double square = 0.0;
+        Real square = 0;
         Real head = 0;
         SPIKED_UNROLL
         for (unsigned t = 0; t < rows_a_lane; ++t) {
             const unsigned i = team.lane() + 32 * t;
-            if (i > k) square = std::fma(static_cast<double>(w[t]), static_cast<double>(w[t]), square);
-            if (i == k) head = w[t];
+            const Real own = i > k ? w[t] : Real(0);
+            square = std::fma(own, own, square);
+            head = i == k ? w[t] : head;
         }
         square = spiked::cuda::warp_sum(team, square);
         head = team.shuffle(head, k % 32);
@@ -146,14 +147,21 @@ private:
                                      unsigned block, unsigned k) {
         const unsigned n = batch.size.short_side;
         const unsigned lane = team.lane();
-        double square = 0.0;
-        double overlap = 0.0;
-        for (unsigned j = lane; j < n; j += 32)
-            if (j > k) {
-                const double r = shared.r[Place::of(j)];
-                overlap = std::fma(static_cast<double>(static_cast<Real>(shared.y[Place::of(j)])), r, overlap);
-                if (j > k + 1) square = std::fma(r, r, square);
-            }
+        Real square = 0;
+        Real overlap = 0;
+        Real r[columns_a_lane];
+        SPIKED_UNROLL
+        for (unsigned t = 0; t < columns_a_lane; ++t) {
+            const unsigned j = lane + 32 * t;
+            const bool there = j > k && j < most_columns;
+            const unsigned at = Place::of(j < most_columns ? j : 0);
+            const Real found = shared.r[at];
+            const Real other = shared.y[at];
+            r[t] = there ? found : Real(0);
+            overlap = std::fma(other, r[t], overlap);
+            const Real tail = j > k + 1 ? r[t] : Real(0);
+            square = std::fma(tail, tail, square);
+        }
         square = spiked::cuda::warp_sum(team, square);
         overlap = spiked::cuda::warp_sum(team, overlap);
         const Real head = shared.r[Place::of(k + 1)];
@@ -161,30 +169,33 @@ private:
         const Reflector right = reflector(head, square);
         const Real v = head - right.beta;
         const std::size_t row = (std::size_t{block} * n + k) * n;
-        for (unsigned j = lane; j < n; j += 32)
-            if (j > k) batch.right[row + j] = j == k + 1 ? v : static_cast<Real>(shared.r[Place::of(j)]);
+        SPIKED_UNROLL
+        for (unsigned t = 0; t < columns_a_lane; ++t) {
+            const unsigned j = lane + 32 * t;
+            if (j > k && j < n) batch.right[row + j] = j == k + 1 ? v : r[t];
+        }
         if (lane == 0) {
             const std::size_t at = std::size_t{block} * n + k;
             batch.off_diagonal[at] = right.beta;
             batch.right_scales[at] = right.scale;
         }
         const Real by_a = right.scale * right.beta;
-        const Real by_u = right.scale * std::fma(-right.beta, y, static_cast<Real>(overlap));
+        const Real by_u = right.scale * std::fma(-right.beta, y, overlap);
         const auto u = shared.u + k % 2 * most_rows;
         Real w[rows_a_lane];
         SPIKED_UNROLL
         for (unsigned t = 0; t < rows_a_lane; ++t) {
             const unsigned i = lane + 32 * t;
-            w[t] = 0;
-            Real z = 0;
-            if (i > k && i < most_rows) {
-                Real q = 0;
-                for (unsigned part = 0; part < warps; ++part) q += shared.q[part * most_rows + i];
-                const Real a = shared.column[i];
-                const Real along = u[i];
-                z = std::fma(-by_u, along, std::fma(-by_a, a, right.scale * q));
-                w[t] = std::fma(-z, v, std::fma(-along, y, a));
-            }
+            const bool below = i > k && i < most_rows;
+            const unsigned at = i < most_rows ? i : 0;
+            Real q = 0;
+            SPIKED_UNROLL
+            for (unsigned part = 0; part < warps; ++part) q += shared.q[part * most_rows + at];
+            const Real a = shared.column[at];
+            const Real along = u[at];
+            Real z = std::fma(-by_u, along, std::fma(-by_a, a, right.scale * q));
+            z = below ? z : Real(0);
+            w[t] = below ? std::fma(-z, v, std::fma(-along, y, a)) : Real(0);
             if (i < most_rows) shared.z[i] = z;
         }
         left_reflector(batch, team, shared, block, k + 1, w);

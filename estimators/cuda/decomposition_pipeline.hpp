@@ -63,8 +63,9 @@ std::size_t lay_out(unsigned char* memory, const Real* blocks, const BatchSize& 
     return used;
 }
 
-/// Blocks whose vectors are best found together: their work stays in the second cache of a GPU.
-inline constexpr std::uint32_t vectors_together = 512;
+/// Blocks whose vectors are found together, a warp each: as many warps as a large GPU holds, since each of them waits
+/// for its own numbers most of the time.
+inline constexpr std::uint32_t vectors_together = 2048;
 
 /// The bidiagonal matrices of a batch that fits, and the reflectors that lead to them.
 template <class Real, class Executor>

@@ -7,19 +7,22 @@
 #include "theory/base/cuda/team.hpp"
 #include "theory/base/cuda/tile_product.hpp"
 
-/// Errors of the inner products of queries with coded rows, by kernels in this order: UnitLines makes queries unit
-/// vectors, RowErrors finds what became of each row and asks the queries a row each, PairSums asks the others.
+/// Errors of the inner products of queries with coded rows, by kernels in this order: RowErrors finds the norms of
+/// rows, and what the queries are told that are asked one row or all rows the same question; QueryScales the norms of
+/// random queries; PairSums asks every query about every row. `Entry` is the type of rows and queries.
 namespace spiked::estimators::cuda {
 
-/// Kernel: rows of column-major blocks, lines x length each, to unit length in place; zero rows stay. A thread a row.
-struct UnitLines {
+/// Kernel: one over the norm of each row of column-major blocks, lines x length each; 0 of zero rows. A thread a row.
+template <class Entry>
+struct QueryScales {
     static constexpr unsigned threads = 128;
     static constexpr unsigned resident = 8;
 
     std::uint32_t count;
     std::uint32_t lines;
     std::uint32_t length;
-    double* blocks_of;
+    const Entry* queries;
+    Entry* scales;
 
     [[nodiscard]] unsigned blocks() const { return (count * lines + threads - 1) / threads; }
     [[nodiscard]] std::size_t shared_bytes() const { return 0; }
@@ -28,13 +31,14 @@ struct UnitLines {
     SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
         const unsigned which = part * threads + team.rank();
         if (which >= count * lines) return;
-        double* const row = blocks_of + std::size_t{which / lines} * lines * length + which % lines;
+        const Entry* const row = queries + std::size_t{which / lines} * lines * length + which % lines;
         double squares = 0.0;
-        for (unsigned j = 0; j < length; ++j)
-            squares = std::fma(row[std::size_t{j} * lines], row[std::size_t{j} * lines], squares);
-        if (squares == 0.0) return;
-        const double norm = std::sqrt(squares);
-        for (unsigned j = 0; j < length; ++j) row[std::size_t{j} * lines] /= norm;
+        SPIKED_UNROLL_BY(8)
+        for (unsigned j = 0; j < length; ++j) {
+            const auto x = static_cast<double>(row[std::size_t{j} * lines]);
+            squares = std::fma(x, x, squares);
+        }
+        scales[which] = static_cast<Entry>(squares == 0.0 ? 0.0 : 1.0 / std::sqrt(squares));
     }
 };
 
@@ -45,25 +49,25 @@ struct RowErrorSums {
     double across;  ///< sum of <x, x^>
 };
 
-/// Kernel: of each row x and what came back, x^: the unit row x / |x|, how far x^ / |x^| is from it (renormalised), and
-/// (x^ - x) / |x| (plain); a thread block a matrix, a thread a row. One query is asked of every row: the leading right
-/// vector, turned towards the rows.
-template <class Real>
+/// Kernel: of each row x and what came back, x^: one over their norms; and how far <q, x^ / |x^|> is from <q, x / |x|>
+/// (renormalised), and <q, x^> / |x| from it (plain), for q = x / |x| and for the leading right vector, turned towards
+/// the rows. A thread block a matrix, a thread a row, which it reads once; up to 256 rows.
+template <class Entry, class Real>
 struct RowErrors {
     static constexpr unsigned threads = 128;
     static constexpr unsigned resident = 4;
     static constexpr unsigned warps = threads / spiked::cuda::warp_size;
+    static constexpr unsigned each = 2;  ///< rows of a thread
+    static constexpr unsigned most_rows = each * threads;
 
     std::uint32_t count;
     std::uint32_t rows;
     std::uint32_t dimension;
-    std::uint32_t vectors;   ///< stored of each block
-    const double* original;  ///< column-major
+    std::uint32_t vectors;  ///< stored of each block
+    const Entry* original;  ///< column-major
     const float* decoded;
-    const Real* right;  ///< dimension x vectors
-    double* units;
-    double* renormalised;
-    double* plain;
+    const Real* right;    ///< dimension x vectors
+    Entry* scales;        ///< 1 / |x| of the rows of a block, then 1 / |x^|; 0 for rows that are zero
     BlockStatus* status;  ///< for_the_host: a row is zero, or came back as zero
     RowErrorSums* sums;
 
@@ -75,36 +79,44 @@ struct RowErrors {
         auto room = team.template take<double>(warps);
         const std::size_t corner = std::size_t{block} * rows * dimension;
         const Real* const v = right + std::size_t{block} * vectors * dimension;
+        Entry* const own_scales = scales + std::size_t{block} * 2 * rows;
         double v_squares = 0.0;
         for (unsigned j = 0; j < dimension; ++j)
             v_squares = std::fma(static_cast<double>(v[j]), static_cast<double>(v[j]), v_squares);
         double towards = 0.0;
         double across = 0.0;
         double zeros = 0.0;
-        for (unsigned t = team.rank(); t < rows; t += threads) {
-            double norm = 0.0;
-            double other = 0.0;
+        double own[each] = {}, own_plain[each] = {}, aligned[each] = {}, aligned_plain[each] = {};
+        SPIKED_UNROLL
+        for (unsigned r = 0; r < each; ++r) {
+            const unsigned t = team.rank() + threads * r;
+            if (t >= rows) continue;
+            const Entry* const x_row = original + corner + t;
+            const float* const y_row = decoded + corner + t;
+            double xx = 0.0, yy = 0.0, xy = 0.0, xv = 0.0, yv = 0.0;
+            SPIKED_UNROLL_BY(8)
             for (unsigned j = 0; j < dimension; ++j) {
-                const std::size_t at = corner + std::size_t{j} * rows + t;
-                const double x = original[at];
-                const auto y = static_cast<double>(decoded[at]);
-                norm = std::fma(x, x, norm);
-                other = std::fma(y, y, other);
-                across = std::fma(x, y, across);
-                towards = std::fma(x, static_cast<double>(v[j]), towards);
+                const auto x = static_cast<double>(x_row[std::size_t{j} * rows]);
+                const auto y = static_cast<double>(y_row[std::size_t{j} * rows]);
+                const auto along = static_cast<double>(v[j]);
+                xx = std::fma(x, x, xx);
+                yy = std::fma(y, y, yy);
+                xy = std::fma(x, y, xy);
+                xv = std::fma(x, along, xv);
+                yv = std::fma(y, along, yv);
             }
-            norm = std::sqrt(norm);
-            other = std::sqrt(other);
-            zeros += norm == 0.0 || other == 0.0 ? 1.0 : 0.0;
-            for (unsigned j = 0; j < dimension; ++j) {
-                const std::size_t at = corner + std::size_t{j} * rows + t;
-                const double x = original[at];
-                const auto y = static_cast<double>(decoded[at]);
-                const double unit = norm == 0.0 ? 0.0 : x / norm;
-                units[at] = unit;
-                renormalised[at] = (other == 0.0 ? 0.0 : y / other) - unit;
-                plain[at] = norm == 0.0 ? 0.0 : (y - x) / norm;
-            }
+            const bool zero = xx == 0.0 || yy == 0.0;
+            const double norm = xx == 0.0 ? 0.0 : 1.0 / std::sqrt(xx);
+            const double other = yy == 0.0 ? 0.0 : 1.0 / std::sqrt(yy);
+            own_scales[t] = static_cast<Entry>(norm);
+            own_scales[rows + t] = static_cast<Entry>(other);
+            zeros += zero ? 1.0 : 0.0;
+            towards += xv;
+            across += xy;
+            own[r] = std::fma(xy * norm, other, -1.0);
+            own_plain[r] = (xy - xx) * norm * norm;
+            aligned[r] = yv * other - xv * norm;
+            aligned_plain[r] = (yv - xv) * norm;
         }
         towards = sum_of_all(team, room, towards);
         across = sum_of_all(team, room, across);
@@ -112,12 +124,10 @@ struct RowErrors {
         const double scale = (towards < 0.0 ? -1.0 : 1.0) / std::sqrt(v_squares);
         RowErrorSums found{};
         found.across = across;
-        const auto own = [&](std::size_t at, unsigned) { return units[at]; };
-        const auto aligned = [&](std::size_t, unsigned j) { return scale * static_cast<double>(v[j]); };
-        spread(team, room, corner, own, renormalised, found.own_bias, found.own_deviation);
-        spread(team, room, corner, own, plain, found.own_bias_plain, found.own_deviation_plain);
-        spread(team, room, corner, aligned, renormalised, found.aligned_bias, found.aligned_deviation);
-        spread(team, room, corner, aligned, plain, found.aligned_bias_plain, found.aligned_deviation_plain);
+        spread(team, room, 1.0, own, found.own_bias, found.own_deviation);
+        spread(team, room, 1.0, own_plain, found.own_bias_plain, found.own_deviation_plain);
+        spread(team, room, scale, aligned, found.aligned_bias, found.aligned_deviation);
+        spread(team, room, scale, aligned_plain, found.aligned_bias_plain, found.aligned_deviation_plain);
         if (team.rank() != 0) return;
         sums[block] = found;
         status[block] = zeros == 0.0 ? BlockStatus::fine : BlockStatus::for_the_host;
@@ -138,83 +148,155 @@ private:
         team.barrier();
         return sum;
     }
-    /// Mean and standard deviation over the rows of <query, error>; query(entry, column).
-    template <class Team, class Room, class Query>
-    SPIKED_DEVICE void spread(Team& team, Room& room, std::size_t corner, Query query, const double* errors,
-                              double& mean, double& deviation) const {
-        const auto product = [&](unsigned t) {
-            double sum = 0.0;
-            for (unsigned j = 0; j < dimension; ++j) {
-                const std::size_t at = corner + std::size_t{j} * rows + t;
-                sum = std::fma(query(at, j), errors[at], sum);
-            }
-            return sum;
-        };
+    /// Mean and standard deviation over the rows of `scale` times their numbers.
+    template <class Team, class Room>
+    SPIKED_DEVICE void spread(Team& team, Room& room, double scale, const double (&numbers)[each], double& mean,
+                              double& deviation) const {
         double sum = 0.0;
-        for (unsigned t = team.rank(); t < rows; t += threads) sum += product(t);
-        mean = sum_of_all(team, room, sum) / rows;
+        SPIKED_UNROLL
+        for (unsigned r = 0; r < each; ++r) sum += numbers[r];  // 0 where there is no row
+        mean = scale * (sum_of_all(team, room, sum) / rows);
         double squares = 0.0;
-        for (unsigned t = team.rank(); t < rows; t += threads) {
-            const double off = product(t) - mean;
-            squares = std::fma(off, off, squares);
+        SPIKED_UNROLL
+        for (unsigned r = 0; r < each; ++r) {
+            const double off = std::fma(scale, numbers[r], -mean);
+            if (team.rank() + threads * r < rows) squares = std::fma(off, off, squares);
         }
         deviation = std::sqrt(sum_of_all(team, room, squares) / rows);
     }
 };
 
-/// Kernel: sum and sum of squares of <q, e> over the pairs of a query and a row's error, 64 x 64 of them a thread
-/// block; their reader adds the parts of a block in order.
+/// What PairSums finds of a part of the pairs.
+struct PairErrorSums {
+    double renormalised, renormalised_squares, plain, plain_squares;
+};
+
+/// Kernel: sums and sums of squares of <q, e> over the pairs of a unit query q and a row's error e, renormalised and
+/// plain, 64 x 64 pairs a thread block; their reader adds the parts of a block in order.
+template <class Entry>
 struct PairSums {
-    using Product = spiked::cuda::TileProduct<double>;
-    static constexpr unsigned threads = Product::threads;
-    static constexpr unsigned resident = 2;
+    static constexpr unsigned each = 4;
+    static constexpr unsigned side = 64;
+    static constexpr unsigned across = side / each;
+    static constexpr unsigned threads = across * across;
+    static constexpr unsigned resident = sizeof(Entry) == 4 ? 3 : 2;
     static constexpr unsigned warps = threads / spiked::cuda::warp_size;
+    static constexpr unsigned slice = 16;  ///< coordinates that lie in shared memory at once
+    using Product = spiked::cuda::TileProduct<Entry, each>;
 
     std::uint32_t count;
     std::uint32_t queries;  ///< of a block
     std::uint32_t rows;
     std::uint32_t dimension;
-    bool different;        ///< query i is not asked about row i
-    const double* asked;   ///< queries x dimension, column-major
-    const double* errors;  ///< rows x dimension
-    double* sums;          ///< 2 a part
+    bool different;             ///< query i is not asked about row i
+    const Entry* asked;         ///< queries x dimension, column-major
+    const Entry* asked_scales;  ///< 1 / |q|; so many from block to block:
+    std::uint32_t asked_stride;
+    const Entry* original;  ///< rows x dimension
+    const float* decoded;
+    const Entry* scales;  ///< as RowErrors leaves them
+    PairErrorSums* sums;  ///< of a part
 
     [[nodiscard]] SPIKED_DEVICE unsigned parts() const { return Product::tiles(queries, rows); }
     [[nodiscard]] unsigned blocks() const { return count * parts(); }
     [[nodiscard]] std::size_t shared_bytes() const {
-        return Product::shared_bytes() + 2 * spiked::cuda::shared_room<double>(warps);
+        return 3 * spiked::cuda::shared_room<Entry>(side * slice) + spiked::cuda::shared_room<double>(4 * warps);
     }
 
     template <class Team>
     SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
         const std::size_t block = part / parts();
-        Product product(queries, rows, part % parts());
-        product.multiply(team, asked + block * queries * dimension, errors + block * rows * dimension, dimension,
-                         [](unsigned) { return 1.0; });
-        auto sum_of = team.template take<double>(warps);
-        auto squares_of = team.template take<double>(warps);
-        double sum = 0.0;
-        double squares = 0.0;
-        const bool all = !different;
-        product.each_entry(team, [&](unsigned query, unsigned row, double x) {
-            const double counted = all || query != row ? x : 0.0;
-            sum += counted;
-            squares = std::fma(counted, counted, squares);
-        });
-        sum = spiked::cuda::warp_sum(team, sum);
-        squares = spiked::cuda::warp_sum(team, squares);
-        if (team.lane() == 0) {
-            sum_of[team.warp()] = sum;
-            squares_of[team.warp()] = squares;
+        const unsigned down = Product::down(queries);
+        const unsigned top = part % parts() % down * side;
+        const unsigned left = part % parts() / down * side;
+        const Entry* const q = asked + block * queries * dimension;
+        const Entry* const x = original + block * rows * dimension;
+        const float* const y = decoded + block * rows * dimension;
+        const Entry* const norms = scales + block * 2 * rows;
+        auto query_slice = team.template take<Entry>(side * slice);
+        auto turned_slice = team.template take<Entry>(side * slice);
+        auto plain_slice = team.template take<Entry>(side * slice);
+        // A thread puts the same row and query of each slice there.
+        const unsigned own = team.rank() % side;
+        const bool is_query = top + own < queries;
+        const bool is_row = left + own < rows;
+        const Entry by_query = is_query ? asked_scales[block * asked_stride + top + own] : Entry(0);
+        const Entry by_row = is_row ? norms[left + own] : Entry(0);
+        const Entry by_decoded = is_row ? norms[rows + left + own] : Entry(0);
+        Entry turned[each][each];
+        Entry plain[each][each];
+        SPIKED_UNROLL
+        for (unsigned i = 0; i < each; ++i) {
+            SPIKED_UNROLL
+            for (unsigned j = 0; j < each; ++j) turned[i][j] = plain[i][j] = 0;
+        }
+        for (unsigned first = 0; first < dimension; first += slice) {
+            SPIKED_UNROLL
+            for (unsigned share = 0; share < side * slice / threads; ++share) {
+                const unsigned at = share * threads + team.rank();
+                const unsigned k = first + at / side;
+                const bool inside = k < dimension;
+                query_slice[at] = inside && is_query ? by_query * q[std::size_t{k} * queries + top + own] : Entry(0);
+                const Entry from = inside && is_row ? x[std::size_t{k} * rows + left + own] : Entry(0);
+                const Entry back =
+                    inside && is_row ? static_cast<Entry>(y[std::size_t{k} * rows + left + own]) : Entry(0);
+                turned_slice[at] = std::fma(back, by_decoded, -(from * by_row));
+                plain_slice[at] = (back - from) * by_row;
+            }
+            team.barrier();
+            SPIKED_UNROLL_BY(4)
+            for (unsigned k = 0; k < slice; ++k) {
+                Entry query[each];
+                Entry error[each];
+                SPIKED_UNROLL
+                for (unsigned i = 0; i < each; ++i) {
+                    query[i] = query_slice[k * side + Product::place(team.rank() % across, i)];
+                    error[i] = turned_slice[k * side + Product::place(team.rank() / across, i)];
+                }
+                add(query, error, turned);
+                SPIKED_UNROLL
+                for (unsigned i = 0; i < each; ++i)
+                    error[i] = plain_slice[k * side + Product::place(team.rank() / across, i)];
+                add(query, error, plain);
+            }
+            team.barrier();
+        }
+        double found[4] = {};
+        SPIKED_UNROLL
+        for (unsigned i = 0; i < each; ++i) {
+            SPIKED_UNROLL
+            for (unsigned j = 0; j < each; ++j) {
+                const unsigned query = top + Product::place(team.rank() % across, i);
+                const unsigned row = left + Product::place(team.rank() / across, j);
+                if (different && query == row) continue;  // zeros where there is no query or no row
+                const auto a = static_cast<double>(turned[i][j]);
+                const auto b = static_cast<double>(plain[i][j]);
+                found[0] += a;
+                found[1] = std::fma(a, a, found[1]);
+                found[2] += b;
+                found[3] = std::fma(b, b, found[3]);
+            }
+        }
+        auto room = team.template take<double>(4 * warps);
+        SPIKED_UNROLL
+        for (unsigned i = 0; i < 4; ++i) {
+            found[i] = spiked::cuda::warp_sum(team, found[i]);
+            if (team.lane() == 0) room[4 * team.warp() + i] = found[i];
         }
         team.barrier();
         if (team.rank() != 0) return;
-        for (unsigned w = 1; w < warps; ++w) {
-            sum += sum_of[w];
-            squares += squares_of[w];
+        for (unsigned w = 1; w < warps; ++w)
+            for (unsigned i = 0; i < 4; ++i) found[i] += room[4 * w + i];
+        sums[part] = {found[0], found[1], found[2], found[3]};
+    }
+
+private:
+    SPIKED_DEVICE static void add(const Entry (&query)[each], const Entry (&error)[each], Entry (&sums)[each][each]) {
+        SPIKED_UNROLL
+        for (unsigned i = 0; i < each; ++i) {
+            SPIKED_UNROLL
+            for (unsigned j = 0; j < each; ++j) sums[i][j] = std::fma(query[i], error[j], sums[i][j]);
         }
-        sums[2 * std::size_t{part}] = sum;
-        sums[2 * std::size_t{part} + 1] = squares;
     }
 };
 

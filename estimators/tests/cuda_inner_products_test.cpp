@@ -30,17 +30,14 @@ arma::cube normals(arma::uword rows, arma::uword columns, int seed) {
 double mean_of(const arma::mat& x) { return arma::accu(x) / static_cast<double>(x.n_elem); }
 double deviation_of(const arma::mat& x) { return std::sqrt(mean_of(arma::square(x - mean_of(x)))); }
 
-TEST(CudaUnitLinesReference, RowsHaveLengthOneAndZerosStay) {
-    const arma::cube before = normals(70, 9, 1);
-    arma::cube lines = before;
+TEST(CudaQueryScalesReference, AreOneOverTheNormsAndZeroOfZeros) {
+    arma::cube lines = normals(70, 9, 1);
     lines.slice(1).row(4).zeros();
-    launch(UnitLines{product_count, 70, 9, lines.memptr()});
+    arma::mat scales(70, product_count);
+    launch(QueryScales<double>{product_count, 70, 9, lines.memptr(), scales.memptr()});
     for (arma::uword b = 0; b < product_count; ++b)
-        for (arma::uword i = 0; i < 70; ++i) {
-            const arma::rowvec row = before.slice(b).row(i);
-            const arma::rowvec expected = b == 1 && i == 4 ? arma::rowvec(9, arma::fill::zeros) : row / arma::norm(row);
-            EXPECT_LT(arma::abs(lines.slice(b).row(i) - expected).max(), 1e-15);
-        }
+        for (arma::uword i = 0; i < 70; ++i)
+            EXPECT_NEAR(scales(i, b) * arma::norm(lines.slice(b).row(i)), b == 1 && i == 4 ? 0.0 : 1.0, 1e-15);
 }
 
 TEST(CudaRowErrorsReference, AreThoseOfTheRowsAndTheStrongestDirection) {
@@ -49,14 +46,12 @@ TEST(CudaRowErrorsReference, AreThoseOfTheRowsAndTheStrongestDirection) {
     const arma::cube original = normals(rows, dimension, 2);
     arma::Cube<float> decoded = arma::conv_to<arma::Cube<float>>::from(original + 0.1 * normals(rows, dimension, 3));
     const arma::cube right = normals(dimension, 2, 4);
-    arma::cube units(rows, dimension, product_count);
-    arma::cube renormalised = units;
-    arma::cube plain = units;
+    arma::cube scales(rows, 2, product_count);
     decoded.slice(2).row(5).zeros();
     std::vector<BlockStatus> status(product_count, BlockStatus::not_finite);
     std::vector<RowErrorSums> sums(product_count);
-    launch(RowErrors<double>{product_count, rows, dimension, 2, original.memptr(), decoded.memptr(), right.memptr(),
-                             units.memptr(), renormalised.memptr(), plain.memptr(), status.data(), sums.data()});
+    launch(RowErrors<double, double>{product_count, rows, dimension, 2, original.memptr(), decoded.memptr(),
+                                     right.memptr(), scales.memptr(), status.data(), sums.data()});
     EXPECT_EQ(status[2], BlockStatus::for_the_host) << "a row came back as zero";
     for (arma::uword b = 0; b < 2; ++b) {
         EXPECT_EQ(status[b], BlockStatus::fine);
@@ -70,9 +65,8 @@ TEST(CudaRowErrorsReference, AreThoseOfTheRowsAndTheStrongestDirection) {
         turned -= unit;
         arma::mat error = y - x;
         error.each_col() /= norms;
-        EXPECT_LT(arma::abs(units.slice(b) - unit).max(), 1e-14);
-        EXPECT_LT(arma::abs(renormalised.slice(b) - turned).max(), 1e-14);
-        EXPECT_LT(arma::abs(plain.slice(b) - error).max(), 1e-14);
+        EXPECT_LT(arma::abs(scales.slice(b).col(0) % norms - 1.0).max(), 1e-14);
+        EXPECT_LT(arma::abs(scales.slice(b).col(1) % arma::sqrt(arma::sum(arma::square(y), 1)) - 1.0).max(), 1e-14);
         arma::vec direction = arma::normalise(right.slice(b).col(0));
         if (arma::accu(x * direction) < 0.0) direction *= -1.0;
         const RowErrorSums& found = sums[b];
@@ -88,29 +82,77 @@ TEST(CudaRowErrorsReference, AreThoseOfTheRowsAndTheStrongestDirection) {
     }
 }
 
-TEST(CudaPairSumsReference, AreSumsOverAllPairsOrAllButTheRowItself) {
-    constexpr std::uint32_t dimension = 7;
-    const arma::cube errors = normals(70, dimension, 5);
+/// Every query about every row, or about all rows but itself, in one precision.
+template <class Entry>
+void expect_pair_sums(double allowed) {
+    constexpr std::uint32_t rows = 70;
+    constexpr std::uint32_t dimension = 21;  // no whole number of slices
+    const arma::Cube<Entry> original = arma::conv_to<arma::Cube<Entry>>::from(normals(rows, dimension, 5));
+    const arma::Cube<float> decoded = arma::conv_to<arma::Cube<float>>::from(arma::conv_to<arma::cube>::from(original) +
+                                                                             0.1 * normals(rows, dimension, 6));
+    arma::Cube<Entry> scales(rows, 2, product_count);
+    for (arma::uword b = 0; b < product_count; ++b) {
+        const arma::mat x = arma::conv_to<arma::mat>::from(original.slice(b));
+        const arma::mat y = arma::conv_to<arma::mat>::from(decoded.slice(b));
+        scales.slice(b).col(0) = arma::conv_to<arma::Col<Entry>>::from(1.0 / arma::sqrt(arma::sum(x % x, 1)));
+        scales.slice(b).col(1) = arma::conv_to<arma::Col<Entry>>::from(1.0 / arma::sqrt(arma::sum(y % y, 1)));
+    }
     for (const bool different : {true, false}) {
-        const std::uint32_t queries = different ? 70 : 33;
-        const arma::cube asked = normals(queries, dimension, 6);
-        PairSums kernel{product_count, queries, 70, dimension, different, asked.memptr(), errors.memptr(), nullptr};
-        std::vector<double> sums(2 * std::size_t{kernel.blocks()}, NAN);
+        const std::uint32_t queries = different ? rows : 33;
+        const arma::Cube<Entry> random = arma::conv_to<arma::Cube<Entry>>::from(normals(queries, dimension, 7));
+        arma::Mat<Entry> random_scales(queries, product_count);
+        for (arma::uword b = 0; b < product_count; ++b) {
+            const arma::mat q = arma::conv_to<arma::mat>::from(random.slice(b));
+            random_scales.col(b) = arma::conv_to<arma::Col<Entry>>::from(1.0 / arma::sqrt(arma::sum(q % q, 1)));
+        }
+        PairSums<Entry> kernel{product_count,
+                               queries,
+                               rows,
+                               dimension,
+                               different,
+                               different ? original.memptr() : random.memptr(),
+                               different ? scales.memptr() : random_scales.memptr(),
+                               different ? 2 * rows : queries,
+                               original.memptr(),
+                               decoded.memptr(),
+                               scales.memptr(),
+                               nullptr};
+        std::vector<PairErrorSums> sums(kernel.blocks(), {NAN, NAN, NAN, NAN});
         kernel.sums = sums.data();
         launch(kernel);
         for (arma::uword b = 0; b < product_count; ++b) {
-            arma::mat products = asked.slice(b) * errors.slice(b).t();
-            if (different) products.diag().zeros();
-            double sum = 0.0;
-            double squares = 0.0;
-            for (std::size_t part = b * kernel.parts(); part < (b + 1) * kernel.parts(); ++part) {
-                sum += sums[2 * part];
-                squares += sums[2 * part + 1];
+            const arma::mat x = arma::normalise(arma::conv_to<arma::mat>::from(original.slice(b)), 2, 1);
+            const arma::mat y = arma::conv_to<arma::mat>::from(decoded.slice(b));
+            const arma::mat q =
+                different ? x : arma::mat(arma::normalise(arma::conv_to<arma::mat>::from(random.slice(b)), 2, 1));
+            arma::mat plain = y;
+            plain.each_col() /=
+                arma::vec(arma::sqrt(arma::sum(arma::square(arma::conv_to<arma::mat>::from(original.slice(b))), 1)));
+            plain -= x;
+            arma::mat renormalised = q * (arma::normalise(y, 2, 1) - x).t();
+            plain = q * plain.t();
+            if (different) {
+                renormalised.diag().zeros();
+                plain.diag().zeros();
             }
-            EXPECT_NEAR(sum, arma::accu(products), 1e-9);
-            EXPECT_NEAR(squares, arma::accu(arma::square(products)), 1e-9);
+            PairErrorSums found{};
+            for (std::size_t part = b * kernel.parts(); part < (b + 1) * kernel.parts(); ++part) {
+                found.renormalised += sums[part].renormalised;
+                found.renormalised_squares += sums[part].renormalised_squares;
+                found.plain += sums[part].plain;
+                found.plain_squares += sums[part].plain_squares;
+            }
+            EXPECT_NEAR(found.renormalised, arma::accu(renormalised), allowed);
+            EXPECT_NEAR(found.renormalised_squares, arma::accu(arma::square(renormalised)), allowed);
+            EXPECT_NEAR(found.plain, arma::accu(plain), allowed);
+            EXPECT_NEAR(found.plain_squares, arma::accu(arma::square(plain)), allowed);
         }
     }
+}
+
+TEST(CudaPairSumsReference, AreSumsOverAllPairsOrAllButTheRowItself) {
+    expect_pair_sums<double>(1e-10);
+    expect_pair_sums<float>(2e-4);
 }
 
 TEST(CudaVectorProductsReference, AreThoseOfFoundVectorsWithTrueOnes) {

@@ -27,8 +27,10 @@ struct SpikedBlocks {
     const Real* left;   ///< rows x rank of each block, in the eigenbasis
     const Real* right;  ///< columns x rank
     const Real* white;
-    Real* observed;  ///< may be white
-    Real* signal;    ///< null: not wanted
+    Real* observed;  ///< may be white; null: not wanted, as each of the next
+    Real* signal;
+    float* observed_as_float = nullptr;
+    float* signal_as_float = nullptr;
 
     [[nodiscard]] SPIKED_DEVICE unsigned tiles() const { return Product::tiles(rows, columns); }
     [[nodiscard]] unsigned blocks() const { return count * tiles(); }
@@ -44,8 +46,11 @@ struct SpikedBlocks {
                          [weights](unsigned k) { return weights[k]; });
         product.each_entry(team, [&](unsigned row, unsigned column, Real sum) {
             const std::size_t at = corner + std::size_t{column} * rows + row;
-            observed[at] = sum + white[at] / unit * row_roots[row] * column_roots[column];
+            const Real entry = sum + white[at] / unit * row_roots[row] * column_roots[column];
+            if (observed != nullptr) observed[at] = entry;
             if (signal != nullptr) signal[at] = sum;
+            if (observed_as_float != nullptr) observed_as_float[at] = static_cast<float>(entry);
+            if (signal_as_float != nullptr) signal_as_float[at] = static_cast<float>(sum);
         });
     }
 };

@@ -16,3 +16,11 @@
 #else
 #define SPIKED_UNROLL
 #endif
+
+/// Before a loop of which a GPU shall have so many rounds under way at once.
+#ifdef __CUDACC__
+#define SPIKED_UNROLL_TEXT(text) _Pragma(#text)
+#define SPIKED_UNROLL_BY(rounds) SPIKED_UNROLL_TEXT(unroll rounds)
+#else
+#define SPIKED_UNROLL_BY(rounds)
+#endif

@@ -41,6 +41,7 @@ name = "eoptshrink"
 constexpr std::string_view codec = R"([[codec]]
 name = "tq-mse"
 bits = [4]
+rotation = "{}"
 )";
 
 /// Trials of a study, `group` of a range that a thread asks for.
@@ -136,7 +137,10 @@ DeviceTimings time_decompositions_in(const spiked::cuda::Device& device, estimat
             throw bug("{} finds values that are {:.2g} off: unequal work is not compared", what, error);
         jobs.push_back(pass_job(what, std::move(pass)));
     };
-    const std::size_t count = batch_of(device, 4096);
+    // Kernels with a thread or a warp a block want tens of thousands of them.
+    constexpr std::size_t entries_of_a_batch = std::size_t{1} << 28;
+    const std::size_t count =
+        batch_of(device, std::clamp<std::size_t>(entries_of_a_batch / (shape.rows * shape.columns), 1024, 65536));
     const std::size_t memory = memory_of(device, 5);
     const int number = device.numbers.front();
     const std::string backend(name_of(device.backend));
@@ -164,11 +168,12 @@ DeviceTimings time_decompositions_in(const spiked::cuda::Device& device, estimat
 
 std::vector<Timing> time_studies(const spiked::cuda::Device& device, std::size_t threads, double seconds) {
     std::vector<Job> jobs;
-    const std::uint64_t group = batch_of(device, 2048);
-    for (const auto& [what, text] :
-         {std::pair{"dense", fmt::format(fmt::runtime(frame), "dense")},
-          std::pair{"eigenbasis", fmt::format(fmt::runtime(frame), "eigenbasis")},
-          std::pair{"coded", fmt::format(fmt::runtime(frame), "dense") + std::string(codec)}}) {
+    const std::uint64_t group = batch_of(device, 8192);
+    const auto study = [](const char* colouring) { return fmt::format(fmt::runtime(frame), colouring); };
+    const auto coded = [](const char* rotation) { return fmt::format(fmt::runtime(codec), rotation); };
+    for (const auto& [what, text] : {std::pair{"dense", study("dense")}, std::pair{"eigenbasis", study("eigenbasis")},
+                                     std::pair{"coded", study("dense") + coded("haar")},
+                                     std::pair{"eigenbasis-hadamard", study("eigenbasis") + coded("rht2")}}) {
         jobs.push_back(study_job(fmt::format("{}:cpu", what), parse_study(text, "bench").experiment, 16, threads));
         if (device.backend == spiked::cuda::Backend::cpu) continue;
         Experiment moved = parse_study(text, "bench").experiment;

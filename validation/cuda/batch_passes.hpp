@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "estimators/cuda/decomposition_pipeline.hpp"
 #include "theory/base/error.hpp"
@@ -15,7 +16,9 @@ class DecompositionPass final : public DevicePass {
 public:
     DecompositionPass(int number, std::size_t memory, const BlocksToDecompose& wanted, std::size_t count,
                       DecompositionPart part)
-        : machine_(number, memory), part_(part) {
+        : machine_(number, memory),
+          part_(part),
+          distinct_(wanted.blocks.size() / (std::size_t{wanted.rows} * wanted.columns)) {
         const std::size_t entries = std::size_t{wanted.rows} * wanted.columns;
         const auto sized = [&](std::size_t blocks) {
             return estimators::cuda::BatchSize{static_cast<std::uint32_t>(blocks),
@@ -31,11 +34,14 @@ public:
         };
         const std::size_t fitting = blocks_that_fit(count, machine_.memory(), bytes);
         unsigned char* const memory_there = machine_.reserve(bytes(fitting));
-        auto* const staged = reinterpret_cast<Real*>(machine_.staging(input(fitting)));
-        for (std::size_t i = 0; i < fitting * entries; ++i)
-            staged[i] = static_cast<Real>(wanted.blocks[i % wanted.blocks.size()]);
+        // The blocks once here, and as often as they fit there.
+        const std::size_t here = std::min(fitting, distinct_);
+        auto* const staged = reinterpret_cast<Real*>(machine_.staging(input(here)));
+        for (std::size_t i = 0; i < here * entries; ++i) staged[i] = static_cast<Real>(wanted.blocks[i]);
         machine_.clear(memory_there, bytes(fitting));
-        machine_.upload(memory_there, staged, fitting * entries * sizeof(Real));
+        for (std::size_t b = 0; b < fitting; b += here)
+            machine_.upload(memory_there + b * entries * sizeof(Real), staged,
+                            std::min(here, fitting - b) * entries * sizeof(Real));
         estimators::cuda::lay_out(memory_there + input(fitting), reinterpret_cast<const Real*>(memory_there),
                                   sized(fitting), together(fitting), batch_);
         machine_.wait();
@@ -51,25 +57,49 @@ public:
     [[nodiscard]] std::size_t blocks() const override { return batch_.size.count; }
     [[nodiscard]] std::vector<double> outcome() override {
         const std::size_t count = batch_.size.count;
-        const std::size_t values = part_ == DecompositionPart::bidiagonal ? 0 : batch_.size.short_side;
-        std::vector<estimators::cuda::BlockStatus> status(count);
-        std::vector<double> found(values);
-        machine_.download(status.data(), batch_.status, count * sizeof(status.front()));
-        machine_.download(found.data(), batch_.values, values * sizeof(double));
-        machine_.wait();
+        const auto status = all(batch_.status, 1);
         const auto bad = std::count_if(status.begin(), status.end(),
                                        [](auto one) { return one != estimators::cuda::BlockStatus::fine; });
         if (bad > 0) throw bug("{} of {} blocks were not decomposed: such work is not timed", bad, count);
-        return found;
+        const std::size_t size = batch_.size.short_side;
+        same_as_copies(batch_.diagonal, size, "diagonals");
+        same_as_copies(batch_.off_diagonal, size, "off-diagonals");
+        if (part_ == DecompositionPart::bidiagonal) return {};
+        same_as_copies(batch_.left_vectors, batch_.size.vectors * batch_.size.long_side, "left vectors");
+        same_as_copies(batch_.right_vectors, batch_.size.vectors * size, "right vectors");
+        auto values = same_as_copies(batch_.values, size, "singular values");
+        values.resize(size);
+        return values;
     }
 
 private:
+    /// `each` numbers of every block.
+    template <class Number>
+    std::vector<Number> all(const Number* device, std::size_t each) {
+        std::vector<Number> here(each * batch_.size.count);
+        machine_.download(here.data(), device, here.size() * sizeof(Number));
+        machine_.wait();
+        return here;
+    }
+    /// Those of every block, which must be to the bit what the first copy of the block has: nothing that a block finds
+    /// depends on its neighbours.
+    template <class Number>
+    std::vector<Number> same_as_copies(const Number* device, std::size_t each, std::string_view what) {
+        auto here = all(device, each);
+        for (std::size_t i = distinct_; i < batch_.size.count; ++i)
+            if (!std::equal(here.begin() + static_cast<std::ptrdiff_t>(i * each),
+                            here.begin() + static_cast<std::ptrdiff_t>((i + 1) * each),
+                            here.begin() + static_cast<std::ptrdiff_t>(i % distinct_ * each)))
+                throw bug("block {} and its copy {} have other {}: such work is not timed", i % distinct_, i, what);
+        return here;
+    }
     static std::uint32_t together(std::size_t count) {
         return static_cast<std::uint32_t>(std::min<std::size_t>(count, estimators::cuda::vectors_together));
     }
 
     Machine machine_;
     DecompositionPart part_;
+    std::size_t distinct_;  ///< blocks, which repeat
     estimators::cuda::DecompositionBatch<Real> batch_{};
 };
 

@@ -16,7 +16,8 @@ public:
     virtual void run() = 0;
     /// Blocks of the batch: those asked for, or as many as there is memory for.
     [[nodiscard]] virtual std::size_t blocks() const = 0;
-    /// Numbers of the first block that say whether the work was done. Throws bug where a block failed.
+    /// Numbers of the first block that say whether the work was done. Throws bug where a block failed, or where one and
+    /// its copies found different numbers.
     [[nodiscard]] virtual std::vector<double> outcome() = 0;
 };
 

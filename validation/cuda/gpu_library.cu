@@ -131,12 +131,13 @@ public:
           columns_(static_cast<int>(wanted.columns)),
           rank_(static_cast<int>(route == LibraryRoute::gesvda ? std::max(1U, wanted.vectors) : wanted.columns)),
           count_(static_cast<int>(count)) {
-        std::vector<Real> entries(count * wanted.rows * wanted.columns);
-        for (std::size_t i = 0; i < entries.size(); ++i)
-            entries[i] = static_cast<Real>(wanted.blocks[i % wanted.blocks.size()]);
-        blocks_ = take<Real>(entries.size());
-        check(cudaMemcpy(blocks_.get(), entries.data(), entries.size() * sizeof(Real), cudaMemcpyHostToDevice),
-              "copying to the device");
+        const std::vector<Real> entries(wanted.blocks.begin(), wanted.blocks.end());
+        const std::size_t whole = count * wanted.rows * wanted.columns;
+        blocks_ = take<Real>(whole);
+        for (std::size_t i = 0; i < whole; i += entries.size())
+            check(cudaMemcpy(real(blocks_) + i, entries.data(), std::min(entries.size(), whole - i) * sizeof(Real),
+                             cudaMemcpyHostToDevice),
+                  "copying to the device");
         check(cudaDeviceSynchronize(), "copying to the device");
         values_ = take<Real>(count * rank_);
         status_ = take<int>(count);

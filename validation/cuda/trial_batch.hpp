@@ -202,14 +202,25 @@ private:
             launch(sim::ColourSide<double>{trials, plan.columns, plan.rows, constant.row_root, on.half_coloured,
                                            on.white});
         }
-        launch(sim::SpikedBlocks<double>{trials, plan.rows, plan.columns, plan.spikes(),
-                                         std::sqrt(static_cast<double>(plan.columns)), constant.row_roots,
-                                         constant.column_roots, constant.strengths, vectors.left, vectors.right,
-                                         on.white, on.white, on.signal});
+        sim::SpikedBlocks<double> spiked{trials,
+                                         plan.rows,
+                                         plan.columns,
+                                         plan.spikes(),
+                                         std::sqrt(static_cast<double>(plan.columns)),
+                                         constant.row_roots,
+                                         constant.column_roots,
+                                         constant.strengths,
+                                         vectors.left,
+                                         vectors.right,
+                                         on.white,
+                                         on.white,
+                                         on.signal};
         if constexpr (sizeof(Real) == sizeof(float)) {
-            launch(estimators::cuda::Narrow{entries, on.white, on.observed});
-            launch(estimators::cuda::Narrow{entries, on.signal, on.signal_as_real});
+            spiked.observed_as_float = on.observed;
+            spiked.signal_as_float = on.signal_as_real;
+            if (stages == nullptr) spiked.observed = spiked.signal = nullptr;
         }
+        launch(spiked);
         if (stages == nullptr) return;
         append(stages->observed, on.white, entries);
         append(stages->signal, on.signal, entries);
@@ -285,28 +296,39 @@ private:
         using namespace estimators::cuda;
         const auto trials = static_cast<std::uint32_t>(count);
         if (which == 0) {
-            launch(stream::FillNormals<double>{plan.key, plan.query_role, first, trials, random_queries * plan.columns,
-                                               on.queries});
-            launch(UnitLines{trials, random_queries, plan.columns, on.queries});
+            launch(stream::FillNormals<double, Real>{plan.key, plan.query_role, first, trials,
+                                                     random_queries * plan.columns, on.queries});
+            launch(QueryScales<Real>{trials, random_queries, plan.columns, on.queries, on.query_scales});
         }
-        launch(RowErrors<Real>{trials, plan.rows, plan.columns, plan.vectors(), on.white, on.code.decoded, right,
-                               on.units, on.renormalised, on.plain, to.asked, to.rows});
-        for (std::size_t p = 0; p < 4; ++p)
-            launch(PairSums{trials, p < 2 ? plan.rows : random_queries, plan.rows, plan.columns, p < 2,
-                            p < 2 ? on.units : on.queries, p % 2 == 0 ? on.renormalised : on.plain, to.pairs[p]});
+        const Real* const rows = on.observed;
+        launch(RowErrors<Real, Real>{trials, plan.rows, plan.columns, plan.vectors(), rows, on.code.decoded, right,
+                                     on.row_scales, to.asked, to.rows});
+        const auto pairs = [&](bool other, const Real* asked, const Real* scales, std::uint32_t queries,
+                               std::uint32_t stride, PairErrorSums* sums) {
+            launch(PairSums<Real>{trials, queries, plan.rows, plan.columns, other, asked, scales, stride, rows,
+                                  on.code.decoded, on.row_scales, sums});
+        };
+        pairs(true, rows, on.row_scales, plan.rows, 2 * plan.rows, to.pairs[0]);
+        pairs(false, on.queries, on.query_scales, random_queries, random_queries, to.pairs[1]);
     }
-    [[nodiscard]] static TrialResult::Spread spread(const TrialPlan& plan, const typename Results::Code& from,
-                                                    std::size_t pairs, std::size_t trial) {
-        double sum = 0.0;
-        double squares = 0.0;
+    /// Means and standard deviations over the pairs of one trial.
+    [[nodiscard]] static TrialResult::Products products(const TrialPlan& plan, const typename Results::Code& from,
+                                                        std::size_t pairs, std::size_t trial) {
+        estimators::cuda::PairErrorSums sums{};
         const std::size_t each = parts(plan, pairs);
         for (std::size_t part = trial * each; part < (trial + 1) * each; ++part) {
-            sum += from.pairs[pairs][2 * part];
-            squares += from.pairs[pairs][2 * part + 1];
+            const auto& more = from.pairs[pairs][part];
+            sums.renormalised += more.renormalised;
+            sums.renormalised_squares += more.renormalised_squares;
+            sums.plain += more.plain;
+            sums.plain_squares += more.plain_squares;
         }
-        const double count = static_cast<double>(plan.rows) * (pairs < 2 ? plan.rows - 1 : random_queries);
-        const double mean = sum / count;
-        return {mean, std::sqrt(std::max(0.0, squares / count - mean * mean))};
+        const double count = static_cast<double>(plan.rows) * (pairs == 0 ? plan.rows - 1 : random_queries);
+        const auto spread = [&](double sum, double squares) -> TrialResult::Spread {
+            const double mean = sum / count;
+            return {mean, std::sqrt(std::max(0.0, squares / count - mean * mean))};
+        };
+        return {spread(sums.renormalised, sums.renormalised_squares), spread(sums.plain, sums.plain_squares)};
     }
 
     void code_piece(const RowCoding& coding, std::size_t first, std::size_t count, unsigned char* memory,
@@ -371,8 +393,8 @@ private:
                 {from.errors[t],
                  from.energies[t],
                  rows.across,
-                 {spread(plan, from, 0, t), spread(plan, from, 1, t)},
-                 {spread(plan, from, 2, t), spread(plan, from, 3, t)},
+                 products(plan, from, 0, t),
+                 products(plan, from, 1, t),
                  {{rows.aligned_bias, rows.aligned_deviation}, {rows.aligned_bias_plain, rows.aligned_deviation_plain}},
                  {{rows.own_bias, rows.own_deviation}, {rows.own_bias_plain, rows.own_deviation_plain}}});
         }

@@ -40,7 +40,7 @@ struct TrialMemory {
             estimators::cuda::BlockStatus *measured, *asked;
             double *errors, *energies, *relative;
             estimators::cuda::RowErrorSums* rows;
-            double* pairs[4];  ///< PairSums of other and random, renormalised and plain
+            estimators::cuda::PairErrorSums* pairs[2];  ///< of parts: the queries are other rows, or random
         };
         std::vector<Code> codes;
         std::size_t bytes;
@@ -53,7 +53,7 @@ struct TrialMemory {
         double *left, *right, *signal_normals, *signal_frames, *rotation_normals;  ///< of what kernels draw
         float *rows, *rotations, *rotations_back;
         estimators::cuda::RowCodecArrays code;
-        double *queries, *units, *renormalised, *plain;
+        Real *queries, *query_scales, *row_scales;
         unsigned char* decomposition;
         std::size_t used;
     };
@@ -125,7 +125,8 @@ struct TrialMemory {
             code.asked = layout.take<BlockStatus>(count);
             for (double** array : {&code.errors, &code.energies, &code.relative}) *array = layout.take<double>(count);
             code.rows = layout.take<estimators::cuda::RowErrorSums>(count);
-            for (std::size_t p = 0; p < 4; ++p) code.pairs[p] = layout.take<double>(2 * count * parts(plan, p));
+            for (std::size_t p = 0; p < 2; ++p)
+                code.pairs[p] = layout.take<estimators::cuda::PairErrorSums>(count * parts(plan, p));
         }
         out.bytes = layout.used();
         return out;
@@ -169,8 +170,9 @@ struct TrialMemory {
                 on.code.stride = std::max(on.code.stride, codec.rows.bytes(plan.rows, plan.columns));
             on.code.bytes = layout.take<std::uint8_t>(count * on.code.stride);
             on.code.from = on.rows;
-            on.queries = layout.take<double>(count * random_queries * plan.columns);
-            for (double** array : {&on.units, &on.renormalised, &on.plain}) *array = layout.take<double>(entries);
+            on.queries = layout.take<Real>(count * random_queries * plan.columns);
+            on.query_scales = layout.take<Real>(count * random_queries);
+            on.row_scales = layout.take<Real>(2 * count * plan.rows);
         }
         estimators::cuda::DecompositionBatch<Real> unused;
         const std::size_t decomposition =
@@ -196,9 +198,9 @@ struct TrialMemory {
                results(nullptr, plan, count).bytes + work<Real>(nullptr, plan, count).used;
     }
 
-    /// Parts of PairSums: the queries are the rows, or random ones.
+    /// Parts of PairSums: the queries are the rows (0), or random ones (1).
     static unsigned parts(const TrialPlan& plan, std::size_t pairs) {
-        return estimators::cuda::PairSums::Product::tiles(pairs < 2 ? plan.rows : random_queries, plan.rows);
+        return estimators::cuda::PairSums<float>::Product::tiles(pairs == 0 ? plan.rows : random_queries, plan.rows);
     }
 };
 

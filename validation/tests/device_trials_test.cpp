@@ -247,8 +247,9 @@ private:
     void spoil(const estimators::cuda::PackCells& kernel) const {
         if (fault_ == PlantedFault::bytes) kernel.bytes[2 * kernel.rows] ^= 1U;
     }
-    void spoil(const estimators::cuda::PairSums& kernel) const {
-        if (fault_ == PlantedFault::products) kernel.sums[0] += 1.0;
+    template <class Entry>
+    void spoil(const estimators::cuda::PairSums<Entry>& kernel) const {
+        if (fault_ == PlantedFault::products) kernel.sums[0].renormalised += 1.0;
     }
     template <class Real>
     void spoil(const estimators::cuda::SquaredErrors<Real>& kernel) const {

@@ -8,8 +8,9 @@
 namespace spiked::stream {
 
 /// Kernel: entries 0, 1, .. of the streams of `count` replicates from `first_replicate` on, bit-equal to fill_normal of
-/// each of these streams; a thread makes the normals of one word block. Replicate after replicate in `out`.
-template <class Real>
+/// each of these streams and then rounded to `Out`; a thread makes the normals of one word block. Replicate after
+/// replicate in `out`.
+template <class Real, class Out = Real>
 struct FillNormals {
     static constexpr unsigned threads = 256;
     static constexpr unsigned resident = 4;
@@ -20,7 +21,7 @@ struct FillNormals {
     std::uint64_t first_replicate;
     std::uint32_t count;
     std::uint32_t entries;  ///< of a replicate
-    Real* out;
+    Out* out;
 
     /// Of a replicate.
     [[nodiscard]] SPIKED_DEVICE std::uint32_t word_blocks() const {
@@ -45,9 +46,9 @@ struct FillNormals {
                                         key),
                          normals);
         const std::uint32_t first = element * block_entries;
-        Real* const to = out + which * entries + first;
+        Out* const to = out + which * entries + first;
         for (unsigned i = 0; i < block_entries; ++i)
-            if (first + i < entries) to[i] = normals[i];
+            if (first + i < entries) to[i] = static_cast<Out>(normals[i]);
     }
 };
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sim/stream/cuda/haar_rotations.hpp"
 #include "theory/base/cuda/team.hpp"
 
 namespace spiked::stream {
@@ -208,6 +209,15 @@ private:
 template <class Executor, class Out>
 void launch_haar_frames(Executor& executor, std::uint32_t count, std::uint32_t rows, std::uint32_t columns,
                         double* normals, Out* frames, bool transposed = false) {
+    if constexpr (sizeof(Out) == sizeof(float)) {
+        const auto in_registers = [&]<unsigned slots, unsigned groups>(HaarRotations<slots, groups>) {
+            using Kernel = HaarRotations<slots, groups>;
+            if (transposed || rows > Kernel::most_rows || columns > Kernel::most_columns) return false;
+            executor.launch(Kernel{count, rows, columns, normals, frames}, count);
+            return true;
+        };
+        if (columns == 0 || in_registers(HaarRotations<4, 16>{}) || in_registers(HaarRotations<8, 32>{})) return;
+    }
     const auto launch = [&]<unsigned warps, unsigned slots>(HaarFrames<Out, warps, slots>) {
         const HaarFrames<Out, warps, slots> kernel{count, rows, columns, normals, frames, transposed};
         executor.launch(kernel, kernel.blocks());
@@ -219,10 +229,7 @@ void launch_haar_frames(Executor& executor, std::uint32_t count, std::uint32_t r
         else
             launch(HaarFrames<Out, 1, 8>{});
     } else {
-        if (rows <= HaarFrames<Out, 16, 4>::most_rows)
-            launch(HaarFrames<Out, 16, 4>{});
-        else
-            launch(HaarFrames<Out, 16, 8>{});
+        launch(HaarFrames<Out, 16, 8>{});
     }
 }
 

@@ -13,8 +13,9 @@ namespace {
 
 const StudySeed frames_seed = StudySeed::parse("0x5eed0000000000000000000000000012");
 
-template <class Out, unsigned warps, unsigned slots>
-void expect_frames(std::uint32_t rows, std::uint32_t columns, bool transposed, double allowed) {
+/// As `launch` finds them, and no further from the host's than what is allowed.
+template <class Out, class Launch>
+void expect_frames(std::uint32_t rows, std::uint32_t columns, bool transposed, double allowed, const Launch& launch) {
     constexpr std::uint32_t count = 6;  // no multiple of the frames of a block
     const std::uint64_t first = (std::uint64_t{1} << 32) - 2;
     const Stream one(frames_seed, "cell", Role::rotation, first);
@@ -25,8 +26,7 @@ void expect_frames(std::uint32_t rows, std::uint32_t columns, bool transposed, d
     Out* frames = apart.data();
     if constexpr (sizeof(Out) == sizeof(double))
         if (!transposed) frames = normals.data();
-    const HaarFrames<Out, warps, slots> kernel{count, rows, columns, normals.data(), frames, transposed};
-    cuda::EmulatedExecutor().launch(kernel, kernel.blocks());
+    launch(count, rows, columns, normals.data(), frames);
     for (std::uint32_t f = 0; f < count; ++f) {
         const arma::mat expected = haar_frame(Stream(frames_seed, "cell", Role::rotation, first + f), rows, columns);
         const Out* const found = frames + f * rows * columns;
@@ -41,6 +41,14 @@ void expect_frames(std::uint32_t rows, std::uint32_t columns, bool transposed, d
     }
 }
 
+template <class Out, unsigned warps, unsigned slots>
+void expect_frames(std::uint32_t rows, std::uint32_t columns, bool transposed, double allowed) {
+    expect_frames<Out>(rows, columns, transposed, allowed, [&](auto count, auto, auto, double* normals, Out* frames) {
+        const HaarFrames<Out, warps, slots> kernel{count, rows, columns, normals, frames, transposed};
+        cuda::EmulatedExecutor().launch(kernel, kernel.blocks());
+    });
+}
+
 TEST(HaarFramesReference, AWarpAFrameFindsTheFramesOfTheHost) {
     for (const bool transposed : {false, true}) {
         for (const auto& [rows, columns] : {std::pair{1U, 1U}, {5U, 5U}, {33U, 2U}, {128U, 7U}})
@@ -50,10 +58,27 @@ TEST(HaarFramesReference, AWarpAFrameFindsTheFramesOfTheHost) {
 }
 
 TEST(HaarFramesReference, ABlockAFrameFindsTheRotationsOfTheHost) {
-    for (const std::uint32_t size : {1U, 2U, 16U, 17U, 70U, 128U}) expect_frames<float, 16, 4>(size, size, false, 1e-7);
-    expect_frames<float, 16, 4>(40, 9, true, 1e-7);
+    expect_frames<float, 16, 8>(40, 9, true, 1e-7);
     expect_frames<float, 16, 8>(140, 140, false, 1e-7);
     expect_frames<double, 16, 4>(96, 96, false, 1e-11);
+}
+
+TEST(HaarRotationsReference, RegistersFindTheRotationsOfTheHost) {
+    const auto launch = [](auto count, auto rows, auto columns, double* normals, float* frames) {
+        cuda::EmulatedExecutor executor;
+        launch_haar_frames(executor, count, rows, columns, normals, frames);
+    };
+    for (const auto& [rows, columns] : {std::pair{1U, 1U},
+                                        {2U, 2U},
+                                        {16U, 16U},
+                                        {17U, 17U},
+                                        {33U, 2U},
+                                        {64U, 64U},
+                                        {65U, 65U},
+                                        {70U, 70U},
+                                        {128U, 33U},
+                                        {128U, 128U}})
+        expect_frames<float>(rows, columns, false, 1e-6, launch);
 }
 
 }  // namespace
