@@ -8,6 +8,13 @@
 
 namespace spiked::estimators::cuda {
 
+/// The rows and columns of a block that are left when another kernel has reduced the first `done` of both: they are
+/// counted from there.
+struct BlockPart {
+    unsigned block = 0;
+    unsigned done = 0;
+};
+
 /// What the kernels of a bidiagonalisation have in common, wherever they keep the matrix: between two passes over it
 /// one warp makes the reflectors, from what the pass left in shared memory. Column j has its numbers at Place::of(j).
 template <class Real, unsigned most_rows, unsigned most_columns, unsigned warps, class Place>
@@ -24,7 +31,7 @@ struct BidiagonalStep {
         Array<Real> column;   ///< the next one, before this step
         Array<Real> q;        ///< parts of it, warp after warp
         Array<Real> y, r;     ///< at the place of its column
-        Array<Real> scalars;  ///< left scale, u_k
+        Array<Real> scalars;  ///< left scale, u_k; head of the right reflector of the step before
         Array<double> largest;
 
         SPIKED_DEVICE explicit Shared(Team& team) {
@@ -73,7 +80,7 @@ struct BidiagonalStep {
     /// The reflector of column 0, which lies in shared memory.
     template <class Team>
     SPIKED_DEVICE static void begin(const DecompositionBatch<Real>& batch, Team& team, Shared<Team>& shared,
-                                    unsigned block) {
+                                    BlockPart part) {
         team.barrier();
         if (team.warp() == 0) {
             Real w[rows_a_lane];
@@ -82,7 +89,7 @@ struct BidiagonalStep {
                 const unsigned i = team.lane() + 32 * t;
                 w[t] = i < most_rows ? static_cast<Real>(shared.column[i]) : Real(0);
             }
-            left_reflector(batch, team, shared, block, 0, w);
+            left_reflector(batch, team, shared, part, 0, w);
         }
         team.barrier();
     }
@@ -90,9 +97,9 @@ struct BidiagonalStep {
     /// Between pass k and the next.
     template <class Team>
     SPIKED_DEVICE static void between(const DecompositionBatch<Real>& batch, Team& team, Shared<Team>& shared,
-                                      unsigned block, unsigned k) {
+                                      BlockPart part, unsigned k) {
         team.barrier();
-        if (team.warp() == 0) finish(batch, team, shared, block, k);
+        if (team.warp() == 0) finish(batch, team, shared, part, k);
         team.barrier();
     }
 
@@ -111,7 +118,7 @@ private:
     /// The left reflector of column k, from entry k on, of which a lane holds w[t] at row lane + 32 t.
     template <class Team>
     SPIKED_DEVICE static void left_reflector(const DecompositionBatch<Real>& batch, Team& team, Shared<Team>& shared,
-                                             unsigned block, unsigned k, Real (&w)[rows_a_lane]) {
+                                             BlockPart part, unsigned k, Real (&w)[rows_a_lane]) {
         Real square = 0;
         Real head = 0;
         SPIKED_UNROLL
@@ -124,18 +131,19 @@ private:
         square = spiked::cuda::warp_sum(team, square);
         head = team.shuffle(head, k % 32);
         const Reflector left = reflector(head, square);
-        const std::size_t column = block * batch.size.block_entries() + std::size_t{k} * batch.size.long_side;
+        const std::size_t long_side = batch.size.long_side;
+        const std::size_t column = part.block * batch.size.block_entries() + (part.done + k) * long_side + part.done;
         SPIKED_UNROLL
         for (unsigned t = 0; t < rows_a_lane; ++t) {
             const unsigned i = team.lane() + 32 * t;
             if (i == k) w[t] -= left.beta;
             if (i < most_rows) shared.u[k % 2 * most_rows + i] = i < k ? Real(0) : w[t];
-            if (i >= k && i < batch.size.long_side) batch.left[column + i] = w[t];
+            if (i >= k && part.done + i < long_side) batch.left[column + i] = w[t];
         }
         if (team.lane() == 0) {
             shared.scalars[0] = left.scale;
             shared.scalars[1] = head - left.beta;
-            const std::size_t at = std::size_t{block} * batch.size.short_side + k;
+            const std::size_t at = std::size_t{part.block} * batch.size.short_side + part.done + k;
             batch.diagonal[at] = left.beta;
             batch.left_scales[at] = left.scale;
         }
@@ -144,7 +152,7 @@ private:
     /// By one warp, after pass k: the right reflector of row k, z, column k + 1 and its reflector.
     template <class Team>
     SPIKED_DEVICE static void finish(const DecompositionBatch<Real>& batch, Team& team, Shared<Team>& shared,
-                                     unsigned block, unsigned k) {
+                                     BlockPart part, unsigned k) {
         const unsigned n = batch.size.short_side;
         const unsigned lane = team.lane();
         Real square = 0;
@@ -168,16 +176,17 @@ private:
         const Real y = shared.y[Place::of(k + 1)];
         const Reflector right = reflector(head, square);
         const Real v = head - right.beta;
-        const std::size_t row = (std::size_t{block} * n + k) * n;
+        const std::size_t row = (std::size_t{part.block} * n + part.done + k) * n + part.done;
         SPIKED_UNROLL
         for (unsigned t = 0; t < columns_a_lane; ++t) {
             const unsigned j = lane + 32 * t;
-            if (j > k && j < n) batch.right[row + j] = j == k + 1 ? v : r[t];
+            if (j > k && part.done + j < n) batch.right[row + j] = j == k + 1 ? v : r[t];
         }
         if (lane == 0) {
-            const std::size_t at = std::size_t{block} * n + k;
+            const std::size_t at = std::size_t{part.block} * n + part.done + k;
             batch.off_diagonal[at] = right.beta;
             batch.right_scales[at] = right.scale;
+            shared.scalars[2] = v;
         }
         const Real by_a = right.scale * right.beta;
         const Real by_u = right.scale * std::fma(-right.beta, y, overlap);
@@ -190,7 +199,7 @@ private:
             const unsigned at = i < most_rows ? i : 0;
             Real q = 0;
             SPIKED_UNROLL
-            for (unsigned part = 0; part < warps; ++part) q += shared.q[part * most_rows + at];
+            for (unsigned from = 0; from < warps; ++from) q += shared.q[from * most_rows + at];
             const Real a = shared.column[at];
             const Real along = u[at];
             Real z = std::fma(-by_u, along, std::fma(-by_a, a, right.scale * q));
@@ -198,7 +207,7 @@ private:
             w[t] = below ? std::fma(-z, v, std::fma(-along, y, a)) : Real(0);
             if (i < most_rows) shared.z[i] = z;
         }
-        left_reflector(batch, team, shared, block, k + 1, w);
+        left_reflector(batch, team, shared, part, k + 1, w);
     }
 };
 

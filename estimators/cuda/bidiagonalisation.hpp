@@ -21,6 +21,10 @@ namespace spiked::estimators::cuda {
 /// wait: two barriers a step. Squares of norms are added in double.
 ///
 /// Up to 16 row_slots by 8 groups; what a matrix has less is zero. 4 fma an entry and step.
+///
+/// Between two passes most threads of a block wait for one warp, so that a multiprocessor does as much as it has
+/// blocks. Half way through a square tile a quarter of the registers would hold what is left: it is handed over, by
+/// `trailing`, to a kernel of half as many rows and columns, of which a multiprocessor holds more.
 template <class Real, unsigned row_slots, unsigned groups>
 struct Bidiagonalise {
     static constexpr unsigned lanes = 16;
@@ -42,7 +46,14 @@ struct Bidiagonalise {
     template <class Team>
     using Shared = typename Step::template Shared<Team>;
 
+    /// Rows and columns that are left when a block is handed over.
+    static constexpr unsigned half = most_columns / 2;
+    static constexpr bool can_hand_over = row_slots >= 4 && most_rows == most_columns;  // no tile is smaller than 2
+    static_assert(!can_hand_over || half <= trailing_side);
+
     DecompositionBatch<Real> batch;
+    unsigned done = 0;        ///< rows and columns that the kernel before reduced
+    bool hands_over = false;  ///< all but the first `half` columns
 
     [[nodiscard]] std::size_t shared_bytes() const { return Step::shared_bytes(); }
 
@@ -57,9 +68,11 @@ struct Bidiagonalise {
     template <class Team>
     SPIKED_DEVICE bool load(Team& team, Shared<Team>& shared, unsigned block, Tile& tile) const {
         const BatchSize& size = batch.size;
-        const Real* const from = batch.blocks + block * size.block_entries();
-        const std::size_t row_step = size.wide ? size.short_side : 1;
-        const std::size_t column_step = size.wide ? 1 : size.long_side;
+        const bool first = done == 0;
+        const Real* const from =
+            first ? batch.blocks + block * size.block_entries() : batch.trailing + block * trailing_entries;
+        const std::size_t row_step = first && size.wide ? size.short_side : 1;
+        const std::size_t column_step = !first ? trailing_side : size.wide ? 1 : size.long_side;
         double largest = 0.0;
         Real wrong = 0;
         SPIKED_UNROLL
@@ -69,7 +82,7 @@ struct Bidiagonalise {
             for (unsigned s = 0; s < row_slots; ++s) {
                 const unsigned i = tile.lane + lanes * s;
                 Real x = 0;
-                if (i < size.long_side && j < size.short_side) x = from[i * row_step + j * column_step];
+                if (done + i < size.long_side && done + j < size.short_side) x = from[i * row_step + j * column_step];
                 tile.a[s][c] = x;
                 wrong += x * Real(0);
                 const double magnitude = std::fabs(static_cast<double>(x));
@@ -77,6 +90,7 @@ struct Bidiagonalise {
             }
             tile.y[c] = tile.v[c] = 0;
         }
+        if (!first) return true;                   // it is finite and scaled
         if (wrong != Real(0)) largest = HUGE_VAL;  // 0 * x is NaN for NaN and infinity, and then this comparison holds
         int exponent = 0;
         if (!Step::scale(batch, team, shared, block, largest, exponent)) return false;
@@ -196,9 +210,31 @@ struct Bidiagonalise {
     template <unsigned phase, class Team>
     SPIKED_DEVICE void steps(Team& team, Shared<Team>& shared, unsigned block, Tile& tile) const {
         const unsigned end = (phase + 1) * groups;
-        for (unsigned k = phase * groups; k < end && k + 1 < batch.size.short_side; ++k) {
+        for (unsigned k = phase * groups; k < end && done + k + 1 < batch.size.short_side; ++k) {
             pass<phase>(team, shared, tile, k);
-            Step::between(batch, team, shared, block, k);
+            Step::between(batch, team, shared, {block, done}, k);
+        }
+    }
+
+    /// What is left when the first `half` columns are done, with the updates of the last of these steps.
+    template <class Team>
+    SPIKED_DEVICE void hand_over(Shared<Team>& shared, unsigned block, const Tile& tile) const {
+        constexpr unsigned first_column_slot = half / groups;
+        constexpr unsigned first_row_slot = half / lanes;
+        const auto u = shared.u + (half - 1) % 2 * most_rows;
+        Real* const to = batch.trailing + block * trailing_entries;
+        SPIKED_UNROLL
+        for (unsigned c = first_column_slot; c < column_slots; ++c) {
+            const unsigned j = tile.group + groups * c;
+            const Real v = j == half ? static_cast<Real>(shared.scalars[2]) : tile.v[c];
+            SPIKED_UNROLL
+            for (unsigned s = first_row_slot; s < row_slots; ++s) {
+                const unsigned i = tile.lane + lanes * s;
+                Real a = std::fma(-static_cast<Real>(u[i]), tile.y[c], tile.a[s][c]);
+                a = std::fma(-static_cast<Real>(shared.z[i]), v, a);
+                if (i >= half && j >= half && done + i < batch.size.long_side && done + j < batch.size.short_side)
+                    to[(j - half) * trailing_side + i - half] = a;
+            }
         }
     }
 
@@ -207,9 +243,15 @@ struct Bidiagonalise {
                                  std::integer_sequence<unsigned, phases...>) const {
         (steps<phases>(team, shared, block, tile), ...);
     }
+    template <class Team, unsigned... phases>
+    SPIKED_DEVICE void later_steps(Team& team, Shared<Team>& shared, unsigned block, Tile& tile,
+                                   std::integer_sequence<unsigned, phases...>) const {
+        (steps<column_slots / 2 + phases>(team, shared, block, tile), ...);
+    }
 
     template <class Team>
     SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
+        if (done > 0 && batch.status[block] != BlockStatus::fine) return;
         Shared<Team> shared(team);
         Tile tile;
         tile.lane = team.lane() % lanes;
@@ -217,8 +259,15 @@ struct Bidiagonalise {
         if (!load(team, shared, block, tile)) return;
         if (tile.group == 0) SPIKED_UNROLL
         for (unsigned s = 0; s < row_slots; ++s) shared.column[tile.lane + lanes * s] = tile.a[s][0];
-        Step::begin(batch, team, shared, block);
-        all_steps(team, shared, block, tile, std::make_integer_sequence<unsigned, column_slots>());
+        Step::begin(batch, team, shared, {block, done});
+        constexpr auto half_of_the_phases = std::make_integer_sequence<unsigned, column_slots / 2>();
+        all_steps(team, shared, block, tile, half_of_the_phases);
+        if constexpr (can_hand_over)
+            if (hands_over) {
+                hand_over(shared, block, tile);
+                return;
+            }
+        later_steps(team, shared, block, tile, half_of_the_phases);
     }
 };
 

@@ -109,10 +109,10 @@ struct BidiagonaliseInMemory {
         Shared<Team> shared(team);
         Real* const matrix = batch.left + block * batch.size.block_entries();
         if (!load(team, shared, block, matrix)) return;
-        Step::begin(batch, team, shared, block);
+        Step::begin(batch, team, shared, {block});
         for (unsigned k = 0; k + 1 < batch.size.short_side; ++k) {
             pass(team, shared, matrix, k);
-            Step::between(batch, team, shared, block, k);
+            Step::between(batch, team, shared, {block}, k);
         }
     }
 };

@@ -19,6 +19,10 @@ inline constexpr unsigned most_vectors = 32;
 /// Tridiagonal matrices that lie side by side for QL.
 inline constexpr unsigned interleaved = 16;
 
+/// What is left of a block when a kernel hands it to one with smaller tiles: column-major, of this many rows.
+inline constexpr unsigned trailing_side = 64;
+inline constexpr std::size_t trailing_entries = std::size_t{trailing_side} * trailing_side;
+
 /// Sizes of one batch: long side >= short side, whichever of them the rows are.
 struct BatchSize {
     std::uint32_t count = 0;
@@ -44,6 +48,7 @@ struct DecompositionBatch {
     Real* right;
     Real* left_scales;
     Real* right_scales;
+    Real* trailing;        ///< trailing_entries of each block, on the way; null where none is handed over
     double* diagonal;      ///< of B, short_side
     double* off_diagonal;  ///< short_side, the last one 0
 

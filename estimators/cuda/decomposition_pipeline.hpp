@@ -27,6 +27,25 @@ void visit_tilings(Visitor&& visit) {
     return long_side <= BidiagonaliseInMemory<double>::most_rows && short_side > 0;
 }
 
+/// Whether a kernel that has `done` rows and columns behind it leaves the second half of its tile to a smaller one.
+template <class Kernel>
+[[nodiscard]] bool hands_over_from(const BatchSize& size, unsigned done) {
+    return Kernel::can_hand_over && size.short_side - done > Kernel::half;
+}
+/// Whether any does of blocks of this size.
+template <class Real>
+[[nodiscard]] bool hands_over(const BatchSize& size) {
+    bool found = false;
+    bool hands = false;
+    visit_tilings<Real>([&]<unsigned row_slots, unsigned groups>(Tiling<row_slots, groups>) {
+        using Kernel = Bidiagonalise<Real, row_slots, groups>;
+        if (found || size.long_side > Kernel::most_rows || size.short_side > Kernel::most_columns) return;
+        found = true;
+        hands = hands_over_from<Kernel>(size, 0);
+    });
+    return hands;
+}
+
 /// Lays the arrays of a batch out in one piece of memory; `part` blocks have their vectors found together. Returns the
 /// bytes it takes; `memory` may be null to ask for these. Everything but `blocks` lies in it.
 template <class Real>
@@ -46,6 +65,8 @@ std::size_t lay_out(unsigned char* memory, const Real* blocks, const BatchSize& 
     take(batch.exponents, count);
     take(batch.left, count * size.block_entries());
     take(batch.right, values * size.short_side);
+    take(batch.trailing, hands_over<Real>(size) ? count * trailing_entries : 0);
+    if (!hands_over<Real>(size)) batch.trailing = nullptr;
     take(batch.left_scales, values);
     take(batch.right_scales, values);
     take(batch.diagonal, values);
@@ -67,18 +88,28 @@ std::size_t lay_out(unsigned char* memory, const Real* blocks, const BatchSize& 
 /// for its own numbers most of the time.
 inline constexpr std::uint32_t vectors_together = 2048;
 
-/// The bidiagonal matrices of a batch that fits, and the reflectors that lead to them.
+/// The bidiagonal matrices of a batch that fits, and the reflectors that lead to them: the smallest tile that takes the
+/// blocks, then, where they are handed over, the smallest that takes what is left.
 template <class Real, class Executor>
 void bidiagonalise(Executor& executor, const DecompositionBatch<Real>& batch) {
     const BatchSize& size = batch.size;
-    bool reduced = false;
-    visit_tilings<Real>([&]<unsigned row_slots, unsigned groups>(Tiling<row_slots, groups>) {
-        using Kernel = Bidiagonalise<Real, row_slots, groups>;
-        if (reduced || size.long_side > Kernel::most_rows || size.short_side > Kernel::most_columns) return;
-        executor.launch(Kernel{batch}, size.count);
+    unsigned done = 0;
+    for (bool reduced = false; !reduced;) {
+        bool found = false;
+        visit_tilings<Real>([&]<unsigned row_slots, unsigned groups>(Tiling<row_slots, groups>) {
+            using Kernel = Bidiagonalise<Real, row_slots, groups>;
+            if (found || size.long_side - done > Kernel::most_rows || size.short_side - done > Kernel::most_columns)
+                return;
+            found = true;
+            const bool hands = hands_over_from<Kernel>(size, done);
+            executor.launch(Kernel{batch, done, hands}, size.count);
+            reduced = !hands;
+            if (hands) done += Kernel::half;
+        });
+        if (found) continue;
+        executor.launch(BidiagonaliseInMemory<Real>{batch}, size.count);
         reduced = true;
-    });
-    if (!reduced) executor.launch(BidiagonaliseInMemory<Real>{batch}, size.count);
+    }
 }
 
 /// All singular values and the leading vectors of a batch that fits, `part` blocks at a time for the vectors.

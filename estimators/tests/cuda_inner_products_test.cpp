@@ -190,7 +190,7 @@ TEST(CudaColourSideReference, IsTheProductWithTheTransposedBlock) {
     const arma::mat root(80, 80, arma::fill::randn);  // of a basis: not symmetric
     const arma::cube from = normals(9, 80, 12);
     arma::cube to(80, 9, product_count);
-    launch(sim::ColourSide<double>{product_count, 9, 80, root.memptr(), from.memptr(), to.memptr()});
+    launch(sim::ColourSide{product_count, 9, 80, root.memptr(), from.memptr(), to.memptr()});
     for (arma::uword b = 0; b < product_count; ++b)
         EXPECT_LT(arma::abs(to.slice(b) - root * from.slice(b).t()).max(), 1e-12);
 }

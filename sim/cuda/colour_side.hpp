@@ -8,18 +8,17 @@ namespace spiked::sim {
 
 /// Kernel: column-major blocks X, lines x length each, to R X^T, length x lines: one half of dense colouring.
 /// A^{1/2} X B^{1/2} is this with B^{1/2}, then with A^{1/2}. Not in place.
-template <class Real>
 struct ColourSide {
-    using Product = spiked::cuda::TileProduct<Real>;
+    using Product = spiked::cuda::TensorProduct;
     static constexpr unsigned threads = Product::threads;
-    static constexpr unsigned resident = 2;
+    static constexpr unsigned resident = 4;
 
     std::uint32_t count;
     std::uint32_t lines;
     std::uint32_t length;
-    const Real* root;  ///< R
-    const Real* from;
-    Real* to;
+    const double* root;  ///< R
+    const double* from;
+    double* to;
 
     [[nodiscard]] SPIKED_DEVICE unsigned tiles() const { return Product::tiles(length, lines); }
     [[nodiscard]] unsigned blocks() const { return count * tiles(); }
@@ -29,8 +28,8 @@ struct ColourSide {
     SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
         const std::size_t corner = std::size_t{part / tiles()} * lines * length;
         Product product(length, lines, part % tiles());
-        product.multiply(team, root, from + corner, length, [](unsigned) { return Real{1}; });
-        product.each_entry(team, [&](unsigned row, unsigned column, Real sum) {
+        product.multiply(team, root, from + corner, length);
+        product.each_entry(team, [&](unsigned row, unsigned column, double sum) {
             to[corner + std::size_t{column} * length + row] = sum;
         });
     }

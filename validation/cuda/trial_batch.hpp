@@ -172,7 +172,7 @@ private:
             }
             normals(frames, size * rank, on.signal_normals);
             stream::launch_haar_frames(machine_, trials, size, rank, on.signal_normals, on.signal_frames, true);
-            launch(sim::ColourSide<double>{trials, rank, size, turn, on.signal_frames, to});
+            launch(sim::ColourSide{trials, rank, size, turn, on.signal_frames, to});
         };
         if (plan.left) side(*plan.left, plan.rows, constant.left_turn, on.left);
         if (plan.right) side(*plan.right, plan.columns, constant.right_turn, on.right);
@@ -197,10 +197,8 @@ private:
             stream::FillNormals<double>{plan.key, plan.noise_role, first, trials, plan.rows * plan.columns, on.white});
         if (stages != nullptr) append(stages->normals, on.white, entries);
         if (plan.dense()) {
-            launch(sim::ColourSide<double>{trials, plan.rows, plan.columns, constant.column_root, on.white,
-                                           on.half_coloured});
-            launch(sim::ColourSide<double>{trials, plan.columns, plan.rows, constant.row_root, on.half_coloured,
-                                           on.white});
+            launch(sim::ColourSide{trials, plan.rows, plan.columns, constant.column_root, on.white, on.half_coloured});
+            launch(sim::ColourSide{trials, plan.columns, plan.rows, constant.row_root, on.half_coloured, on.white});
         }
         sim::SpikedBlocks<double> spiked{trials,
                                          plan.rows,

@@ -3,6 +3,7 @@
 #include <boost/context/fiber.hpp>
 #include <boost/context/pooled_fixedsize_stack.hpp>
 #include <boost/context/preallocated.hpp>
+#include <cmath>
 #include <exception>
 #include <string>
 #include <vector>
@@ -128,6 +129,13 @@ public:
         warp.bits[parity][rank % warp_size] = bits;
         wait(rank, Waiting::in_warp, where);
         return warp.bits[parity][lane];
+    }
+    void gather(unsigned rank, double x, double (&all)[warp_size], const Place& where) {
+        std::uint64_t bits = 0;
+        std::memcpy(&bits, &x, sizeof x);
+        const std::size_t parity = threads_of_[rank].exchanges % 2;
+        exchange(rank, bits, 0, where);
+        std::memcpy(all, warps_[rank / warp_size].bits[parity], sizeof all);
     }
     void warp_barrier(unsigned rank, const Place& where) {
         exchange(rank, 0, 0, where);
@@ -280,6 +288,18 @@ void EmulatedTeam::barrier(Place where) { block_->barrier(rank_, where); }
 void EmulatedTeam::warp_barrier(Place where) { block_->warp_barrier(rank_, where); }
 std::uint64_t EmulatedTeam::exchange(std::uint64_t bits, unsigned lane, const Place& where) {
     return block_->exchange(rank_, bits, lane, where);
+}
+void EmulatedTeam::gather(double x, double (&all)[warp_size], const Place& where) {
+    block_->gather(rank_, x, all, where);
+}
+void EmulatedTeam::multiply_add(double (&c)[2], double a, double b, Place where) {
+    double all_a[warp_size];
+    double all_b[warp_size];
+    gather(a, all_a, where);
+    gather(b, all_b, where);
+    for (unsigned beside = 0; beside < 2; ++beside)
+        for (unsigned k = 0; k < 4; ++k)
+            c[beside] = std::fma(all_a[lane() / 4 * 4 + k], all_b[(lane() % 4 * 2 + beside) * 4 + k], c[beside]);
 }
 unsigned char* EmulatedTeam::room(std::size_t first, std::size_t bytes) { return block_->room(first, bytes); }
 void EmulatedTeam::note_read(std::size_t byte, std::size_t bytes) { block_->note_read(rank_, byte, bytes); }

@@ -105,6 +105,7 @@ public:
     T shuffle_xor(T x, unsigned mask, Place where = Place::here()) {
         return shuffle(x, lane() ^ mask, where);
     }
+    void multiply_add(double (&c)[2], double a, double b, Place where = Place::here());
     template <class T>
     Shared<T> take(std::size_t count) {
         Shared<T> array;
@@ -118,6 +119,8 @@ public:
 
 private:
     std::uint64_t exchange(std::uint64_t bits, unsigned lane, const Place& where);
+    /// What each lane of the warp gives.
+    void gather(double x, double (&all)[warp_size], const Place& where);
     unsigned char* room(std::size_t first, std::size_t bytes);
     void note_read(std::size_t byte, std::size_t bytes);
     void note_write(std::size_t byte, std::size_t bytes);

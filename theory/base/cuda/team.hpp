@@ -19,7 +19,11 @@
 ///     barrier()                                     // all threads of the block
 ///     warp_barrier()                                // 32 neighbours: what one wrote to shared memory, all may read
 ///     shuffle(x, lane) shuffle_xor(x, mask)         // x of another of the 32; all take part
+///     multiply_add(c, a, b)                         // C += A B of a warp in double: A 8 x 4, B 4 x 8, C 8 x 8
 ///     take<T>(count)                                // shared memory, the same calls in every thread
+///
+/// In multiply_add a lane holds A(lane / 4, lane % 4), B(lane % 4, lane / 4), and C(lane / 4, 2 (lane % 4)) with the
+/// entry beside it.
 namespace spiked::cuda {
 
 inline constexpr unsigned warp_size = 32;
@@ -53,6 +57,11 @@ public:
     template <class T>
     __device__ T shuffle_xor(T x, unsigned mask) {
         return __shfl_xor_sync(0xFFFFFFFFU, x, static_cast<int>(mask));
+    }
+    __device__ void multiply_add(double (&c)[2], double a, double b) {
+        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+d"(c[0]), "+d"(c[1])
+            : "d"(a), "d"(b));
     }
     template <class T>
     __device__ T* take(std::size_t count) {
