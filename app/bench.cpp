@@ -169,7 +169,7 @@ int run_on_device(const Arguments& arguments) {
         return 0;
     }
     std::string text;
-    for (const char* what : {"dense", "eigenbasis", "coded", "eigenbasis-hadamard"})
+    for (const char* what : {"dense", "eigenbasis", "coded"})
         if (device.backend != spiked::cuda::Backend::cpu)
             text += fmt::format("{}: {:.0f} trials a second, {:.3g} times the CPU's (p10)\n", what,
                                 1e6 / p10(timings, fmt::format("{}:{}", what, name_of(device.backend))),
@@ -178,8 +178,7 @@ int run_on_device(const Arguments& arguments) {
     print_text(
         fine_table(timings) + text +
         fmt::format("microseconds of the clock on the wall a trial of a study, {} threads: 128 x 128 in float, two "
-                    "signals, eOptShrink; coded: and tq-mse at 4 bits after a Haar rotation, with all metrics; "
-                    "eigenbasis-hadamard: the same after a Hadamard rotation.\n",
+                    "signals, eOptShrink; coded: and tq-mse at 4 bits after a Haar rotation, with all metrics.\n",
                     threads));
     return 0;
 }

@@ -105,8 +105,7 @@ struct TwistedVectors {
 
     /// Multipliers to entries: 1 at the twist, those above it from `down`, those below from `up`. Zero stays zero on
     /// the other side.
-    SPIKED_KERNEL static void multiply_out(std::size_t n, const double* twists, double* __restrict__ down,
-                                           double* __restrict__ up) {
+    SPIKED_KERNEL static void multiply_out(std::size_t n, const double* twists, double* down, double* up) {
         const Vector one = Pack::set(1.0);
         Vector rising[vectors];
         Vector falling[vectors];
@@ -117,19 +116,32 @@ struct TwistedVectors {
             falling[g] = Pack::where_equal(twist[g], Pack::set(0.0), one, Pack::set(0.0));
             Pack::store(down + (n - 1) * lanes + g * width, rising[g]);
         }
-        SPIKED_UNROLL_BY(8)  // a GPU then reads ahead of what it writes
-        for (std::size_t i = 1; i < n; ++i) {
-            const std::size_t above = n - 1 - i;
-            const Vector row = Pack::set(static_cast<double>(i));
-            const Vector row_above = Pack::set(static_cast<double>(above));
-            for (std::size_t g = 0; g < vectors; ++g) {
-                double* const at = up + (i - 1) * lanes + g * width;
-                const Vector entry = -(Pack::load(at) * falling[g]);
-                Pack::store(at, entry);
-                falling[g] = Pack::where_equal(row, twist[g], one, entry);
-                double* const at_above = down + above * lanes + g * width;
-                rising[g] = Pack::where_equal(row_above, twist[g], one, -(Pack::load(at_above) * rising[g]));
-                Pack::store(at_above, rising[g]);
+        // A thread of a GPU, which has one lane, reads the multipliers of some rows before it writes the first of them.
+        constexpr std::size_t ahead = vectors == 1 ? 8 : 1;
+        Vector from_up[ahead][vectors];
+        Vector from_down[ahead][vectors];
+        for (std::size_t first = 1; first < n; first += ahead) {
+            SPIKED_UNROLL
+            for (std::size_t r = 0; r < ahead; ++r) {
+                const std::size_t i = first + r < n ? first + r : n - 1;
+                for (std::size_t g = 0; g < vectors; ++g) {
+                    from_up[r][g] = Pack::load(up + (i - 1) * lanes + g * width);
+                    from_down[r][g] = Pack::load(down + (n - 1 - i) * lanes + g * width);
+                }
+            }
+            SPIKED_UNROLL
+            for (std::size_t r = 0; r < ahead; ++r) {
+                const std::size_t i = first + r;
+                if (i >= n) break;
+                const Vector row = Pack::set(static_cast<double>(i));
+                const Vector row_above = Pack::set(static_cast<double>(n - 1 - i));
+                for (std::size_t g = 0; g < vectors; ++g) {
+                    const Vector entry = -(from_up[r][g] * falling[g]);
+                    Pack::store(up + (i - 1) * lanes + g * width, entry);
+                    falling[g] = Pack::where_equal(row, twist[g], one, entry);
+                    rising[g] = Pack::where_equal(row_above, twist[g], one, -(from_down[r][g] * rising[g]));
+                    Pack::store(down + (n - 1 - i) * lanes + g * width, rising[g]);
+                }
             }
         }
     }
@@ -147,20 +159,29 @@ struct TwistedVectors {
     }
 
     /// Both parts of the vectors to `down`, and the squares of the norms of their even and odd entries.
-    SPIKED_KERNEL static void join(std::size_t n, double* __restrict__ down, const double* __restrict__ up,
-                                   double* even_norm, double* odd_norm) {
+    SPIKED_KERNEL static void join(std::size_t n, double* down, const double* up, double* even_norm, double* odd_norm) {
         Vector squares[2][vectors];
         for (std::size_t g = 0; g < vectors; ++g) squares[0][g] = squares[1][g] = Pack::set(0.0);
-        SPIKED_UNROLL_BY(4)
-        for (std::size_t i = 0; i < n; i += 2)
-            for (std::size_t odd = 0; odd < 2; ++odd)
+        constexpr std::size_t ahead = vectors == 1 ? 8 : 2;  // n is even
+        Vector entries[ahead][vectors];
+        for (std::size_t first = 0; first < n; first += ahead) {
+            SPIKED_UNROLL
+            for (std::size_t r = 0; r < ahead; ++r) {
+                const std::size_t i = first + r < n ? first + r : n - 1;
                 for (std::size_t g = 0; g < vectors; ++g) {
-                    double* const at = down + (i + odd) * lanes + g * width;
-                    Vector entry = Pack::load(at);
-                    if (i + odd > 0) entry = entry + Pack::load(up + (i + odd - 1) * lanes + g * width);
-                    Pack::store(at, entry);
-                    squares[odd][g] = Pack::fma(entry, entry, squares[odd][g]);
+                    entries[r][g] = Pack::load(down + i * lanes + g * width);
+                    if (i > 0) entries[r][g] = entries[r][g] + Pack::load(up + (i - 1) * lanes + g * width);
                 }
+            }
+            SPIKED_UNROLL
+            for (std::size_t r = 0; r < ahead; ++r) {
+                if (first + r >= n) break;
+                for (std::size_t g = 0; g < vectors; ++g) {
+                    Pack::store(down + (first + r) * lanes + g * width, entries[r][g]);
+                    squares[r % 2][g] = Pack::fma(entries[r][g], entries[r][g], squares[r % 2][g]);
+                }
+            }
+        }
         for (std::size_t g = 0; g < vectors; ++g) {
             Pack::store(even_norm + g * width, squares[0][g]);
             Pack::store(odd_norm + g * width, squares[1][g]);

@@ -51,11 +51,22 @@ struct BidiagonalVectors {
         if (!(std::fabs(right_square - left_square) < bidiagonal::unequal_halves * right_square)) return false;
         const double right_scale = 1.0 / std::sqrt(right_square);
         const double left_scale = 1.0 / std::sqrt(left_square);
-        for (std::size_t i = 0; i < size; ++i) {
-            const double x = right_scale * work[2 * i * kernels::vector_lanes];
-            const double y = left_scale * work[(2 * i + 1) * kernels::vector_lanes];
-            right[i] = std::fabs(x) < bidiagonal::smallest_entry ? 0.0 : x;
-            left[i] = std::fabs(y) < bidiagonal::smallest_entry ? 0.0 : y;
+        constexpr unsigned ahead = 4;  // entries that are read before the first of them is written
+        for (std::size_t i = 0; i < size; i += ahead) {
+            double x[ahead];
+            double y[ahead];
+            SPIKED_UNROLL
+            for (unsigned r = 0; r < ahead; ++r) {
+                const std::size_t at = i + r < size ? i + r : size - 1;
+                x[r] = right_scale * work[2 * at * kernels::vector_lanes];
+                y[r] = left_scale * work[(2 * at + 1) * kernels::vector_lanes];
+            }
+            SPIKED_UNROLL
+            for (unsigned r = 0; r < ahead; ++r) {
+                if (i + r >= size) break;
+                right[i + r] = std::fabs(x[r]) < bidiagonal::smallest_entry ? 0.0 : x[r];
+                left[i + r] = std::fabs(y[r]) < bidiagonal::smallest_entry ? 0.0 : y[r];
+            }
         }
         return true;
     }

@@ -10,9 +10,9 @@ namespace spiked::estimators::cuda {
 /// matrix, the way back by its transpose. Not in place.
 template <class Real>
 struct TurnByMatrix {
-    using Product = spiked::cuda::TileProduct<Real, 8>;
+    using Product = spiked::cuda::TileProduct<Real>;
     static constexpr unsigned threads = Product::threads;
-    static constexpr unsigned resident = 8;
+    static constexpr unsigned resident = 4;
 
     std::uint32_t count;
     std::uint32_t rows;  ///< of a block

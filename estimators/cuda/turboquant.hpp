@@ -348,19 +348,19 @@ struct UnpackLevels {
         for (unsigned i = team.rank(); i < 1U << bits; i += threads) table[i] = levels[i];
         team.barrier();
         const std::size_t block = part / parts();
-        const std::size_t first = (std::size_t{part % parts()} * threads + team.rank()) * together;
-        if (first >= entries()) return;
-        const unsigned here = static_cast<unsigned>(entries() - first < together ? entries() - first : together);
         const std::uint8_t* const norms = bytes + block * stride;
-        const std::uint8_t* const cells = norms + 2 * std::size_t{rows} + first / together * bits;
-        std::uint64_t word = 0;
-        for (unsigned i = 0; i < (here * bits + 7) / 8; ++i) word |= std::uint64_t{cells[i]} << (8 * i);
-        auto t = static_cast<unsigned>(first % rows);
-        float* const to = coordinates + block * entries() + first;
-        for (unsigned i = 0; i < here; ++i) {
-            const float level = table[word >> (i * bits) & ((1U << bits) - 1U)];
-            to[i] = level * static_cast<float>(get_float16(norms + 2 * std::size_t{t}) * per_unit);
-            t = t + 1 == rows ? 0 : t + 1;
+        const std::uint8_t* const cells = norms + 2 * std::size_t{rows};
+        float* const to = coordinates + block * entries();
+        const std::size_t first = std::size_t{part % parts()} * threads * together + team.rank();
+        SPIKED_UNROLL
+        for (unsigned i = 0; i < together; ++i) {  // neighbours take neighbouring entries
+            const std::size_t at = first + std::size_t{i} * threads;
+            if (at >= entries()) continue;
+            const std::size_t bit = at * bits;
+            unsigned word = cells[bit / 8];
+            if (bit % 8 + bits > 8) word |= unsigned{cells[bit / 8 + 1]} << 8U;
+            const float level = table[word >> bit % 8 & ((1U << bits) - 1U)];
+            to[at] = level * static_cast<float>(get_float16(norms + 2 * (at % rows)) * per_unit);
         }
     }
 };

@@ -209,20 +209,16 @@ private:
 template <class Executor, class Out>
 void launch_haar_frames(Executor& executor, std::uint32_t count, std::uint32_t rows, std::uint32_t columns,
                         double* normals, Out* frames, bool transposed = false) {
-    if constexpr (sizeof(Out) == sizeof(float)) {
-        const auto in_registers = [&]<unsigned slots, unsigned groups>(HaarRotations<slots, groups>) {
-            using Kernel = HaarRotations<slots, groups>;
-            if (transposed || rows > Kernel::most_rows || columns > Kernel::most_columns) return false;
-            executor.launch(Kernel{count, rows, columns, normals, frames}, count);
-            return true;
-        };
-        if (columns == 0 || in_registers(HaarRotations<4, 16>{}) || in_registers(HaarRotations<8, 32>{})) return;
-    }
+    if (columns == 0) return;
+    if constexpr (sizeof(Out) == sizeof(float))
+        if (!transposed && rows <= HaarProducts<8, 32>::most_rows) {
+            launch_haar_rotations(executor, count, rows, columns, normals, frames);
+            return;
+        }
     const auto launch = [&]<unsigned warps, unsigned slots>(HaarFrames<Out, warps, slots>) {
         const HaarFrames<Out, warps, slots> kernel{count, rows, columns, normals, frames, transposed};
         executor.launch(kernel, kernel.blocks());
     };
-    if (columns == 0) return;
     if constexpr (sizeof(Out) == sizeof(double)) {
         if (rows <= HaarFrames<Out, 1, 4>::most_rows)
             launch(HaarFrames<Out, 1, 4>{});

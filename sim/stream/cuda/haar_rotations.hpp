@@ -6,89 +6,25 @@
 
 #include "theory/base/cuda/team.hpp"
 
+/// Gaussian matrices to orthonormal frames in float, as haar_frame (../haar.hpp) finds them: Q of the QR decomposition
+/// with R's diagonal positive, by Householder reflectors H = I - scale u u^T. Two kernels, which keep a matrix in the
+/// registers of a thread block: HaarReflectors finds the reflectors in double, since rounding reaches Q by the
+/// condition of the Gaussian matrix, in the thousands where it is square; HaarProducts multiplies them out in float,
+/// which costs 1e-6.
 namespace spiked::stream {
 
-/// Kernel: Gaussian matrices to orthonormal frames in float, as haar_frame (../haar.hpp) finds them: Q of the QR
-/// decomposition with R's diagonal positive, by Householder reflectors. A thread block a frame, which lies in its
-/// registers: thread (lane of 16, group) holds rows lane, lane + 16, .. (`row_slots` of them) and columns group,
-/// group + groups, .. (4). The reflectors are found in double, since rounding reaches Q by the condition of the
-/// Gaussian matrix, in the thousands where it is square; Q is multiplied out of them in float, which costs 1e-6.
-///
-/// Step k is one pass over the registers and one barrier: each half warp takes its columns' parts along u_k away, and
-/// the one that holds column k + 1 makes it the next reflector. The way back is the same from the last to the first.
-/// Up to 16 row_slots rows and 4 groups columns.
+/// How a thread block holds a matrix: thread (lane of 16, group) has rows lane, lane + 16, .. (`row_slots` of them) and
+/// columns group, group + groups, .. (4).
 template <unsigned row_slots, unsigned groups>
-struct HaarRotations {
+struct FrameTile {
     static constexpr unsigned lanes = 16;
     static constexpr unsigned column_slots = 4;
     static constexpr unsigned threads = lanes * groups;
-    static constexpr unsigned resident = threads >= 512 ? 1 : 512 / threads;
     static constexpr unsigned most_rows = lanes * row_slots;
     static constexpr unsigned most_columns = column_slots * groups;
 
-    std::uint32_t count;
-    std::uint32_t rows;
-    std::uint32_t columns;  ///< at most the rows
-    const double* normals;  ///< rows x columns a frame, column-major
-    float* frames;
-
-    [[nodiscard]] unsigned blocks() const { return count; }
-    [[nodiscard]] std::size_t shared_bytes() const {
-        return spiked::cuda::shared_room<double>(2 * most_rows) + spiked::cuda::shared_room<float>(2 * most_rows) +
-               spiked::cuda::shared_room<double>(2) + 2 * spiked::cuda::shared_room<float>(most_columns);
-    }
-
-    template <class Team>
-    SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
-        Shared<Team> shared(team);
-        const unsigned lane = team.lane() % lanes;
-        const unsigned group = team.rank() / lanes;
-        double a[row_slots][column_slots];
-        const double* const from = normals + std::size_t{block} * rows * columns;
-        SPIKED_UNROLL
-        for (unsigned c = 0; c < column_slots; ++c) SPIKED_UNROLL
-        for (unsigned s = 0; s < row_slots; ++s) {
-            const unsigned i = lane + lanes * s;
-            const unsigned j = group + groups * c;
-            a[s][c] = i < rows && j < columns ? from[std::size_t{j} * rows + i] : 0.0;
-        }
-        if (team.warp() == 0) make_reflector<0>(team, shared, a, 0, group == 0);
-        team.barrier();
-        all_steps(team, shared, a, group, std::make_integer_sequence<unsigned, column_slots>());
-
-        float q[row_slots][column_slots];
-        SPIKED_UNROLL
-        for (unsigned c = 0; c < column_slots; ++c) SPIKED_UNROLL
-        for (unsigned s = 0; s < row_slots; ++s) q[s][c] = static_cast<float>(a[s][c]);
-        all_steps_back(team, shared, q, group, std::make_integer_sequence<unsigned, column_slots>());
-        float* const to = frames + std::size_t{block} * rows * columns;
-        SPIKED_UNROLL
-        for (unsigned c = 0; c < column_slots; ++c) SPIKED_UNROLL
-        for (unsigned s = 0; s < row_slots; ++s) {
-            const unsigned i = lane + lanes * s;
-            const unsigned j = group + groups * c;
-            if (i < rows && j < columns) to[std::size_t{j} * rows + i] = shared.signs[j] * q[s][c];
-        }
-    }
-
-private:
-    template <class Team>
-    struct Shared {
-        template <class T>
-        using Array = typename Team::template Shared<T>;
-        Array<double> u;  ///< reflectors of even steps, then of odd ones, zero above their heads
-        Array<float> v;   ///< the same on the way back
-        Array<double> scale;
-        Array<float> scales, signs;  ///< of all reflectors; of R's diagonal
-
-        SPIKED_DEVICE explicit Shared(Team& team) {
-            u = team.template take<double>(2 * most_rows);
-            v = team.template take<float>(2 * most_rows);
-            scale = team.template take<double>(2);
-            scales = team.template take<float>(most_columns);
-            signs = team.template take<float>(most_columns);
-        }
-    };
+    template <class Real>
+    using Entries = Real[row_slots][column_slots];
 
     /// The sums over 16 lanes of 4 numbers, in each lane.
     template <class Team, class Real>
@@ -105,43 +41,8 @@ private:
         for (unsigned c = 0; c < column_slots; ++c) x[c] = team.shuffle(one, (lane & 16U) + 4 * c);
     }
 
-    /// Column k, which lies in slot `slot`, becomes its reflector in the half warp that owns it. By a whole warp.
-    template <unsigned slot, class Team>
-    SPIKED_DEVICE void make_reflector(Team& team, Shared<Team>& shared, double (&a)[row_slots][column_slots],
-                                      unsigned k, bool owner) const {
-        const unsigned lane = team.lane() % lanes;
-        double square = 0.0;
-        double head = 0.0;
-        SPIKED_UNROLL
-        for (unsigned s = 0; s < row_slots; ++s) {
-            const unsigned i = lane + lanes * s;
-            const double x = i >= k ? a[s][slot] : 0.0;
-            square = std::fma(x, x, square);
-            head = i == k ? x : head;
-        }
-        SPIKED_UNROLL
-        for (unsigned mask = lanes / 2; mask > 0; mask /= 2) square += team.shuffle_xor(square, mask);
-        head = team.shuffle(head, (team.lane() & 16U) + k % lanes);
-        if (!owner) return;
-        const double norm = std::sqrt(square);
-        const double scale = square > 0.0 ? 1.0 / std::fma(std::fabs(head), norm, square) : 0.0;
-        const double beta = head >= 0.0 ? -norm : norm;
-        const auto u = shared.u + k % 2 * most_rows;
-        SPIKED_UNROLL
-        for (unsigned s = 0; s < row_slots; ++s) {
-            const unsigned i = lane + lanes * s;
-            if (i == k) a[s][slot] = head - beta;
-            if (i < k) a[s][slot] = 0.0;  // R, which nobody reads
-            u[i] = a[s][slot];
-        }
-        if (lane == 0) {
-            shared.scale[k % 2] = scale;
-            shared.scales[k] = static_cast<float>(scale);
-            shared.signs[k] = beta < 0.0 ? -1.0F : 1.0F;
-        }
-    }
-
-    /// a_j less its part along u, for the columns of slots from `phase` on that lie behind column k.
+    /// The columns of slots from `phase` on less their parts along u, which is zero in the rows of slots before; but
+    /// the column of slot `phase` only where it is not `done`.
     template <unsigned phase, class Real, class Team, class Vector>
     SPIKED_DEVICE static void reflect(Team& team, Real (&a)[row_slots][column_slots], const Vector& reflector,
                                       Real scale, bool done) {
@@ -165,16 +66,130 @@ private:
             for (unsigned s = first_row_slot; s < row_slots; ++s) a[s][c] = std::fma(-u[s], y, a[s][c]);
         }
     }
+};
+
+/// Kernel: the reflectors of Gaussian matrices. Step k is one pass over the registers and one barrier: each half warp
+/// takes its columns' parts along u_k away, and the one that holds column k + 1 makes it the next reflector. Steps take
+/// as long as their latencies, so what is left after half of the columns of a large tile goes to a kernel with a
+/// smaller one, of which a multiprocessor holds several: `hands_over`, then the same with `done`.
+///
+/// What is left of a matrix, and in its first column, row k, the scale of reflector k with the sign of R's diagonal,
+/// replace the normals; u_k lies in column k of the frame from row k on.
+template <unsigned row_slots, unsigned groups>
+struct HaarReflectors {
+    using Tile = FrameTile<row_slots, groups>;
+    static constexpr unsigned lanes = Tile::lanes;
+    static constexpr unsigned column_slots = Tile::column_slots;
+    static constexpr unsigned threads = Tile::threads;
+    static constexpr unsigned resident = threads >= 512 ? 1 : 3;
+    static constexpr unsigned most_rows = Tile::most_rows;
+    static constexpr unsigned most_columns = Tile::most_columns;
+    static constexpr unsigned half = most_columns / 2;
+
+    std::uint32_t rows;
+    std::uint32_t columns;  ///< at most the rows
+    double* normals;        ///< rows x columns a frame, column-major
+    float* frames;
+    unsigned done = 0;  ///< rows and columns that the kernel before reduced: the others are counted from there
+    bool hands_over = false;
+
+    [[nodiscard]] std::size_t shared_bytes() const {
+        return spiked::cuda::shared_room<double>(2 * most_rows) + spiked::cuda::shared_room<double>(most_columns);
+    }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
+        Shared<Team> shared(team);
+        const unsigned lane = team.lane() % lanes;
+        const unsigned group = team.rank() / lanes;
+        const unsigned rows_left = rows - done;
+        const unsigned columns_left = columns - done;
+        double* const matrix = normals + std::size_t{block} * rows * columns;
+        double* const rest = matrix + std::size_t{done} * rows + done;
+        double a[row_slots][column_slots];
+        SPIKED_UNROLL
+        for (unsigned c = 0; c < column_slots; ++c) SPIKED_UNROLL
+        for (unsigned s = 0; s < row_slots; ++s) {
+            const unsigned i = lane + lanes * s;
+            const unsigned j = group + groups * c;
+            a[s][c] = i < rows_left && j < columns_left ? rest[std::size_t{j} * rows + i] : 0.0;
+        }
+        if (team.warp() == 0) make_reflector<0>(team, shared, a, 0, group == 0);
+        team.barrier();
+        all_steps(team, shared, a, group, std::make_integer_sequence<unsigned, column_slots>());
+
+        const unsigned found = hands_over ? half : columns_left;
+        float* const to = frames + std::size_t{block} * rows * columns + std::size_t{done} * rows + done;
+        SPIKED_UNROLL
+        for (unsigned c = 0; c < column_slots; ++c) SPIKED_UNROLL
+        for (unsigned s = 0; s < row_slots; ++s) {
+            const unsigned i = lane + lanes * s;
+            const unsigned j = group + groups * c;
+            if (i >= rows_left || j >= columns_left) continue;
+            if (j >= found)
+                rest[std::size_t{j} * rows + i] = a[s][c];
+            else if (i >= j)
+                to[std::size_t{j} * rows + i] = static_cast<float>(a[s][c]);
+        }
+        for (unsigned k = team.rank(); k < found; k += threads) matrix[done + k] = shared.scales[k];
+    }
+
+private:
+    template <class Team>
+    struct Shared {
+        typename Team::template Shared<double> u;       ///< of even steps, then of odd ones, zero above their heads
+        typename Team::template Shared<double> scales;  ///< of all, with the signs of R's diagonal
+
+        SPIKED_DEVICE explicit Shared(Team& team)
+            : u(team.template take<double>(2 * most_rows)), scales(team.template take<double>(most_columns)) {}
+    };
+
+    /// Column k, which lies in slot `slot`, becomes its reflector in the half warp that owns it. By a whole warp.
+    template <unsigned slot, class Team>
+    SPIKED_DEVICE static void make_reflector(Team& team, Shared<Team>& shared, double (&a)[row_slots][column_slots],
+                                             unsigned k, bool owner) {
+        const unsigned lane = team.lane() % lanes;
+        double squares[2] = {};
+        double head = 0.0;
+        SPIKED_UNROLL
+        for (unsigned s = 0; s < row_slots; ++s) {
+            const unsigned i = lane + lanes * s;
+            const double x = i >= k ? a[s][slot] : 0.0;
+            squares[s % 2] = std::fma(x, x, squares[s % 2]);
+            head = i == k ? x : head;
+        }
+        double square = squares[0] + squares[1];
+        SPIKED_UNROLL
+        for (unsigned mask = lanes / 2; mask > 0; mask /= 2) square += team.shuffle_xor(square, mask);
+        head = team.shuffle(head, (team.lane() & 16U) + k % lanes);
+        if (!owner) return;
+        const double norm = std::sqrt(square);
+        const double beta = head >= 0.0 ? -norm : norm;
+        const auto u = shared.u + k % 2 * most_rows;
+        SPIKED_UNROLL
+        for (unsigned s = 0; s < row_slots; ++s) {
+            const unsigned i = lane + lanes * s;
+            if (i == k) a[s][slot] = head - beta;
+            if (i < k) a[s][slot] = 0.0;  // R, which nobody reads
+            u[i] = a[s][slot];
+        }
+        if (lane == 0) {
+            const double scale = square > 0.0 ? 1.0 / std::fma(std::fabs(head), norm, square) : 0.0;
+            shared.scales[k] = beta < 0.0 ? -scale : scale;
+        }
+    }
 
     template <unsigned phase, class Team>
     SPIKED_DEVICE void steps(Team& team, Shared<Team>& shared, double (&a)[row_slots][column_slots],
                              unsigned group) const {
         const unsigned end = (phase + 1) * groups;
-        for (unsigned k = phase * groups; k < end && k + 1 < columns; ++k) {
-            reflect<phase>(team, a, shared.u + k % 2 * most_rows, static_cast<double>(shared.scale[k % 2]),
-                           group + groups * phase <= k);
+        const unsigned wanted = hands_over ? half : columns - done;
+        for (unsigned k = phase * groups; k < end && (hands_over ? k < half : k + 1 < wanted); ++k) {
+            Tile::template reflect<phase>(team, a, shared.u + k % 2 * most_rows,
+                                          std::fabs(static_cast<double>(shared.scales[k])),
+                                          group + groups * phase <= k);
             const unsigned next = (k + 1) % groups;
-            if (next / 2 == team.warp()) {  // two groups a warp
+            if (next / 2 == team.warp() && k + 1 < wanted) {  // two groups a warp
                 if (k + 1 < end)
                     make_reflector<phase>(team, shared, a, k + 1, group == next);
                 else if constexpr (phase + 1 < column_slots)
@@ -188,26 +203,88 @@ private:
                                  std::integer_sequence<unsigned, phases...>) const {
         (steps<phases>(team, shared, a, group), ...);
     }
+};
+
+/// Kernel: the frames of these reflectors, H_0 H_1 .. of the first columns of the identity, from the last reflector to
+/// the first, each column with the sign of R's diagonal.
+template <unsigned row_slots, unsigned groups>
+struct HaarProducts {
+    using Tile = FrameTile<row_slots, groups>;
+    static constexpr unsigned lanes = Tile::lanes;
+    static constexpr unsigned column_slots = Tile::column_slots;
+    static constexpr unsigned threads = Tile::threads;
+    static constexpr unsigned resident = 1024 / threads;
+    static constexpr unsigned most_rows = Tile::most_rows;
+    static constexpr unsigned most_columns = Tile::most_columns;
+
+    std::uint32_t rows;
+    std::uint32_t columns;
+    const double* reflected;  ///< what HaarReflectors leaves: scales and signs
+    float* frames;
+
+    [[nodiscard]] std::size_t shared_bytes() const {
+        return spiked::cuda::shared_room<float>(2 * most_rows) + spiked::cuda::shared_room<float>(most_columns);
+    }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
+        Shared<Team> shared(team);
+        const unsigned lane = team.lane() % lanes;
+        const unsigned group = team.rank() / lanes;
+        const double* const scales = reflected + std::size_t{block} * rows * columns;
+        for (unsigned k = team.rank(); k < columns; k += threads) shared.scales[k] = static_cast<float>(scales[k]);
+        float* const frame = frames + std::size_t{block} * rows * columns;
+        float q[row_slots][column_slots];
+        SPIKED_UNROLL
+        for (unsigned c = 0; c < column_slots; ++c) SPIKED_UNROLL
+        for (unsigned s = 0; s < row_slots; ++s) {
+            const unsigned i = lane + lanes * s;
+            const unsigned j = group + groups * c;
+            q[s][c] = i < rows && j < columns && i >= j ? frame[std::size_t{j} * rows + i] : 0.0F;
+        }
+        all_steps(team, shared, q, group, std::make_integer_sequence<unsigned, column_slots>());
+        SPIKED_UNROLL
+        for (unsigned c = 0; c < column_slots; ++c) {
+            const unsigned j = group + groups * c;
+            if (j >= columns) continue;
+            const float sign = std::signbit(static_cast<float>(shared.scales[j])) ? -1.0F : 1.0F;
+            SPIKED_UNROLL
+            for (unsigned s = 0; s < row_slots; ++s) {
+                const unsigned i = lane + lanes * s;
+                if (i < rows) frame[std::size_t{j} * rows + i] = sign * q[s][c];
+            }
+        }
+    }
+
+private:
+    template <class Team>
+    struct Shared {
+        typename Team::template Shared<float> u;  ///< of even steps, then of odd ones
+        typename Team::template Shared<float> scales;
+
+        SPIKED_DEVICE explicit Shared(Team& team)
+            : u(team.template take<float>(2 * most_rows)), scales(team.template take<float>(most_columns)) {}
+    };
 
     /// Column k, which lies in slot `slot`, for the others, by the threads that hold it.
     template <unsigned slot, class Team>
     SPIKED_DEVICE static void publish(const Team& team, Shared<Team>& shared, const float (&q)[row_slots][column_slots],
                                       unsigned k, unsigned group) {
         if (group != k % groups) return;
-        const auto v = shared.v + k % 2 * most_rows;
+        const auto u = shared.u + k % 2 * most_rows;
         SPIKED_UNROLL
-        for (unsigned s = 0; s < row_slots; ++s) v[team.lane() % lanes + lanes * s] = q[s][slot];
+        for (unsigned s = 0; s < row_slots; ++s) u[team.lane() % lanes + lanes * s] = q[s][slot];
     }
 
     /// H_k of the columns behind k, and column k itself: H_k e_k = e_k - scale head u. Column k - 1 is put where the
     /// next step looks for it.
     template <unsigned phase, class Team>
-    SPIKED_DEVICE void steps_back(Team& team, Shared<Team>& shared, float (&q)[row_slots][column_slots],
-                                  unsigned group) const {
+    SPIKED_DEVICE void steps(Team& team, Shared<Team>& shared, float (&q)[row_slots][column_slots],
+                             unsigned group) const {
         const unsigned first = phase * groups;
         if (columns <= first) return;
         const unsigned lane = team.lane() % lanes;
-        if (columns <= first + groups) {  // the first of these steps
+        if (columns <= first + groups) {  // the first of all steps
             publish<phase>(team, shared, q, columns - 1, group);
             team.barrier();
         }
@@ -216,12 +293,12 @@ private:
                 publish<phase>(team, shared, q, k - 1, group);
             else if constexpr (phase > 0)
                 publish<phase - 1>(team, shared, q, k - 1, group);
-            const auto v = shared.v + k % 2 * most_rows;
-            const float scale = shared.scales[k];
+            const auto u = shared.u + k % 2 * most_rows;
+            const float scale = std::fabs(static_cast<float>(shared.scales[k]));
             const unsigned own = group + groups * phase;
-            reflect<phase>(team, q, v, scale, own <= k);
+            Tile::template reflect<phase>(team, q, u, scale, own <= k);
             if (own == k) {
-                const float by = scale * static_cast<float>(v[k]);
+                const float by = scale * static_cast<float>(u[k]);
                 SPIKED_UNROLL
                 for (unsigned s = 0; s < row_slots; ++s)
                     q[s][phase] = std::fma(-by, q[s][phase], lane + lanes * s == k ? 1.0F : 0.0F);
@@ -230,10 +307,28 @@ private:
         }
     }
     template <class Team, unsigned... phases>
-    SPIKED_DEVICE void all_steps_back(Team& team, Shared<Team>& shared, float (&q)[row_slots][column_slots],
-                                      unsigned group, std::integer_sequence<unsigned, phases...>) const {
-        (steps_back<column_slots - 1 - phases>(team, shared, q, group), ...);
+    SPIKED_DEVICE void all_steps(Team& team, Shared<Team>& shared, float (&q)[row_slots][column_slots], unsigned group,
+                                 std::integer_sequence<unsigned, phases...>) const {
+        (steps<column_slots - 1 - phases>(team, shared, q, group), ...);
     }
 };
+
+/// Frames of up to 128 x 128. The normals are lost.
+template <class Executor>
+void launch_haar_rotations(Executor& executor, std::uint32_t count, std::uint32_t rows, std::uint32_t columns,
+                           double* normals, float* frames) {
+    using Small = HaarReflectors<4, 16>;
+    using Large = HaarReflectors<8, 32>;
+    if (rows <= Small::most_rows) {
+        executor.launch(Small{rows, columns, normals, frames}, count);
+        executor.launch(HaarProducts<4, 16>{rows, columns, normals, frames}, count);
+        return;
+    }
+    // Frames of fewer columns than rows leave more rows than the small tile has.
+    const bool hands_over = columns > Large::half && rows - Large::half <= Small::most_rows;
+    executor.launch(Large{rows, columns, normals, frames, 0, hands_over}, count);
+    if (hands_over) executor.launch(Small{rows, columns, normals, frames, Large::half}, count);
+    executor.launch(HaarProducts<8, 32>{rows, columns, normals, frames}, count);
+}
 
 }  // namespace spiked::stream
