@@ -20,6 +20,7 @@
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "theory/base/parallel.hpp"
+#include "validation/device_trials.hpp"
 #include "validation/parity.hpp"
 #include "validation/rehearsal.hpp"
 
@@ -211,7 +212,7 @@ void move_to_device(const Arguments& arguments, validation::Experiment& experime
     if (!experiment.move_to) remarks.emplace_back("all is computed on the CPU, no kernel does studies of dumps");
     if (experiment.move_to && experiment.move_to(device, thread_count(run.threads), remarks)) {
         experiment.backend = name_of(device.backend);
-        if (device.backend == spiked::cuda::Backend::cuda) experiment.together = 1024;
+        if (device.backend == spiked::cuda::Backend::cuda) experiment.together = validation::trials_of_a_gpu;
     }
     for (const auto& text : remarks) remark(arguments, text);
 }

@@ -60,7 +60,7 @@ arma::mat root_of(const sim::Covariance& covariance) {
 }  // namespace
 
 TrialLanes::TrialLanes(const spiked::cuda::Device& device, std::size_t threads)
-    : backend_(device.backend), together_(device.backend == Backend::cuda ? 4096 : 8) {
+    : backend_(device.backend), together_(device.backend == Backend::cuda ? trials_of_a_gpu : 8) {
     const std::size_t each =
         std::clamp<std::size_t>((threads + device.numbers.size() - 1) / device.numbers.size(), 1, most_lanes);
     for (std::size_t place = 0; place < device.numbers.size(); ++place) {

@@ -13,6 +13,9 @@
 
 namespace spiked::validation {
 
+/// Trials of one range that a GPU wants: kernels with a thread a matrix take as long for one as for thousands.
+inline constexpr std::size_t trials_of_a_gpu = 4096;
+
 struct FreeLane {
     std::size_t place = 0;  ///< in the list of devices
     bool ready = false;     ///< has its memory

@@ -172,17 +172,17 @@ struct PairErrorSums {
 };
 
 /// Kernel: sums and sums of squares of <q, e> over the pairs of a unit query q and a row's error e, renormalised and
-/// plain, 64 x 64 pairs a thread block; their reader adds the parts of a block in order.
+/// plain, 64 x 64 pairs a thread block; their reader adds the parts of a block in order. In float q and e have 11
+/// significant bits: a product is 1e-4 of |q| |e| off, either way, a mean over n pairs sqrt(n) times less.
 template <class Entry>
 struct PairSums {
-    static constexpr unsigned each = 4;
-    static constexpr unsigned side = 64;
-    static constexpr unsigned across = side / each;
-    static constexpr unsigned threads = across * across;
+    using Product = spiked::cuda::TensorProduct<Entry>;
+    using Tile = spiked::cuda::WarpTile<Entry>;
+    static constexpr unsigned side = Product::side;
+    static constexpr unsigned threads = Product::threads;
     static constexpr unsigned resident = sizeof(Entry) == 4 ? 3 : 2;
     static constexpr unsigned warps = threads / spiked::cuda::warp_size;
-    static constexpr unsigned slice = 16;  ///< coordinates that lie in shared memory at once
-    using Product = spiked::cuda::TileProduct<Entry, each>;
+    static constexpr unsigned slice = Tile::slice;
 
     std::uint32_t count;
     std::uint32_t queries;  ///< of a block
@@ -200,7 +200,7 @@ struct PairSums {
     [[nodiscard]] SPIKED_DEVICE unsigned parts() const { return Product::tiles(queries, rows); }
     [[nodiscard]] unsigned blocks() const { return count * parts(); }
     [[nodiscard]] std::size_t shared_bytes() const {
-        return 3 * spiked::cuda::shared_room<Entry>(side * slice) + spiked::cuda::shared_room<double>(4 * warps);
+        return 3 * spiked::cuda::shared_room<Entry>(Tile::pitch * slice) + spiked::cuda::shared_room<double>(4 * warps);
     }
 
     template <class Team>
@@ -213,9 +213,9 @@ struct PairSums {
         const Entry* const x = original + block * rows * dimension;
         const float* const y = decoded + block * rows * dimension;
         const Entry* const norms = scales + block * 2 * rows;
-        auto query_slice = team.template take<Entry>(side * slice);
-        auto turned_slice = team.template take<Entry>(side * slice);
-        auto plain_slice = team.template take<Entry>(side * slice);
+        auto query_slice = team.template take<Entry>(Tile::pitch * slice);
+        auto turned_slice = team.template take<Entry>(Tile::pitch * slice);
+        auto plain_slice = team.template take<Entry>(Tile::pitch * slice);
         // A thread puts the same row and query of each slice there.
         const unsigned own = team.rank() % side;
         const bool is_query = top + own < queries;
@@ -223,60 +223,41 @@ struct PairSums {
         const Entry by_query = is_query ? asked_scales[block * asked_stride + top + own] : Entry(0);
         const Entry by_row = is_row ? norms[left + own] : Entry(0);
         const Entry by_decoded = is_row ? norms[rows + left + own] : Entry(0);
-        Entry turned[each][each];
-        Entry plain[each][each];
-        SPIKED_UNROLL
-        for (unsigned i = 0; i < each; ++i) {
-            SPIKED_UNROLL
-            for (unsigned j = 0; j < each; ++j) turned[i][j] = plain[i][j] = 0;
-        }
+        Tile turned;
+        Tile plain;
         for (unsigned first = 0; first < dimension; first += slice) {
             SPIKED_UNROLL
             for (unsigned share = 0; share < side * slice / threads; ++share) {
-                const unsigned at = share * threads + team.rank();
-                const unsigned k = first + at / side;
+                const unsigned line = share * (threads / side) + team.rank() / side;
+                const unsigned k = first + line;
                 const bool inside = k < dimension;
-                query_slice[at] = inside && is_query ? by_query * q[std::size_t{k} * queries + top + own] : Entry(0);
+                const unsigned to = line * Tile::pitch + own;
+                const Entry query = inside && is_query ? q[std::size_t{k} * queries + top + own] : Entry(0);
                 const Entry from = inside && is_row ? x[std::size_t{k} * rows + left + own] : Entry(0);
                 const Entry back =
                     inside && is_row ? static_cast<Entry>(y[std::size_t{k} * rows + left + own]) : Entry(0);
-                turned_slice[at] = std::fma(back, by_decoded, -(from * by_row));
-                plain_slice[at] = (back - from) * by_row;
+                query_slice[to] = Tile::rounded(by_query * query);
+                turned_slice[to] = Tile::rounded(std::fma(back, by_decoded, -(from * by_row)));
+                plain_slice[to] = Tile::rounded((back - from) * by_row);
             }
             team.barrier();
-            SPIKED_UNROLL_BY(4)
-            for (unsigned k = 0; k < slice; ++k) {
-                Entry query[each];
-                Entry error[each];
-                SPIKED_UNROLL
-                for (unsigned i = 0; i < each; ++i) {
-                    query[i] = query_slice[k * side + Product::place(team.rank() % across, i)];
-                    error[i] = turned_slice[k * side + Product::place(team.rank() / across, i)];
-                }
-                add(query, error, turned);
-                SPIKED_UNROLL
-                for (unsigned i = 0; i < each; ++i)
-                    error[i] = plain_slice[k * side + Product::place(team.rank() / across, i)];
-                add(query, error, plain);
-            }
+            turned.add(team, query_slice, Product::first_row(team), turned_slice, Product::first_column(team));
+            plain.add(team, query_slice, Product::first_row(team), plain_slice, Product::first_column(team));
             team.barrier();
         }
         double found[4] = {};
-        SPIKED_UNROLL
-        for (unsigned i = 0; i < each; ++i) {
-            SPIKED_UNROLL
-            for (unsigned j = 0; j < each; ++j) {
-                const unsigned query = top + Product::place(team.rank() % across, i);
-                const unsigned row = left + Product::place(team.rank() / across, j);
-                if (different && query == row) continue;  // zeros where there is no query or no row
-                const auto a = static_cast<double>(turned[i][j]);
-                const auto b = static_cast<double>(plain[i][j]);
-                found[0] += a;
-                found[1] = std::fma(a, a, found[1]);
-                found[2] += b;
-                found[3] = std::fma(b, b, found[3]);
-            }
-        }
+        const auto take = [&](const Tile& tile, double& sum, double& squares) {
+            tile.each_entry(team, [&](unsigned i, unsigned j, Entry product) {
+                // Zeros where there is no query or no row.
+                const bool own_row =
+                    different && top + Product::first_row(team) + i == left + Product::first_column(team) + j;
+                const double counted = own_row ? 0.0 : static_cast<double>(product);
+                sum += counted;
+                squares = std::fma(counted, counted, squares);
+            });
+        };
+        take(turned, found[0], found[1]);
+        take(plain, found[2], found[3]);
         auto room = team.template take<double>(4 * warps);
         SPIKED_UNROLL
         for (unsigned i = 0; i < 4; ++i) {
@@ -288,15 +269,6 @@ struct PairSums {
         for (unsigned w = 1; w < warps; ++w)
             for (unsigned i = 0; i < 4; ++i) found[i] += room[4 * w + i];
         sums[part] = {found[0], found[1], found[2], found[3]};
-    }
-
-private:
-    SPIKED_DEVICE static void add(const Entry (&query)[each], const Entry (&error)[each], Entry (&sums)[each][each]) {
-        SPIKED_UNROLL
-        for (unsigned i = 0; i < each; ++i) {
-            SPIKED_UNROLL
-            for (unsigned j = 0; j < each; ++j) sums[i][j] = std::fma(query[i], error[j], sums[i][j]);
-        }
     }
 };
 

@@ -6,11 +6,11 @@
 
 namespace spiked::estimators::cuda {
 
-/// Kernel: rows x of column-major blocks, rows x dimension each, to R x for any matrix R: a Haar rotation by its
-/// matrix, the way back by its transpose. Not in place.
+/// Kernel: rows x of column-major blocks, rows x dimension each, to R x for any matrix R, or to R^T x: a Haar rotation
+/// and the way back. Not in place.
 template <class Real>
 struct TurnByMatrix {
-    using Product = spiked::cuda::TileProduct<Real>;
+    using Product = spiked::cuda::TensorProduct<Real>;
     static constexpr unsigned threads = Product::threads;
     static constexpr unsigned resident = 4;
 
@@ -21,6 +21,7 @@ struct TurnByMatrix {
     const Real* from;
     Real* to;
     bool each_its_own = false;  ///< a matrix for each block, one after the other
+    bool transposed = false;    ///< R^T x
 
     [[nodiscard]] SPIKED_DEVICE unsigned tiles() const { return Product::tiles(rows, dimension); }
     [[nodiscard]] unsigned blocks() const { return count * tiles(); }
@@ -31,34 +32,10 @@ struct TurnByMatrix {
         const std::size_t corner = std::size_t{part / tiles()} * rows * dimension;
         Product product(rows, dimension, part % tiles());
         const std::size_t own = each_its_own ? std::size_t{part / tiles()} * dimension * dimension : 0;
-        product.multiply(team, from + corner, matrix + own, dimension, [](unsigned) { return Real{1}; });
+        product.multiply(team, from + corner, matrix + own, dimension, transposed);
         product.each_entry(team, [&](unsigned row, unsigned column, Real sum) {
             to[corner + std::size_t{column} * rows + row] = sum;
         });
-    }
-};
-
-/// Kernel: square matrices to their transposes, a thread an entry. Not in place.
-template <class Real>
-struct Transpose {
-    static constexpr unsigned threads = 256;
-    static constexpr unsigned resident = 8;
-
-    std::uint32_t count;
-    std::uint32_t side;
-    const Real* from;
-    Real* to;
-
-    [[nodiscard]] SPIKED_DEVICE std::size_t entries() const { return std::size_t{count} * side * side; }
-    [[nodiscard]] unsigned blocks() const { return static_cast<unsigned>((entries() + threads - 1) / threads); }
-    [[nodiscard]] std::size_t shared_bytes() const { return 0; }
-
-    template <class Team>
-    SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
-        const std::size_t at = std::size_t{part} * threads + team.rank();
-        if (at >= entries()) return;
-        const std::size_t inside = at % (std::size_t{side} * side);
-        to[at] = from[at - inside + inside % side * side + inside / side];
     }
 };
 

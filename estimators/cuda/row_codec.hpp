@@ -40,18 +40,15 @@ struct RowCodecArrays {
     std::uint32_t dimension = 0;
     /// Whether each block has a rotation and a sketch of its own, in streams of successive replicates, or all have one.
     bool each_its_own = false;
-    const float* thresholds = nullptr;   ///< of the codebook
-    const float* levels = nullptr;       ///< of the codebook
-    const float* signs = nullptr;        ///< 0, then -1, 1: threshold and levels of a sketch
-    const float* matrix = nullptr;       ///< R, where a matrix turns the rows
-    const float* matrix_back = nullptr;  ///< its transpose
-    double* normals = nullptr;           ///< dimension squared a sketch
-    float* sketch = nullptr;             ///< the same
-    float* sketch_back = nullptr;        ///< the same
-    float* projected = nullptr;          ///< rows dimension a block
-    double* norms = nullptr;             ///< of rows
-    float* factors = nullptr;            ///< of rows
-    float* turned = nullptr;             ///< rows dimension a block, as all that follow
+    const float* thresholds = nullptr;  ///< of the codebook
+    const float* levels = nullptr;      ///< of the codebook
+    const float* signs = nullptr;       ///< 0, then -1, 1: threshold and levels of a sketch
+    const float* matrix = nullptr;      ///< R, where a matrix turns the rows
+    float* sketch = nullptr;            ///< its transpose, dimension squared each
+    float* projected = nullptr;         ///< rows dimension a block
+    double* norms = nullptr;            ///< of rows
+    float* factors = nullptr;           ///< of rows
+    float* turned = nullptr;            ///< rows dimension a block, as all that follow
     float* decoded = nullptr;
     const float* from = nullptr;
     CodingStatus* status = nullptr;
@@ -96,7 +93,7 @@ public:
         launch(
             ScaleRows{on_.count, on_.dimension, on_.unit(), on_.decoded, on_.stored(true, signs(), true), on_.factors});
         launch(TurnByMatrix<float>{on_.count, on_.rows, on_.dimension, on_.sketch, on_.decoded, on_.projected,
-                                   on_.each_its_own});
+                                   on_.each_its_own, true});
         launch(pack(1, on_.signs, on_.projected, signs()));
     }
 
@@ -109,7 +106,7 @@ public:
         float* const coordinates = turns() ? on_.turned : on_.decoded;
         if (codec_.sketch) {
             launch(unpack(1, codec_.sketch->factor, on_.signs + 1, signs(), on_.projected));
-            launch(TurnByMatrix<float>{on_.count, on_.rows, on_.dimension, on_.sketch_back, on_.projected,
+            launch(TurnByMatrix<float>{on_.count, on_.rows, on_.dimension, on_.sketch, on_.projected,
                                        turns() ? on_.decoded : on_.turned, on_.each_its_own});
         }
         launch(unpack(codec_.bits, 1.0 / on_.unit(), on_.levels, on_.bytes, coordinates));
@@ -140,16 +137,13 @@ private:
         if (codec_.hadamard)
             launch(TurnByHadamard<float>{*codec_.hadamard, back, on_.each_its_own, on_.count, on_.rows, from, to});
         else if (on_.matrix != nullptr)
-            launch(TurnByMatrix<float>{on_.count, on_.rows, on_.dimension, back ? on_.matrix_back : on_.matrix, from,
-                                       to, on_.each_its_own});
+            launch(
+                TurnByMatrix<float>{on_.count, on_.rows, on_.dimension, on_.matrix, from, to, on_.each_its_own, back});
     }
     void draw_sketch() {
         const std::uint32_t square = on_.dimension * on_.dimension;
-        const std::uint32_t sketches = on_.sketches();
-        launch(stream::FillNormals<double>{codec_.sketch->key, codec_.sketch->role, codec_.sketch->replicate, sketches,
-                                           square, on_.normals});
-        launch(Narrow{std::uint64_t{sketches} * square, on_.normals, on_.sketch_back});
-        launch(Transpose<float>{sketches, on_.dimension, on_.sketch_back, on_.sketch});
+        launch(stream::FillNormals<double, float>{codec_.sketch->key, codec_.sketch->role, codec_.sketch->replicate,
+                                                  on_.sketches(), square, on_.sketch});
     }
 
     Executor& executor_;

@@ -87,25 +87,19 @@ public:
         on_.dimension = one.dimension;
         on_.each_its_own = each_its_own;
         const std::size_t square = std::size_t{on_.sketches()} * one.dimension * one.dimension;
-        normals_.assign(square, NAN);
         sketch_.assign(square, NAN);
-        sketch_back_.assign(square, NAN);
         if (one.rotation == RotationKind::haar && one.quantizer != "kivi")
             for (std::uint32_t b = 0; b < on_.sketches(); ++b) {
                 const arma::fmat back = row_rotation(options_of(one, first_replicate + b), one.dimension)
                                             .rotate(arma::fmat(one.dimension, one.dimension, arma::fill::eye));
                 const arma::fmat there = back.t();
                 matrix_.insert(matrix_.end(), there.begin(), there.end());
-                matrix_back_.insert(matrix_back_.end(), back.begin(), back.end());
             }
         on_.thresholds = thresholds_.data();
         on_.levels = levels_.data();
         on_.signs = signs_.data();
         on_.matrix = matrix_.empty() ? nullptr : matrix_.data();
-        on_.matrix_back = matrix_back_.data();
-        on_.normals = normals_.data();
         on_.sketch = sketch_.data();
-        on_.sketch_back = sketch_back_.data();
         on_.projected = projected_.data();
         on_.norms = norms_.data();
         on_.factors = factors_.data();
@@ -148,10 +142,9 @@ public:
 private:
     RowCodec codec_;
     theory::Codebook codebook_;
-    std::vector<float> thresholds_, levels_, matrix_, matrix_back_, turned_, projected_, factors_, sketch_,
-        sketch_back_;
+    std::vector<float> thresholds_, levels_, matrix_, turned_, projected_, factors_, sketch_;
     std::vector<float> signs_ = {0.0F, -1.0F, 1.0F};
-    std::vector<double> norms_, normals_;
+    std::vector<double> norms_;
     RowCodecArrays on_;
 
 public:

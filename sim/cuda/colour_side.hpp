@@ -9,7 +9,7 @@ namespace spiked::sim {
 /// Kernel: column-major blocks X, lines x length each, to R X^T, length x lines: one half of dense colouring.
 /// A^{1/2} X B^{1/2} is this with B^{1/2}, then with A^{1/2}. Not in place.
 struct ColourSide {
-    using Product = spiked::cuda::TensorProduct;
+    using Product = spiked::cuda::TensorProduct<double>;
     static constexpr unsigned threads = Product::threads;
     static constexpr unsigned resident = 4;
 

@@ -45,9 +45,7 @@ inline estimators::cuda::RowCodecArrays coding_arrays(Layout& layout, const std:
         on.norms = layout.take<double>(count * rows);
     if (any([](const TrialCodec& codec) { return codec.rows.sketch.has_value(); })) {
         const std::size_t square = on.sketches() * dimension * dimension;
-        on.normals = layout.take<double>(square);
         on.sketch = layout.take<float>(square);
-        on.sketch_back = layout.take<float>(square);
         on.projected = layout.take<float>(entries);
     }
     return on;
@@ -76,7 +74,6 @@ inline RowResults row_results(unsigned char* at, const RowCoding& coding, std::s
 struct RowArrays {
     float *thresholds, *levels, *signs, *rotation, *rows;
     std::size_t sent;
-    float* rotation_back;
     estimators::cuda::RowCodecArrays code;
     std::size_t results;  ///< begin here
     RowResults out;
@@ -94,7 +91,6 @@ inline RowArrays row_arrays(unsigned char* at, const RowCoding& coding, std::siz
     on.rotation = layout.take<float>(coding.rotation.size());
     on.rows = layout.take<float>(count * coding.rows * coding.dimension);
     on.sent = layout.used();
-    on.rotation_back = layout.take<float>(coding.rotation.size());
     on.code = coding_arrays(layout, {coding.codec}, count, coding.rows, coding.dimension, false);
     on.results = layout.used();
     on.out = row_results(at == nullptr ? nullptr : at + on.results, coding, count);
@@ -106,10 +102,7 @@ inline RowArrays row_arrays(unsigned char* at, const RowCoding& coding, std::siz
     on.code.levels = on.levels;
     on.code.signs = on.signs;
     on.code.from = on.rows;
-    if (!coding.rotation.empty()) {
-        on.code.matrix = on.rotation;
-        on.code.matrix_back = on.rotation_back;
-    }
+    if (!coding.rotation.empty()) on.code.matrix = on.rotation;
     return on;
 }
 
@@ -131,8 +124,6 @@ inline void put_rows(const RowCoding& coding, const RowArrays& here, std::size_t
 template <class Machine>
 void code_once(Machine& machine, const RowCoding& coding, const RowArrays& on) {
     const auto launch = [&](const auto& kernel) { machine.launch(kernel, kernel.blocks()); };
-    if (!coding.rotation.empty())
-        launch(estimators::cuda::Transpose<float>{1, coding.dimension, on.rotation, on.rotation_back});
     estimators::cuda::CodecKernels coder(machine, coding.codec.rows, on.code);
     coder.encode();
     coder.decode();

@@ -177,13 +177,9 @@ private:
         if (plan.left) side(*plan.left, plan.rows, constant.left_turn, on.left);
         if (plan.right) side(*plan.right, plan.columns, constant.right_turn, on.right);
         const float* const rotations = plan.rotation ? on.rotations : in.rotations;
-        if (plan.takes_rotations()) {
-            if (plan.rotation) {
-                normals(*plan.rotation, plan.columns * plan.columns, on.rotation_normals);
-                stream::launch_haar_frames(machine_, trials, plan.columns, plan.columns, on.rotation_normals,
-                                           on.rotations);
-            }
-            launch(estimators::cuda::Transpose<float>{trials, plan.columns, rotations, on.rotations_back});
+        if (plan.takes_rotations() && plan.rotation) {
+            normals(*plan.rotation, plan.columns * plan.columns, on.rotation_normals);
+            stream::launch_haar_frames(machine_, trials, plan.columns, plan.columns, on.rotation_normals, on.rotations);
         }
         return {plan.left ? on.left : in.left, plan.right ? on.right : in.right, rotations};
     }
@@ -268,10 +264,7 @@ private:
         arrays.levels = constant.levels[which];
         arrays.signs = constant.signs;
         arrays.status = to.status;
-        if (codec.takes_matrix()) {
-            arrays.matrix = vectors.rotations;
-            arrays.matrix_back = on.rotations_back;
-        }
+        if (codec.takes_matrix()) arrays.matrix = vectors.rotations;
         CodecKernels coder(machine_, rows, arrays);
         coder.encode();
         if (stages != nullptr) append(stages->turned[which], arrays.turned, entries);

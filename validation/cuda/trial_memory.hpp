@@ -51,7 +51,7 @@ struct TrialMemory {
         Real *observed, *signal_as_real, *estimate;
         double* shrink;
         double *left, *right, *signal_normals, *signal_frames, *rotation_normals;  ///< of what kernels draw
-        float *rows, *rotations, *rotations_back;
+        float *rows, *rotations;
         estimators::cuda::RowCodecArrays code;
         Real *queries, *query_scales, *row_scales;
         unsigned char* decomposition;
@@ -146,7 +146,6 @@ struct TrialMemory {
         const std::size_t square = plan.takes_rotations() ? count * plan.columns * plan.columns : 0;
         on.rotation_normals = layout.take<double>(plan.rotation ? square : 0);
         on.rotations = layout.take<float>(plan.rotation ? square : 0);
-        on.rotations_back = layout.take<float>(square);
         on.half_coloured = plan.dense() ? layout.take<double>(entries) : nullptr;
         on.signal = layout.take<double>(entries);
         if constexpr (sizeof(Real) == sizeof(float)) {

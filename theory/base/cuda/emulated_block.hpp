@@ -106,6 +106,7 @@ public:
         return shuffle(x, lane() ^ mask, where);
     }
     void multiply_add(double (&c)[2], double a, double b, Place where = Place::here());
+    void multiply_add(float (&c)[4], const float (&a)[4], const float (&b)[2], Place where = Place::here());
     template <class T>
     Shared<T> take(std::size_t count) {
         Shared<T> array;

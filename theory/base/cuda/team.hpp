@@ -1,5 +1,7 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 #include "theory/base/device.hpp"
 
@@ -19,11 +21,15 @@
 ///     barrier()                                     // all threads of the block
 ///     warp_barrier()                                // 32 neighbours: what one wrote to shared memory, all may read
 ///     shuffle(x, lane) shuffle_xor(x, mask)         // x of another of the 32; all take part
-///     multiply_add(c, a, b)                         // C += A B of a warp in double: A 8 x 4, B 4 x 8, C 8 x 8
+///     multiply_add(c, a, b)                         // C += A B of a warp, by the tensor units of a GPU
 ///     take<T>(count)                                // shared memory, the same calls in every thread
 ///
-/// In multiply_add a lane holds A(lane / 4, lane % 4), B(lane % 4, lane / 4), and C(lane / 4, 2 (lane % 4)) with the
-/// entry beside it.
+/// In multiply_add a lane, g = lane / 4 and t = lane % 4, holds
+///     in double, A 8 x 4, B 4 x 8, C 8 x 8:    a = A(g, t), b = B(t, g), c = C(g, 2 t), C(g, 2 t + 1)
+///     in float, A 16 x 8, B 8 x 8, C 16 x 8:   a = A(g, t), A(g + 8, t), A(g, t + 4), A(g + 8, t + 4),
+///                                              b = B(t, g), B(t + 4, g), c = C(g, 2 t), C(g, 2 t + 1), and of row g +
+///                                              8
+/// where floats of A and B have 11 significant bits (as_tf32).
 namespace spiked::cuda {
 
 inline constexpr unsigned warp_size = 32;
@@ -63,6 +69,13 @@ public:
             : "+d"(c[0]), "+d"(c[1])
             : "d"(a), "d"(b));
     }
+    __device__ void multiply_add(float (&c)[4], const float (&a)[4], const float (&b)[2]) {
+        asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+            "{%0, %1, %2, %3};"
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
+              "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+    }
     template <class T>
     __device__ T* take(std::size_t count) {
         T* const here = reinterpret_cast<T*>(next_);
@@ -79,6 +92,15 @@ private:
 };
 
 #endif
+
+/// The nearest float of 11 significant bits, which tensor units multiply exactly.
+SPIKED_DEVICE inline float as_tf32(float x) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &x, sizeof bits);
+    bits = (bits + 0x1000U) & 0xFFFFE000U;
+    std::memcpy(&x, &bits, sizeof bits);
+    return x;
+}
 
 /// Where a shared array begins, for code that takes pointers.
 template <class T>
