@@ -1,8 +1,9 @@
 #pragma once
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
-#include "theory/base/cuda/tile_product.hpp"
+#include "theory/base/cuda/team.hpp"
 
 namespace spiked::sim {
 
@@ -12,9 +13,9 @@ namespace spiked::sim {
 /// of `sample` bit for bit in double, the signal to the rounding of its sum.
 template <class Real>
 struct SpikedBlocks {
-    using Product = spiked::cuda::TileProduct<Real>;
-    static constexpr unsigned threads = Product::threads;
-    static constexpr unsigned resident = 2;
+    static constexpr unsigned threads = 128;
+    static constexpr unsigned resident = 8;
+    static constexpr unsigned each = 8;  ///< columns of a thread, of one row
 
     std::uint32_t count;
     std::uint32_t rows;
@@ -32,26 +33,37 @@ struct SpikedBlocks {
     float* observed_as_float = nullptr;
     float* signal_as_float = nullptr;
 
-    [[nodiscard]] SPIKED_DEVICE unsigned tiles() const { return Product::tiles(rows, columns); }
-    [[nodiscard]] unsigned blocks() const { return count * tiles(); }
-    [[nodiscard]] std::size_t shared_bytes() const { return Product::shared_bytes(); }
+    [[nodiscard]] SPIKED_DEVICE unsigned parts_down() const { return (rows + threads - 1) / threads; }
+    [[nodiscard]] SPIKED_DEVICE unsigned parts() const { return parts_down() * ((columns + each - 1) / each); }
+    [[nodiscard]] unsigned blocks() const { return count * parts(); }
+    [[nodiscard]] std::size_t shared_bytes() const { return 0; }
 
     template <class Team>
     SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
-        const std::size_t block = part / tiles();
+        const std::size_t block = part / parts();
         const std::size_t corner = block * rows * columns;
-        const Real* const weights = strengths;
-        Product product(rows, columns, part % tiles());
-        product.multiply(team, left + block * rank * rows, right + block * rank * columns, rank,
-                         [weights](unsigned k) { return weights[k]; });
-        product.each_entry(team, [&](unsigned row, unsigned column, Real sum) {
-            const std::size_t at = corner + std::size_t{column} * rows + row;
-            const Real entry = sum + white[at] / unit * row_roots[row] * column_roots[column];
+        const unsigned row = part % parts() % parts_down() * threads + team.rank();
+        const unsigned first = part % parts() / parts_down() * each;
+        if (row >= rows) return;
+        Real sums[each] = {};
+        for (unsigned k = 0; k < rank; ++k) {
+            const Real u = strengths[k] * left[(block * rank + k) * rows + row];
+            const Real* const v = right + (block * rank + k) * columns + first;
+            SPIKED_UNROLL
+            for (unsigned c = 0; c < each; ++c)
+                if (first + c < columns) sums[c] = std::fma(u, v[c], sums[c]);
+        }
+        const Real row_root = row_roots[row];
+        SPIKED_UNROLL
+        for (unsigned c = 0; c < each; ++c) {
+            if (first + c >= columns) continue;
+            const std::size_t at = corner + std::size_t{first + c} * rows + row;
+            const Real entry = sums[c] + white[at] / unit * row_root * column_roots[first + c];
             if (observed != nullptr) observed[at] = entry;
-            if (signal != nullptr) signal[at] = sum;
+            if (signal != nullptr) signal[at] = sums[c];
             if (observed_as_float != nullptr) observed_as_float[at] = static_cast<float>(entry);
-            if (signal_as_float != nullptr) signal_as_float[at] = static_cast<float>(sum);
-        });
+            if (signal_as_float != nullptr) signal_as_float[at] = static_cast<float>(sums[c]);
+        }
     }
 };
 

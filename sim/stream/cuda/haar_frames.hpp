@@ -211,7 +211,7 @@ void launch_haar_frames(Executor& executor, std::uint32_t count, std::uint32_t r
                         double* normals, Out* frames, bool transposed = false) {
     if (columns == 0) return;
     if constexpr (sizeof(Out) == sizeof(float))
-        if (!transposed && rows <= HaarProducts<8, 32>::most_rows) {
+        if (!transposed && rows <= most_in_registers) {
             launch_haar_rotations(executor, count, rows, columns, normals, frames);
             return;
         }

@@ -70,8 +70,8 @@ struct FrameTile {
 
 /// Kernel: the reflectors of Gaussian matrices. Step k is one pass over the registers and one barrier: each half warp
 /// takes its columns' parts along u_k away, and the one that holds column k + 1 makes it the next reflector. Steps take
-/// as long as their latencies, so what is left after half of the columns of a large tile goes to a kernel with a
-/// smaller one, of which a multiprocessor holds several: `hands_over`, then the same with `done`.
+/// as long as their latencies, so what is left when a smaller tile would do goes to a kernel with that one, of which a
+/// multiprocessor holds more: `stop`, then the same with `done`.
 ///
 /// What is left of a matrix, and in its first column, row k, the scale of reflector k with the sign of R's diagonal,
 /// replace the normals; u_k lies in column k of the frame from row k on.
@@ -81,17 +81,16 @@ struct HaarReflectors {
     static constexpr unsigned lanes = Tile::lanes;
     static constexpr unsigned column_slots = Tile::column_slots;
     static constexpr unsigned threads = Tile::threads;
-    static constexpr unsigned resident = threads >= 512 ? 1 : 3;
+    static constexpr unsigned resident = threads >= 512 ? 1 : threads >= 384 ? 2 : 3;
     static constexpr unsigned most_rows = Tile::most_rows;
     static constexpr unsigned most_columns = Tile::most_columns;
-    static constexpr unsigned half = most_columns / 2;
 
     std::uint32_t rows;
     std::uint32_t columns;  ///< at most the rows
     double* normals;        ///< rows x columns a frame, column-major
     float* frames;
     unsigned done = 0;  ///< rows and columns that the kernel before reduced: the others are counted from there
-    bool hands_over = false;
+    unsigned stop = 0;  ///< columns after which what is left is handed over; 0: none
 
     [[nodiscard]] std::size_t shared_bytes() const {
         return spiked::cuda::shared_room<double>(2 * most_rows) + spiked::cuda::shared_room<double>(most_columns);
@@ -118,7 +117,7 @@ struct HaarReflectors {
         team.barrier();
         all_steps(team, shared, a, group, std::make_integer_sequence<unsigned, column_slots>());
 
-        const unsigned found = hands_over ? half : columns_left;
+        const unsigned found = stop > 0 ? stop : columns_left;
         float* const to = frames + std::size_t{block} * rows * columns + std::size_t{done} * rows + done;
         SPIKED_UNROLL
         for (unsigned c = 0; c < column_slots; ++c) SPIKED_UNROLL
@@ -131,18 +130,27 @@ struct HaarReflectors {
             else if (i >= j)
                 to[std::size_t{j} * rows + i] = static_cast<float>(a[s][c]);
         }
-        for (unsigned k = team.rank(); k < found; k += threads) matrix[done + k] = shared.scales[k];
+        for (unsigned k = team.rank(); k < found; k += threads) matrix[done + k] = scale_of(shared, k);
     }
 
 private:
     template <class Team>
     struct Shared {
-        typename Team::template Shared<double> u;       ///< of even steps, then of odd ones, zero above their heads
-        typename Team::template Shared<double> scales;  ///< of all, with the signs of R's diagonal
+        typename Team::template Shared<double> u;  ///< of even steps, then of odd ones, zero above their heads
+        /// One over the scales of all, with the signs of R's diagonal; 0 where there is none. Those who need a scale
+        /// divide while they add.
+        typename Team::template Shared<double> over_scales;
 
         SPIKED_DEVICE explicit Shared(Team& team)
-            : u(team.template take<double>(2 * most_rows)), scales(team.template take<double>(most_columns)) {}
+            : u(team.template take<double>(2 * most_rows)), over_scales(team.template take<double>(most_columns)) {}
     };
+
+    /// Of reflector k, with the sign of R's diagonal.
+    template <class Team>
+    SPIKED_DEVICE static double scale_of(const Shared<Team>& shared, unsigned k) {
+        const double over = shared.over_scales[k];
+        return over == 0.0 ? over : 1.0 / over;
+    }
 
     /// Column k, which lies in slot `slot`, becomes its reflector in the half warp that owns it. By a whole warp.
     template <unsigned slot, class Team>
@@ -174,8 +182,8 @@ private:
             u[i] = a[s][slot];
         }
         if (lane == 0) {
-            const double scale = square > 0.0 ? 1.0 / std::fma(std::fabs(head), norm, square) : 0.0;
-            shared.scales[k] = beta < 0.0 ? -scale : scale;
+            const double over_scale = std::fma(std::fabs(head), norm, square);
+            shared.over_scales[k] = beta < 0.0 ? -over_scale : over_scale;
         }
     }
 
@@ -183,10 +191,9 @@ private:
     SPIKED_DEVICE void steps(Team& team, Shared<Team>& shared, double (&a)[row_slots][column_slots],
                              unsigned group) const {
         const unsigned end = (phase + 1) * groups;
-        const unsigned wanted = hands_over ? half : columns - done;
-        for (unsigned k = phase * groups; k < end && (hands_over ? k < half : k + 1 < wanted); ++k) {
-            Tile::template reflect<phase>(team, a, shared.u + k % 2 * most_rows,
-                                          std::fabs(static_cast<double>(shared.scales[k])),
+        const unsigned wanted = stop > 0 ? stop : columns - done;
+        for (unsigned k = phase * groups; k < end && (stop > 0 ? k < stop : k + 1 < wanted); ++k) {
+            Tile::template reflect<phase>(team, a, shared.u + k % 2 * most_rows, std::fabs(scale_of(shared, k)),
                                           group + groups * phase <= k);
             const unsigned next = (k + 1) % groups;
             if (next / 2 == team.warp() && k + 1 < wanted) {  // two groups a warp
@@ -313,22 +320,43 @@ private:
     }
 };
 
+/// The tiles that are compiled, smallest first; the largest takes this many rows and columns.
+inline constexpr std::uint32_t most_in_registers = 128;
+template <class Visitor>
+void visit_frame_tiles(Visitor&& visit) {
+    visit(FrameTile<4, 16>());
+    visit(FrameTile<6, 24>());
+    visit(FrameTile<8, 32>());
+}
+
 /// Frames of up to 128 x 128. The normals are lost.
 template <class Executor>
 void launch_haar_rotations(Executor& executor, std::uint32_t count, std::uint32_t rows, std::uint32_t columns,
                            double* normals, float* frames) {
-    using Small = HaarReflectors<4, 16>;
-    using Large = HaarReflectors<8, 32>;
-    if (rows <= Small::most_rows) {
-        executor.launch(Small{rows, columns, normals, frames}, count);
-        executor.launch(HaarProducts<4, 16>{rows, columns, normals, frames}, count);
-        return;
+    unsigned done = 0;
+    for (bool reflected = false; !reflected;) {
+        bool found = false;
+        unsigned smaller = 0;  // rows of the tile before
+        visit_frame_tiles([&]<unsigned row_slots, unsigned groups>(FrameTile<row_slots, groups>) {
+            using Kernel = HaarReflectors<row_slots, groups>;
+            const unsigned left = rows - done;
+            if (!found && left <= Kernel::most_rows) {
+                found = true;
+                const unsigned stop = smaller > 0 && left - smaller < columns - done ? left - smaller : 0;
+                executor.launch(Kernel{rows, columns, normals, frames, done, stop}, count);
+                reflected = stop == 0;
+                done += stop;
+            }
+            smaller = Kernel::most_rows;
+        });
     }
-    // Frames of fewer columns than rows leave more rows than the small tile has.
-    const bool hands_over = columns > Large::half && rows - Large::half <= Small::most_rows;
-    executor.launch(Large{rows, columns, normals, frames, 0, hands_over}, count);
-    if (hands_over) executor.launch(Small{rows, columns, normals, frames, Large::half}, count);
-    executor.launch(HaarProducts<8, 32>{rows, columns, normals, frames}, count);
+    bool multiplied = false;
+    visit_frame_tiles([&]<unsigned row_slots, unsigned groups>(FrameTile<row_slots, groups>) {
+        using Kernel = HaarProducts<row_slots, groups>;
+        if (multiplied || rows > Kernel::most_rows) return;
+        executor.launch(Kernel{rows, columns, normals, frames}, count);
+        multiplied = true;
+    });
 }
 
 }  // namespace spiked::stream
