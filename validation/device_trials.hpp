@@ -14,7 +14,7 @@
 namespace spiked::validation {
 
 /// Trials of one range that a GPU wants: kernels with a thread a matrix take as long for one as for thousands.
-inline constexpr std::size_t trials_of_a_gpu = 4096;
+inline constexpr std::size_t trials_of_a_gpu = 8192;
 
 struct FreeLane {
     std::size_t place = 0;  ///< in the list of devices

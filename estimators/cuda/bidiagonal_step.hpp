@@ -16,10 +16,12 @@ struct BlockPart {
 };
 
 /// What the kernels of a bidiagonalisation have in common, wherever they keep the matrix: between two passes over it
-/// one warp makes the reflectors, from what the pass left in shared memory. Column j has its numbers at Place::of(j).
+/// some warps, each with 32 rows, make the reflectors from what the pass left in shared memory, while the others wait.
+/// Column j has its numbers at Place::of(j).
 template <class Real, unsigned most_rows, unsigned most_columns, unsigned warps, class Place>
 struct BidiagonalStep {
-    static constexpr unsigned rows_a_lane = (most_rows + 31) / 32;
+    static constexpr unsigned finishers = (most_rows + 31) / 32;  ///< warps
+    static_assert(finishers <= warps);
     static constexpr unsigned columns_a_lane = (most_columns + 31) / 32;
 
     template <class Team>
@@ -28,10 +30,12 @@ struct BidiagonalStep {
         using Array = typename Team::template Shared<T>;
         Array<Real> u;  ///< left reflectors of even steps, then of odd ones
         Array<Real> z;
-        Array<Real> column;   ///< the next one, before this step
-        Array<Real> q;        ///< parts of it, warp after warp
-        Array<Real> y, r;     ///< at the place of its column
-        Array<Real> scalars;  ///< left scale, u_k; head of the right reflector of the step before
+        Array<Real> column;  ///< the next one, before this step
+        Array<Real> q;       ///< parts of it, warp after warp
+        Array<Real> y, r;    ///< at the place of its column
+        Array<Real>
+            scalars;  ///< left scale, u_k; head of the right reflector of the step before; of the column to reflect
+        Array<Real> squares;  ///< of the column to reflect, without its head, from each of its warps
         Array<double> largest;
 
         SPIKED_DEVICE explicit Shared(Team& team) {
@@ -42,6 +46,7 @@ struct BidiagonalStep {
             y = team.template take<Real>(most_columns);
             r = team.template take<Real>(most_columns);
             scalars = team.template take<Real>(4);
+            squares = team.template take<Real>(finishers);
             largest = team.template take<double>(warps);
         }
     };
@@ -50,7 +55,7 @@ struct BidiagonalStep {
         using spiked::cuda::shared_room;
         return shared_room<Real>(2 * most_rows) + 2 * shared_room<Real>(most_rows) +
                shared_room<Real>(warps * most_rows) + 2 * shared_room<Real>(most_columns) + shared_room<Real>(4) +
-               shared_room<double>(warps);
+               shared_room<Real>(finishers) + shared_room<double>(warps);
     }
 
     /// The power of two that brings a block to a safe size, from each thread's largest magnitude, infinite where one
@@ -82,16 +87,13 @@ struct BidiagonalStep {
     SPIKED_DEVICE static void begin(const DecompositionBatch<Real>& batch, Team& team, Shared<Team>& shared,
                                     BlockPart part) {
         team.barrier();
-        if (team.warp() == 0) {
-            Real w[rows_a_lane];
-            SPIKED_UNROLL
-            for (unsigned t = 0; t < rows_a_lane; ++t) {
-                const unsigned i = team.lane() + 32 * t;
-                w[t] = i < most_rows ? static_cast<Real>(shared.column[i]) : Real(0);
-            }
-            left_reflector(batch, team, shared, part, 0, w);
+        Real w = 0;
+        if (team.warp() < finishers) {
+            const unsigned i = team.rank();
+            if (i < most_rows) w = shared.column[i];
+            measure(team, shared, 0, w);
         }
-        team.barrier();
+        reflect(batch, team, shared, part, 0, w);
     }
 
     /// Between pass k and the next.
@@ -99,8 +101,12 @@ struct BidiagonalStep {
     SPIKED_DEVICE static void between(const DecompositionBatch<Real>& batch, Team& team, Shared<Team>& shared,
                                       BlockPart part, unsigned k) {
         team.barrier();
-        if (team.warp() == 0) finish(batch, team, shared, part, k);
-        team.barrier();
+        Real w = 0;
+        if (team.warp() < finishers) {
+            w = next_column(batch, team, shared, part, k);
+            measure(team, shared, k + 1, w);
+        }
+        reflect(batch, team, shared, part, k + 1, w);
     }
 
 private:
@@ -115,44 +121,54 @@ private:
         return {none ? head : (head >= Real(0) ? -norm : norm), none ? Real(0) : scale};
     }
 
-    /// The left reflector of column k, from entry k on, of which a lane holds w[t] at row lane + 32 t.
+    /// The head and the squares of column k, from entry k on, of which a finisher's thread holds w, at the row of its
+    /// rank.
     template <class Team>
-    SPIKED_DEVICE static void left_reflector(const DecompositionBatch<Real>& batch, Team& team, Shared<Team>& shared,
-                                             BlockPart part, unsigned k, Real (&w)[rows_a_lane]) {
-        Real square = 0;
-        Real head = 0;
-        SPIKED_UNROLL
-        for (unsigned t = 0; t < rows_a_lane; ++t) {
-            const unsigned i = team.lane() + 32 * t;
-            const Real own = i > k ? w[t] : Real(0);
-            square = std::fma(own, own, square);
-            head = i == k ? w[t] : head;
-        }
-        square = spiked::cuda::warp_sum(team, square);
-        head = team.shuffle(head, k % 32);
-        const Reflector left = reflector(head, square);
-        const std::size_t long_side = batch.size.long_side;
-        const std::size_t column = part.block * batch.size.block_entries() + (part.done + k) * long_side + part.done;
-        SPIKED_UNROLL
-        for (unsigned t = 0; t < rows_a_lane; ++t) {
-            const unsigned i = team.lane() + 32 * t;
-            if (i == k) w[t] -= left.beta;
-            if (i < most_rows) shared.u[k % 2 * most_rows + i] = i < k ? Real(0) : w[t];
-            if (i >= k && part.done + i < long_side) batch.left[column + i] = w[t];
-        }
-        if (team.lane() == 0) {
-            shared.scalars[0] = left.scale;
-            shared.scalars[1] = head - left.beta;
-            const std::size_t at = std::size_t{part.block} * batch.size.short_side + part.done + k;
-            batch.diagonal[at] = left.beta;
-            batch.left_scales[at] = left.scale;
-        }
+    SPIKED_DEVICE static void measure(Team& team, Shared<Team>& shared, unsigned k, Real w) {
+        const unsigned i = team.rank();
+        const Real tail = i > k ? w : Real(0);
+        const Real square = spiked::cuda::warp_sum(team, tail * tail);
+        if (team.lane() == 0) shared.squares[team.warp()] = square;
+        if (i == k) shared.scalars[3] = w;
     }
 
-    /// By one warp, after pass k: the right reflector of row k, z, column k + 1 and its reflector.
+    /// The left reflector of column k, once all of it is measured.
     template <class Team>
-    SPIKED_DEVICE static void finish(const DecompositionBatch<Real>& batch, Team& team, Shared<Team>& shared,
-                                     BlockPart part, unsigned k) {
+    SPIKED_DEVICE static void reflect(const DecompositionBatch<Real>& batch, Team& team, Shared<Team>& shared,
+                                      BlockPart part, unsigned k, Real w) {
+        if constexpr (finishers > 1)
+            team.barrier();
+        else if (team.warp() == 0)
+            team.warp_barrier();
+        if (team.warp() < finishers) {
+            Real square = 0;
+            SPIKED_UNROLL
+            for (unsigned from = 0; from < finishers; ++from) square += shared.squares[from];
+            const Real head = shared.scalars[3];
+            const Reflector left = reflector(head, square);
+            const std::size_t long_side = batch.size.long_side;
+            const std::size_t column =
+                part.block * batch.size.block_entries() + (part.done + k) * long_side + part.done;
+            const unsigned i = team.rank();
+            if (i == k) w -= left.beta;
+            if (i < most_rows) shared.u[k % 2 * most_rows + i] = i < k ? Real(0) : w;
+            if (i >= k && part.done + i < long_side) batch.left[column + i] = w;
+            if (i == 0) {
+                shared.scalars[0] = left.scale;
+                shared.scalars[1] = head - left.beta;
+                const std::size_t at = std::size_t{part.block} * batch.size.short_side + part.done + k;
+                batch.diagonal[at] = left.beta;
+                batch.left_scales[at] = left.scale;
+            }
+        }
+        team.barrier();
+    }
+
+    /// By the finishers, after pass k: the right reflector of row k, which each of them finds, and of a thread's row z
+    /// and the entry of column k + 1, which is returned.
+    template <class Team>
+    SPIKED_DEVICE static Real next_column(const DecompositionBatch<Real>& batch, Team& team, Shared<Team>& shared,
+                                          BlockPart part, unsigned k) {
         const unsigned n = batch.size.short_side;
         const unsigned lane = team.lane();
         Real square = 0;
@@ -176,38 +192,34 @@ private:
         const Real y = shared.y[Place::of(k + 1)];
         const Reflector right = reflector(head, square);
         const Real v = head - right.beta;
-        const std::size_t row = (std::size_t{part.block} * n + part.done + k) * n + part.done;
-        SPIKED_UNROLL
-        for (unsigned t = 0; t < columns_a_lane; ++t) {
-            const unsigned j = lane + 32 * t;
-            if (j > k && part.done + j < n) batch.right[row + j] = j == k + 1 ? v : r[t];
-        }
-        if (lane == 0) {
-            const std::size_t at = std::size_t{part.block} * n + part.done + k;
-            batch.off_diagonal[at] = right.beta;
-            batch.right_scales[at] = right.scale;
-            shared.scalars[2] = v;
+        if (team.warp() == 0) {
+            const std::size_t row = (std::size_t{part.block} * n + part.done + k) * n + part.done;
+            SPIKED_UNROLL
+            for (unsigned t = 0; t < columns_a_lane; ++t) {
+                const unsigned j = lane + 32 * t;
+                if (j > k && part.done + j < n) batch.right[row + j] = j == k + 1 ? v : r[t];
+            }
+            if (lane == 0) {
+                const std::size_t at = std::size_t{part.block} * n + part.done + k;
+                batch.off_diagonal[at] = right.beta;
+                batch.right_scales[at] = right.scale;
+                shared.scalars[2] = v;
+            }
         }
         const Real by_a = right.scale * right.beta;
         const Real by_u = right.scale * std::fma(-right.beta, y, overlap);
-        const auto u = shared.u + k % 2 * most_rows;
-        Real w[rows_a_lane];
+        const unsigned i = team.rank();
+        const bool below = i > k && i < most_rows;
+        const unsigned at = i < most_rows ? i : 0;
+        Real q = 0;
         SPIKED_UNROLL
-        for (unsigned t = 0; t < rows_a_lane; ++t) {
-            const unsigned i = lane + 32 * t;
-            const bool below = i > k && i < most_rows;
-            const unsigned at = i < most_rows ? i : 0;
-            Real q = 0;
-            SPIKED_UNROLL
-            for (unsigned from = 0; from < warps; ++from) q += shared.q[from * most_rows + at];
-            const Real a = shared.column[at];
-            const Real along = u[at];
-            Real z = std::fma(-by_u, along, std::fma(-by_a, a, right.scale * q));
-            z = below ? z : Real(0);
-            w[t] = below ? std::fma(-z, v, std::fma(-along, y, a)) : Real(0);
-            if (i < most_rows) shared.z[i] = z;
-        }
-        left_reflector(batch, team, shared, part, k + 1, w);
+        for (unsigned from = 0; from < warps; ++from) q += shared.q[from * most_rows + at];
+        const Real a = shared.column[at];
+        const Real along = shared.u[k % 2 * most_rows + at];
+        Real z = std::fma(-by_u, along, std::fma(-by_a, a, right.scale * q));
+        z = below ? z : Real(0);
+        if (i < most_rows) shared.z[i] = z;
+        return below ? std::fma(-z, v, std::fma(-along, y, a)) : Real(0);
     }
 };
 

@@ -17,12 +17,12 @@ namespace spiked::estimators::cuda {
 ///     y_j   = scale x_j,  r_j = a_kj - u_k y_j
 ///     q_i   = sum_j a_ij r_j        across groups through shared memory
 ///
-/// after which one warp makes the right reflector of row r, z, the next column and its reflector, while the others
-/// wait: two barriers a step. Squares of norms are added in double.
+/// after which some warps make the right reflector of row r, z, the next column and its reflector, while the others
+/// wait: three barriers a step.
 ///
 /// Up to 16 row_slots by 8 groups; what a matrix has less is zero. 4 fma an entry and step.
 ///
-/// Between two passes most threads of a block wait for one warp, so that a multiprocessor does as much as it has
+/// Between two passes most threads of a block wait, so that a multiprocessor does as much as it has
 /// blocks. Half way through a square tile a quarter of the registers would hold what is left: it is handed over, by
 /// `trailing`, to a kernel of half as many rows and columns, of which a multiprocessor holds more.
 template <class Real, unsigned row_slots, unsigned groups>

@@ -225,22 +225,29 @@ struct PairSums {
         const Entry by_decoded = is_row ? norms[rows + left + own] : Entry(0);
         Tile turned;
         Tile plain;
+        constexpr unsigned shares = side * slice / threads;
+        Entry query[shares], from[shares], back[shares];
+        const auto read = [&](unsigned first) {
+            SPIKED_UNROLL
+            for (unsigned share = 0; share < shares; ++share) {
+                const unsigned k = first + share * (threads / side) + team.rank() / side;
+                const bool inside = k < dimension;
+                query[share] = inside && is_query ? q[std::size_t{k} * queries + top + own] : Entry(0);
+                from[share] = inside && is_row ? x[std::size_t{k} * rows + left + own] : Entry(0);
+                back[share] = inside && is_row ? static_cast<Entry>(y[std::size_t{k} * rows + left + own]) : Entry(0);
+            }
+        };
+        read(0);
         for (unsigned first = 0; first < dimension; first += slice) {
             SPIKED_UNROLL
-            for (unsigned share = 0; share < side * slice / threads; ++share) {
-                const unsigned line = share * (threads / side) + team.rank() / side;
-                const unsigned k = first + line;
-                const bool inside = k < dimension;
-                const unsigned to = line * Tile::pitch + own;
-                const Entry query = inside && is_query ? q[std::size_t{k} * queries + top + own] : Entry(0);
-                const Entry from = inside && is_row ? x[std::size_t{k} * rows + left + own] : Entry(0);
-                const Entry back =
-                    inside && is_row ? static_cast<Entry>(y[std::size_t{k} * rows + left + own]) : Entry(0);
-                query_slice[to] = Tile::rounded(by_query * query);
-                turned_slice[to] = Tile::rounded(std::fma(back, by_decoded, -(from * by_row)));
-                plain_slice[to] = Tile::rounded((back - from) * by_row);
+            for (unsigned share = 0; share < shares; ++share) {
+                const unsigned to = (share * (threads / side) + team.rank() / side) * Tile::pitch + own;
+                query_slice[to] = Tile::rounded(by_query * query[share]);
+                turned_slice[to] = Tile::rounded(std::fma(back[share], by_decoded, -(from[share] * by_row)));
+                plain_slice[to] = Tile::rounded((back[share] - from[share]) * by_row);
             }
             team.barrier();
+            if (first + slice < dimension) read(first + slice);  // while this slice is multiplied
             turned.add(team, query_slice, Product::first_row(team), turned_slice, Product::first_column(team));
             plain.add(team, query_slice, Product::first_row(team), plain_slice, Product::first_column(team));
             team.barrier();

@@ -11,7 +11,7 @@ namespace spiked::sim {
 struct ColourSide {
     using Product = spiked::cuda::TensorProduct<double>;
     static constexpr unsigned threads = Product::threads;
-    static constexpr unsigned resident = 4;
+    static constexpr unsigned resident = 3;
 
     std::uint32_t count;
     std::uint32_t lines;

@@ -292,33 +292,9 @@ std::uint64_t EmulatedTeam::exchange(std::uint64_t bits, unsigned lane, const Pl
 void EmulatedTeam::gather(double x, double (&all)[warp_size], const Place& where) {
     block_->gather(rank_, x, all, where);
 }
-void EmulatedTeam::multiply_add(double (&c)[2], double a, double b, Place where) {
-    double all_a[warp_size];
-    double all_b[warp_size];
-    gather(a, all_a, where);
-    gather(b, all_b, where);
-    for (unsigned beside = 0; beside < 2; ++beside)
-        for (unsigned k = 0; k < 4; ++k)
-            c[beside] = std::fma(all_a[lane() / 4 * 4 + k], all_b[(lane() % 4 * 2 + beside) * 4 + k], c[beside]);
-}
-void EmulatedTeam::multiply_add(float (&c)[4], const float (&a)[4], const float (&b)[2], Place where) {
-    double all_a[4][warp_size];
-    double all_b[2][warp_size];
-    for (unsigned i = 0; i < 4; ++i) {
-        if (as_tf32(a[i]) != a[i] && a[i] == a[i]) throw bug("{} has more than 11 significant bits", a[i]);
-        gather(a[i], all_a[i], where);
-    }
-    for (unsigned i = 0; i < 2; ++i) {
-        if (as_tf32(b[i]) != b[i] && b[i] == b[i]) throw bug("{} has more than 11 significant bits", b[i]);
-        gather(b[i], all_b[i], where);
-    }
-    for (unsigned entry = 0; entry < 4; ++entry) {
-        const unsigned row = lane() / 4;
-        const unsigned column = lane() % 4 * 2 + entry % 2;
-        for (unsigned k = 0; k < 8; ++k)
-            c[entry] = std::fma(static_cast<float>(all_a[entry / 2 + k / 4 * 2][row * 4 + k % 4]),
-                                static_cast<float>(all_b[k / 4][column * 4 + k % 4]), c[entry]);
-    }
+double EmulatedTeam::factor(float x) {
+    if (as_tf32(x) != x && x == x) throw bug("a factor of {} has more than 11 significant bits", x);
+    return x;
 }
 unsigned char* EmulatedTeam::room(std::size_t first, std::size_t bytes) { return block_->room(first, bytes); }
 void EmulatedTeam::note_read(std::size_t byte, std::size_t bytes) { block_->note_read(rank_, byte, bytes); }

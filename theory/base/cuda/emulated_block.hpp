@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -105,8 +106,18 @@ public:
     T shuffle_xor(T x, unsigned mask, Place where = Place::here()) {
         return shuffle(x, lane() ^ mask, where);
     }
-    void multiply_add(double (&c)[2], double a, double b, Place where = Place::here());
-    void multiply_add(float (&c)[4], const float (&a)[4], const float (&b)[2], Place where = Place::here());
+    template <class Real>
+    void multiply_add(Real (&c)[4], const Real (&a)[4], const Real (&b)[2], Place where = Place::here()) {
+        double all_a[4][warp_size];
+        double all_b[2][warp_size];
+        for (unsigned i = 0; i < 4; ++i) gather(factor(a[i]), all_a[i], where);
+        for (unsigned i = 0; i < 2; ++i) gather(factor(b[i]), all_b[i], where);
+        for (unsigned entry = 0; entry < 4; ++entry)
+            for (unsigned k = 0; k < 8; ++k)
+                c[entry] =
+                    std::fma(static_cast<Real>(all_a[entry / 2 + k / 4 * 2][lane() / 4 * 4 + k % 4]),
+                             static_cast<Real>(all_b[k / 4][(lane() % 4 * 2 + entry % 2) * 4 + k % 4]), c[entry]);
+    }
     template <class T>
     Shared<T> take(std::size_t count) {
         Shared<T> array;
@@ -120,6 +131,9 @@ public:
 
 private:
     std::uint64_t exchange(std::uint64_t bits, unsigned lane, const Place& where);
+    /// A number that tensor units multiply exactly.
+    static double factor(double x) { return x; }
+    static double factor(float x);
     /// What each lane of the warp gives.
     void gather(double x, double (&all)[warp_size], const Place& where);
     unsigned char* room(std::size_t first, std::size_t bytes);

@@ -24,12 +24,11 @@
 ///     multiply_add(c, a, b)                         // C += A B of a warp, by the tensor units of a GPU
 ///     take<T>(count)                                // shared memory, the same calls in every thread
 ///
-/// In multiply_add a lane, g = lane / 4 and t = lane % 4, holds
-///     in double, A 8 x 4, B 4 x 8, C 8 x 8:    a = A(g, t), b = B(t, g), c = C(g, 2 t), C(g, 2 t + 1)
-///     in float, A 16 x 8, B 8 x 8, C 16 x 8:   a = A(g, t), A(g + 8, t), A(g, t + 4), A(g + 8, t + 4),
-///                                              b = B(t, g), B(t + 4, g), c = C(g, 2 t), C(g, 2 t + 1), and of row g +
-///                                              8
-/// where floats of A and B have 11 significant bits (as_tf32).
+/// In multiply_add A is 16 x 8, B 8 x 8 and C 16 x 8, of doubles, or of floats whose A and B have 11 significant bits
+/// (as_tf32). A lane, g = lane / 4 and t = lane % 4, holds
+///     a = A(g, t), A(g + 8, t), A(g, t + 4), A(g + 8, t + 4)
+///     b = B(t, g), B(t + 4, g)
+///     c = C(g, 2 t), C(g, 2 t + 1), C(g + 8, 2 t), C(g + 8, 2 t + 1)
 namespace spiked::cuda {
 
 inline constexpr unsigned warp_size = 32;
@@ -64,10 +63,18 @@ public:
     __device__ T shuffle_xor(T x, unsigned mask) {
         return __shfl_xor_sync(0xFFFFFFFFU, x, static_cast<int>(mask));
     }
-    __device__ void multiply_add(double (&c)[2], double a, double b) {
-        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-            : "+d"(c[0]), "+d"(c[1])
-            : "d"(a), "d"(b));
+    __device__ void multiply_add(double (&c)[4], const double (&a)[4], const double (&b)[2]) {
+#if __CUDA_ARCH__ >= 900
+        asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+            "{%0, %1, %2, %3};"
+            : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+            : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+#else
+        for (unsigned i = 0; i < 4; ++i)
+            asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                : "+d"(c[i % 2 * 2]), "+d"(c[i % 2 * 2 + 1])
+                : "d"(a[i]), "d"(b[i / 2]));
+#endif
     }
     __device__ void multiply_add(float (&c)[4], const float (&a)[4], const float (&b)[2]) {
         asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "

@@ -109,76 +109,33 @@ private:
 /// 32 x 32 sums of products in the registers of a warp, by the tensor units; the order of the sums is theirs. Slices of
 /// 16 inner indices lie in shared memory, `pitch` from one to the next, so that what a warp reads lies in other banks.
 template <class Real>
-class WarpTile;
-
-template <>
-class WarpTile<double> {
+class WarpTile {
 public:
-    static constexpr unsigned pitch = 64 + 4;
-    static constexpr unsigned slice = 16;
-
-    SPIKED_DEVICE WarpTile() {
-        SPIKED_UNROLL
-        for (unsigned i = 0; i < each; ++i) SPIKED_UNROLL
-        for (unsigned j = 0; j < each; ++j) sums_[i][j][0] = sums_[i][j][1] = 0.0;
-    }
-    /// What the units take of x.
-    SPIKED_DEVICE static double rounded(double x) { return x; }
-
-    /// The products of rows from `row` on of one slice with those from `column` on of another.
-    template <class Team, class Slice>
-    SPIKED_DEVICE void add(Team& team, const Slice& a, unsigned row, const Slice& b, unsigned column) {
-        SPIKED_UNROLL
-        for (unsigned k = 0; k < slice; k += 4) {
-            const unsigned at = (k + team.lane() % 4) * pitch + team.lane() / 4;
-            double from_a[each];
-            double from_b[each];
-            SPIKED_UNROLL
-            for (unsigned i = 0; i < each; ++i) {
-                from_a[i] = a[at + row + 8 * i];
-                from_b[i] = b[at + column + 8 * i];
-            }
-            SPIKED_UNROLL
-            for (unsigned i = 0; i < each; ++i) SPIKED_UNROLL
-            for (unsigned j = 0; j < each; ++j) team.multiply_add(sums_[i][j], from_a[i], from_b[j]);
-        }
-    }
-    /// put(row, column, sum) of this thread's entries.
-    template <class Team, class Put>
-    SPIKED_DEVICE void each_entry(const Team& team, Put put) const {
-        SPIKED_UNROLL
-        for (unsigned j = 0; j < each; ++j) SPIKED_UNROLL
-        for (unsigned beside = 0; beside < 2; ++beside) SPIKED_UNROLL
-        for (unsigned i = 0; i < each; ++i)
-            put(8 * i + team.lane() / 4, 8 * j + 2 * (team.lane() % 4) + beside, sums_[i][j][beside]);
-    }
-
-private:
-    static constexpr unsigned each = 4;
-    double sums_[each][each][2];
-};
-
-template <>
-class WarpTile<float> {
-public:
-    static constexpr unsigned pitch = 64 + 8;
+    static constexpr unsigned pitch = 64 + (sizeof(Real) == 4 ? 8 : 4);
     static constexpr unsigned slice = 16;
 
     SPIKED_DEVICE WarpTile() {
         SPIKED_UNROLL
         for (unsigned i = 0; i < down; ++i) SPIKED_UNROLL
         for (unsigned j = 0; j < across; ++j) SPIKED_UNROLL
-        for (unsigned entry = 0; entry < 4; ++entry) sums_[i][j][entry] = 0.0F;
+        for (unsigned entry = 0; entry < 4; ++entry) sums_[i][j][entry] = 0;
     }
-    SPIKED_DEVICE static float rounded(float x) { return as_tf32(x); }
+    /// What the units take of x.
+    SPIKED_DEVICE static Real rounded(Real x) {
+        if constexpr (sizeof(Real) == 4)
+            return as_tf32(x);
+        else
+            return x;
+    }
 
+    /// The products of rows from `row` on of one slice with those from `column` on of another.
     template <class Team, class Slice>
     SPIKED_DEVICE void add(Team& team, const Slice& a, unsigned row, const Slice& b, unsigned column) {
         SPIKED_UNROLL
         for (unsigned k = 0; k < slice; k += 8) {
             const unsigned at = (k + team.lane() % 4) * pitch + team.lane() / 4;
-            float from_a[down][4];
-            float from_b[across][2];
+            Real from_a[down][4];
+            Real from_b[across][2];
             SPIKED_UNROLL
             for (unsigned i = 0; i < down; ++i) SPIKED_UNROLL
             for (unsigned entry = 0; entry < 4; ++entry)
@@ -192,6 +149,7 @@ public:
             for (unsigned j = 0; j < across; ++j) team.multiply_add(sums_[i][j], from_a[i], from_b[j]);
         }
     }
+    /// put(row, column, sum) of this thread's entries.
     template <class Team, class Put>
     SPIKED_DEVICE void each_entry(const Team& team, Put put) const {
         SPIKED_UNROLL
@@ -205,7 +163,7 @@ public:
 private:
     static constexpr unsigned down = 2;
     static constexpr unsigned across = 4;
-    float sums_[down][across][4];
+    Real sums_[down][across][4];
 };
 
 /// 64 x 64 entries of A B^T by the tensor units, a quarter a warp: A rows x inner, B columns x inner, both
@@ -251,23 +209,37 @@ public:
             slice[to] = high;
             if constexpr (parts == 2) slice[whole + to] = Tile::rounded(x - high);
         };
-        for (unsigned first = 0; first < inner; first += Tile::slice) {
+        // Neighbouring threads read neighbouring numbers, of B either way.
+        constexpr unsigned shares = side * Tile::slice / threads;
+        Real next_a[shares];
+        Real next_b[shares];
+        const auto line_of_b = [&](unsigned at) { return transposed ? at % Tile::slice : at / side; };
+        const auto column_of_b = [&](unsigned at) { return transposed ? at / Tile::slice : at % side; };
+        const auto read = [&](unsigned first) {
             SPIKED_UNROLL
-            for (unsigned share = 0; share < side * Tile::slice / threads; ++share) {
+            for (unsigned share = 0; share < shares; ++share) {
                 const unsigned at = share * threads + team.rank();
                 const unsigned k = first + at / side;
                 const bool inside_a = k < inner && top_ + at % side < rows_;
-                split(a_slice, at / side * Tile::pitch + at % side,
-                      inside_a ? a[std::size_t{k} * rows_ + top_ + at % side] : Real{0});
-                // Neighbouring threads read neighbouring numbers either way.
-                const unsigned line = transposed ? at % Tile::slice : at / side;
-                const unsigned column_of = transposed ? at / Tile::slice : at % side;
-                const bool inside_b = first + line < inner && left_ + column_of < columns_;
-                const std::size_t from = transposed ? std::size_t{left_ + column_of} * inner + first + line
-                                                    : std::size_t{first + line} * columns_ + left_ + column_of;
-                split(b_slice, line * Tile::pitch + column_of, inside_b ? b[from] : Real{0});
+                next_a[share] = inside_a ? a[std::size_t{k} * rows_ + top_ + at % side] : Real{0};
+                const unsigned line = first + line_of_b(at);
+                const unsigned column_there = left_ + column_of_b(at);
+                const bool inside_b = line < inner && column_there < columns_;
+                const std::size_t from =
+                    transposed ? std::size_t{column_there} * inner + line : std::size_t{line} * columns_ + column_there;
+                next_b[share] = inside_b ? b[from] : Real{0};
+            }
+        };
+        read(0);
+        for (unsigned first = 0; first < inner; first += Tile::slice) {
+            SPIKED_UNROLL
+            for (unsigned share = 0; share < shares; ++share) {
+                const unsigned at = share * threads + team.rank();
+                split(a_slice, at / side * Tile::pitch + at % side, next_a[share]);
+                split(b_slice, line_of_b(at) * Tile::pitch + column_of_b(at), next_b[share]);
             }
             team.barrier();
+            if (first + Tile::slice < inner) read(first + Tile::slice);  // while this slice is multiplied
             if constexpr (parts == 2) {
                 sums_.add(team, a_slice + whole, row, b_slice + 0, column);
                 sums_.add(team, a_slice + 0, row, b_slice + whole, column);
