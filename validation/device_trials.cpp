@@ -15,8 +15,8 @@ namespace {
 
 using spiked::cuda::Backend;
 
-/// A thread that draws feeds a GPU worse than eight do; more only cut its memory up.
-constexpr std::size_t most_lanes = 8;
+/// While one batch is computed, others travel and are taken apart on the host; more only cut the memory of a GPU up.
+constexpr std::size_t most_lanes = 4;
 constexpr std::size_t emulated_memory = std::size_t{256} << 20;
 
 /// Row quantizers that have kernels; options behind a name have none, but those of kivi.
