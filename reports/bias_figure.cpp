@@ -224,8 +224,8 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec)
     }
     figure.description = description_of(all, figure.rows.size(), ratio_wanted);
     if (all.series.left_out > 0)
-        figure.problem =
-            fmt::format("{} methods are not drawn (at most {} panels are)", all.series.left_out, most_panels);
+        figure.problem = fmt::format("{} methods are not drawn (at most {} panels and {} series are)",
+                                     all.series.left_out, most_panels, most_labels);
     figure.script =
         panel_script(figure.title, data,
                      fmt::format("set yrange {}\nset xlabel 'queries'\nset ylabel '{}'\n", all.y_range.text(0.06),

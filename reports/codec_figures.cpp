@@ -63,8 +63,8 @@ Figure codec_figure(Database& store, const std::string& title, const std::vector
         y_range.take(codec.point.theory);
     }
     if (panels.left_out > 0)
-        figure.problem = fmt::format("{} points are not drawn (at most {} panels are); the data has them",
-                                     panels.left_out, most_panels);
+        figure.problem = fmt::format("{} points are not drawn (at most {} panels and {} series are); the data has them",
+                                     panels.left_out, most_panels, most_labels);
     auto [data, drawn] = draw_panels(panels, true, true);
     auto legend = legend_of(panels.styles, theory_shown, true);
     for (std::size_t b = 0, block = codecs.size(); b < backdrops.size(); ++b) {

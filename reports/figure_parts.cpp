@@ -249,8 +249,12 @@ Series* PanelSeries::find(const std::string& panel, const std::string& label, st
             ++left_out;
             return nullptr;
         }
-        order.push_back(panel);
     }
+    if (!styles.contains(label) && styles.size() >= most_labels) {
+        ++left_out;
+        return nullptr;
+    }
+    if (!panels.contains(panel)) order.push_back(panel);
     Series& series = panels[panel][label];
     series.style = styles.emplace(label, style.value_or(styles.size())).first->second;
     return &series;

@@ -17,6 +17,7 @@
 namespace spiked::reports {
 
 constexpr std::size_t most_panels = 12;
+constexpr std::size_t most_labels = 100;   ///< of a figure; gnuplot compares each of its curves with all before
 constexpr std::size_t most_points = 1000;  // keeps a page small; the table view and the export have them all
 
 /// A list of texts in the JSON of [[figure]], a single text, or the fallback.
@@ -47,7 +48,8 @@ struct Series {
     std::vector<Point> points;
 };
 
-/// Series of all panels in the order they came. What would need more than most_panels is counted and left out.
+/// Series of all panels in the order they came. What would need more than most_panels or most_labels is counted
+/// and left out.
 struct PanelSeries {
     std::vector<std::string> order;
     std::map<std::string, std::map<std::string, Series>> panels;  ///< by label in each

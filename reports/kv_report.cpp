@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
+#include <set>
 
 #include "reports/figures.hpp"
 #include "reports/metric_words.hpp"
@@ -81,13 +83,15 @@ std::string cluster_words(const std::string& cluster) {
 EqualBitsLines equal_bits_lines(const validation::EqualBitsTable& equal, const std::string& group) {
     EqualBitsLines found{{"method"}, {}, equal.outside_text(group)};
     auto& lines = found.lines;
+    std::map<std::string, std::size_t> line_of;
     for (const auto& at : equal.rows) {
         if (at.group != group) continue;
         const bool first = lines.empty() || at.method == lines.front().front();
         if (first) found.heads.insert(found.heads.end(), {fmt::format("{:.4g} bits", at.bits_per_entry), "ratio"});
-        auto line = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.front() == at.method; });
-        if (line == lines.end()) line = lines.insert(lines.end(), {at.method});
-        line->insert(line->end(), {percent(at.error), first ? "1" : plain(at.ratio)});
+        const auto [place, is_new] = line_of.try_emplace(at.method, lines.size());
+        if (is_new) lines.push_back({at.method});
+        auto& line = lines[place->second];
+        line.insert(line.end(), {percent(at.error), first ? "1" : plain(at.ratio)});
     }
     return found;
 }
@@ -185,13 +189,11 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
                                 sim::one_line(methods[1]->method),
                                 standard_errors((methods[1]->ratio.mean - 1.0) / methods[1]->ratio.mcse));
         std::vector<std::string> elsewhere;
+        std::set<std::string> told;
+        for (const auto* one : methods) told.insert(one->method);
         for (const std::size_t i : order) {
             const auto& name = table.rows[i].method;
-            const auto placed = [&](const auto* one) { return one->method == name; };
-            if (!std::isnan(table.rows[i].of(metric).mean) &&
-                std::find(elsewhere.begin(), elsewhere.end(), name) == elsewhere.end() &&
-                std::none_of(methods.begin(), methods.end(), placed))
-                elsewhere.push_back(name);
+            if (!std::isnan(table.rows[i].of(metric).mean) && told.insert(name).second) elsewhere.push_back(name);
         }
         if (!methods.empty() && !elsewhere.empty())
             text += sim::one_line(fmt::format("not measured on both sides of {:.4g} bits: {}",

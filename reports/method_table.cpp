@@ -82,18 +82,39 @@ std::map<std::int64_t, Method> read_methods(Database& store) {
     return methods;
 }
 
+/// What the table may grow to: most of the means of a table with many columns are missing, and take room all the same.
+class TableRoom {
+public:
+    TableRoom(const Database& store, std::size_t columns) : store_(store), columns_(columns) {}
+    [[nodiscard]] std::size_t columns() const { return columns_; }
+    void add_row() {
+        constexpr std::size_t most = 1'000'000;
+        if (++rows_ * columns_ > most)
+            throw input_error(
+                "{}: the table of methods has {} columns and more than {} rows, most of them without a mean: choose "
+                "some with --metric",
+                store_.path(), columns_, rows_ - 1);
+    }
+
+private:
+    const Database& store_;
+    std::size_t columns_;
+    std::size_t rows_ = 0;
+};
+
 /// Rows of one group by method, made as means come in.
 class Group {
 public:
-    Group(std::int64_t cell, std::string label, const std::map<std::int64_t, Method>& methods, std::size_t columns)
-        : cell_(cell), label_(std::move(label)), methods_(methods), columns_(columns) {}
+    Group(std::int64_t cell, std::string label, const std::map<std::int64_t, Method>& methods, TableRoom& room)
+        : cell_(cell), label_(std::move(label)), methods_(methods), room_(room) {}
 
     MethodMean& at(std::int64_t method, std::size_t column) {
         auto found = rows_.find(method);
         if (found == rows_.end()) {
+            room_.add_row();
             const Method& known = methods_.at(method);
             MethodRow row{cell_, label_, method, known.name, known.kind, known.bits, {}};
-            row.means.assign(columns_, MethodMean{nan, nan, 0, 0, false, {}});
+            row.means.assign(room_.columns(), MethodMean{nan, nan, 0, 0, false, {}});
             found = rows_.emplace(method, std::move(row)).first;
         }
         return found->second.means[column];
@@ -132,13 +153,14 @@ private:
     std::int64_t cell_;
     std::string label_;
     const std::map<std::int64_t, Method>& methods_;
-    std::size_t columns_;
+    TableRoom& room_;
     std::map<std::int64_t, MethodRow> rows_;
 };
 
 /// Errors over clusters, as v_cluster has them.
 void read_sides(Database& store, const MethodColumns& columns, MethodTable& table) {
     const auto methods = read_methods(store);
+    TableRoom room(store, columns.list.size());
     std::map<std::string, Group> sides;
     std::map<std::string, std::int64_t> clusters;
     Statement query(
@@ -151,7 +173,7 @@ void read_sides(Database& store, const MethodColumns& columns, MethodTable& tabl
         if (column == columns.position.end() || !methods.contains(query.integer(1))) continue;
         const std::string name = query.text(0);
         auto side = sides.find(name);
-        if (side == sides.end()) side = sides.emplace(name, Group(0, name + "s", methods, columns.list.size())).first;
+        if (side == sides.end()) side = sides.emplace(name, Group(0, name + "s", methods, room)).first;
         MethodMean& mean = side->second.at(query.integer(1), column->second);
         mean.n += query.integer(5);
         mean.failed += query.integer(7);
@@ -167,6 +189,7 @@ class CellReader {
 public:
     CellReader(Database& store, const MethodColumns& columns)
         : columns_(columns),
+          room_(store, columns.list.size()),
           methods_(read_methods(store)),
           batches_(store,
                    "SELECT method_id, metric_id, k, batch, n, n_null, mean, m2 FROM moment WHERE cell_id = ?1 ORDER BY "
@@ -176,7 +199,7 @@ public:
                  "IS NOT NULL ORDER BY rep") {}
 
     void read(std::int64_t cell, const std::string& label, MethodTable& table) {
-        Group group(cell, label, methods_, columns_.list.size());
+        Group group(cell, label, methods_, room_);
         std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, validation::Moments> pooled;
         batches_.reset();
         batches_.bind(1, cell);
@@ -216,6 +239,7 @@ public:
 
 private:
     const MethodColumns& columns_;
+    TableRoom room_;
     std::map<std::int64_t, Method> methods_;
     Statement batches_;
     Statement draws_;
@@ -317,16 +341,6 @@ std::string as_latex(const MethodTable& table) {
 }  // namespace
 
 /// Every method has every column: where each cell has columns of its own, that is their product.
-static void refuse_empty_table(const Database& store, const MethodTable& table) {
-    constexpr std::size_t most = 2'000'000;
-    if (table.rows.size() * table.columns.size() > most)
-        throw input_error(
-            "{}: the table of methods has {} columns and more than {} rows, most of them without a mean: choose some "
-            "with "
-            "--metric",
-            store.path(), table.columns.size(), table.rows.size() - 1);
-}
-
 MethodTable method_table(Database& store, const MethodQuery& query) {
     const MethodColumns columns = read_columns(store, query.metrics);
     MethodTable table{columns.list, {}};
@@ -337,10 +351,8 @@ MethodTable method_table(Database& store, const MethodQuery& query) {
     CellReader reader(store, columns);
     Statement cells(store, "SELECT cell_id, label FROM cell ORDER BY cell_id");
     while (cells.step())
-        if (!query.cells || query.cells->contains(cells.integer(0))) {
+        if (!query.cells || query.cells->contains(cells.integer(0)))
             reader.read(cells.integer(0), cells.text(1), table);
-            refuse_empty_table(store, table);
-        }
     return table;
 }
 

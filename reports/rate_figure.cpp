@@ -247,8 +247,8 @@ std::vector<Figure> rate(Database& store, const Json& spec) {
         slopes.too_few > 0 ? fmt::format(" {} have fewer than three points to fit.", slopes.too_few) : "",
         std::isfinite(reference) ? fmt::format(" Dashed: slope {:.4g}.", reference) : "");
     if (found.series.left_out > 0)
-        figure.problem =
-            fmt::format("{} points are not drawn (at most {} panels are)", found.series.left_out, most_panels);
+        figure.problem = fmt::format("{} points are not drawn (at most {} panels and {} series are)",
+                                     found.series.left_out, most_panels, most_labels);
     figure.script =
         panel_script(figure.title, data,
                      fmt::format("set logscale xy\nset format y '%g'\n{}set xtics nomirror ({})\nset "

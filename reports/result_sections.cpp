@@ -375,9 +375,11 @@ std::string equal_bits_tables(Database& store, bool dump) {
     const auto groups = equal.groups();
     std::map<std::string, std::string> names;  // of a group
     const auto cells = read_cells(store);
-    for (const auto& [cell, name] : short_names(cells))
-        for (const auto& one : cells)
-            if (one.id == cell) names[one.label] = name.empty() ? one.label : name;
+    const auto short_name = short_names(cells);
+    for (const auto& cell : cells) {
+        const auto found = short_name.find(cell.id);
+        if (found != short_name.end()) names[cell.label] = found->second.empty() ? cell.label : found->second;
+    }
     std::string markup;
     for (std::size_t g = 0; g < std::min(groups.size(), most_panels); ++g) {
         const auto& group = groups[g];

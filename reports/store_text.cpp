@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"
@@ -38,20 +39,20 @@ std::string checks_text(validation::Database& store) {
     };
     // Passes of one claim and spike: how many, and the one whose interval comes closest to its margin.
     std::vector<std::pair<std::size_t, const CheckRow*>> passed;
+    std::map<std::pair<std::string, std::int64_t>, std::size_t> place_of;
     for (const auto& check : checks) {
         if (check.verdict != "pass" || !folds) {
             add(check, "");
             continue;
         }
-        const auto same = std::find_if(passed.begin(), passed.end(), [&](const auto& group) {
-            return group.second->claim == check.claim && group.second->k == check.k;
-        });
-        if (same == passed.end()) {
+        const auto [place, first] = place_of.try_emplace({check.claim, check.k}, passed.size());
+        if (first) {
             passed.emplace_back(1, &check);
-        } else {
-            ++same->first;
-            if (nearness(check) > nearness(*same->second)) same->second = &check;
+            continue;
         }
+        auto& [count, closest] = passed[place->second];
+        ++count;
+        if (nearness(check) > nearness(*closest)) closest = &check;
     }
     for (const auto& [count, check] : passed) add(*check, count > 1 ? fmt::format(" (closest of {})", count) : "");
     std::string text = checks.empty() ? "" : rows.text() + "\n";

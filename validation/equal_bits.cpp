@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "estimators/compressor.hpp"
 
@@ -57,6 +58,7 @@ std::vector<Group> frontiers(Database& store, std::string_view metric) {
     struct Totals {
         std::string group;
         std::vector<std::pair<std::string, PointTotals>> methods;
+        std::map<std::string, std::size_t> place_of;  ///< of a method among them
     };
     std::vector<Totals> groups;
     std::map<std::string, std::int64_t> clusters;
@@ -76,17 +78,16 @@ std::vector<Group> frontiers(Database& store, std::string_view metric) {
                           " ORDER BY m.cell_id, m.method_id, m.batch");
     rows.bind(1, std::string(metric));
     while (rows.step()) {
-        if (groups.empty() || groups.back().group != rows.text(0)) groups.push_back({rows.text(0), {}});
+        if (groups.empty() || groups.back().group != rows.text(0)) groups.push_back({rows.text(0), {}, {}});
         auto& methods = groups.back().methods;
-        auto method =
-            std::find_if(methods.begin(), methods.end(), [&](const auto& m) { return m.first == rows.text(1); });
-        if (method == methods.end()) method = methods.insert(methods.end(), {rows.text(1), {}});
-        auto& [bits, errors] = method->second[rows.integer(2)];
+        const auto [place, first] = groups.back().place_of.try_emplace(rows.text(1), methods.size());
+        if (first) methods.push_back({rows.text(1), {}});
+        auto& [bits, errors] = methods[place->second].second[rows.integer(2)];
         const auto cluster = clusters.emplace(rows.text(4), static_cast<std::int64_t>(clusters.size())).first->second;
         (rows.text(3) == metric ? errors : bits).sums[cluster] = {rows.real(5), rows.real(6)};
     }
     std::vector<Group> found;
-    for (const auto& [group, methods] : groups) {
+    for (const auto& [group, methods, place_of] : groups) {
         found.push_back({group, {}});
         for (const auto& [name, points] : methods) {
             Frontier frontier{name, {}};
@@ -114,15 +115,27 @@ bool has_range(const Frontier& method) { return method.points.size() > 1; }
 
 /// The methods around the bits that most are around, the first of such bits.
 std::vector<const Frontier*> comparable(const std::vector<Frontier>& methods) {
-    std::vector<const Frontier*> most;
-    for (const auto& at : methods) {
-        std::vector<const Frontier*> around;
-        for (const auto& method : methods)
-            if (has_range(method) && method.least() <= at.least() && at.least() <= method.most())
-                around.push_back(&method);
-        if (around.size() > most.size()) most = std::move(around);
-    }
-    return most;
+    std::vector<double> begins;
+    std::vector<double> ends;
+    for (const auto& method : methods)
+        if (has_range(method)) {
+            begins.push_back(method.least());
+            ends.push_back(method.most());
+        }
+    std::sort(begins.begin(), begins.end());
+    std::sort(ends.begin(), ends.end());
+    const auto around = [&](double bits) {  // how many
+        return std::upper_bound(begins.begin(), begins.end(), bits) - begins.begin() -
+               (std::lower_bound(ends.begin(), ends.end(), bits) - ends.begin());
+    };
+    const Frontier* best = nullptr;
+    for (const auto& at : methods)
+        if (best == nullptr || around(at.least()) > around(best->least())) best = &at;
+    std::vector<const Frontier*> found;
+    for (const auto& method : methods)
+        if (has_range(method) && method.least() <= best->least() && best->least() <= method.most())
+            found.push_back(&method);
+    return found;
 }
 
 /// Empty for a method that is not behind `unrope`.
@@ -144,8 +157,9 @@ std::vector<double> levels(double least, double most) {
 
 std::vector<std::string> EqualBitsTable::groups() const {
     std::vector<std::string> names;
+    std::set<std::string> known;
     const auto add = [&](const std::string& name) {
-        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+        if (known.insert(name).second) names.push_back(name);
     };
     for (const auto& row : rows) add(row.group);
     for (const auto& method : outside) add(method.group);
@@ -171,8 +185,9 @@ EqualBitsTable equal_bits(Database& store) {
         const auto methods = comparable(all);
         double least = 0.0;
         double most = std::numeric_limits<double>::infinity();
+        const std::set<const Frontier*> compared(methods.begin(), methods.end());
         for (const auto& method : all)
-            if (std::find(methods.begin(), methods.end(), &method) == methods.end() || methods.size() < 2)
+            if (!compared.contains(&method) || methods.size() < 2)
                 found.outside.push_back({group, method.method, method.least(), method.most()});
         if (methods.size() < 2) continue;
         for (const auto* method : methods) {
@@ -194,13 +209,12 @@ EqualBitsTable equal_bits(Database& store) {
 std::vector<EqualBits> methods_at(Database& store, double bits, std::string_view metric) {
     std::vector<EqualBits> found;
     for (const auto& [side, methods] : frontiers(store, metric)) {
-        const auto stands = [&methods = methods](std::string_view name) {
-            return std::any_of(methods.begin(), methods.end(), [&](const auto& m) { return m.method == name; });
-        };
+        std::set<std::string, std::less<>> names;
+        for (const auto& method : methods) names.insert(method.method);
         std::vector<std::pair<std::string, PartEstimate>> around;
         for (const auto& method : methods)
             if (has_range(method) && method.least() <= bits && bits <= method.most() &&
-                !(side == "value" && stands(without_unrope(method.method))))
+                !(side == "value" && names.contains(without_unrope(method.method))))
                 around.emplace_back(method.method, method.at(bits));
         std::stable_sort(around.begin(), around.end(),
                          [](const auto& a, const auto& b) { return a.second.value < b.second.value; });
@@ -212,9 +226,10 @@ std::vector<EqualBits> methods_at(Database& store, double bits, std::string_view
 }
 
 bool repeats_without_unrope(const KvTable& table, const KvRow& row) {
-    return row.side == "value" && std::any_of(table.rows.begin(), table.rows.end(), [&](const KvRow& other) {
-               return other.side == row.side && other.method == without_unrope(row.method);
-           });
+    const std::string_view name = without_unrope(row.method);
+    return row.side == "value" && !name.empty() &&
+           std::any_of(table.rows.begin(), table.rows.end(),
+                       [&](const KvRow& other) { return other.side == row.side && other.method == name; });
 }
 
 std::vector<bool> convex_hull(const std::vector<BitsAndError>& points) {
@@ -241,13 +256,11 @@ std::vector<bool> convex_hull(const std::vector<BitsAndError>& points) {
         hull.push_back(next);
     }
     // Two methods at one point are both on it, as values with and without unrope are.
+    std::set<std::pair<double, double>> corners_of_it;
+    for (const auto& on : hull) corners_of_it.emplace(on.bits, on.error);
     std::vector<bool> on_hull;
     for (const auto& point : points)
-        on_hull.push_back(point.error > 0.0 ? std::any_of(hull.begin(), hull.end(),
-                                                          [&](const auto& on) {
-                                                              return on.bits == point.bits &&
-                                                                     on.error == std::log(point.error);
-                                                          })
+        on_hull.push_back(point.error > 0.0 ? corners_of_it.contains({point.bits, std::log(point.error)})
                                             : point.error <= 0.0 && point.bits == lossless);
     return on_hull;
 }

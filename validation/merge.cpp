@@ -269,9 +269,9 @@ private:
     /// What is numbered by arrival, numbered by content.
     void put_in_order() {
         database_.execute(
-            "CREATE TEMP TABLE new_session AS SELECT session_id AS old, row_number() OVER (ORDER BY started_utc, host, "
-            "pid, argv, ended_utc, exit_code, stop_reason, threads, device, provenance, first) AS new FROM "
-            "main.session "
+            "CREATE TEMP TABLE new_session(old INTEGER PRIMARY KEY, new INTEGER NOT NULL);"
+            "INSERT INTO new_session SELECT session_id, row_number() OVER (ORDER BY started_utc, host, pid, argv, "
+            "ended_utc, exit_code, stop_reason, threads, device, provenance, first) FROM main.session "
             "LEFT JOIN (SELECT session_id, min(printf('%019d %019d', cell_id, batch)) AS first FROM main.batch GROUP "
             "BY "
             "session_id) USING(session_id);"

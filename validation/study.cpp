@@ -64,6 +64,17 @@ void apply_overrides(toml::table& root, const StudyOverrides& overrides) {
 }
 
 /// What a sweep sets in every cell cannot be set for the model.
+/// Each method has numbers of its own in each cell, long before anything is computed.
+void refuse_pairs(std::size_t cells, const std::vector<NamedEstimator>& estimators,
+                  const std::vector<NamedCodec>& codecs, const toml::node& at, Mistakes& mistakes) {
+    constexpr std::size_t most_pairs = 500'000;
+    std::size_t methods = estimators.size();
+    for (const auto& codec : codecs) methods += codec.bits.size();
+    if (methods * cells > most_pairs)
+        mistakes.add(at, fmt::format("{} methods in {} cells are too many (at most {} pairs): split the study", methods,
+                                     cells, most_pairs));
+}
+
 void refuse_swept(const StudyOverrides& overrides, const toml::table* sweep, Mistakes& mistakes) {
     if (sweep == nullptr) return;
     for (const auto& [key, value] : overrides.set)
@@ -266,6 +277,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
         if (root.raw().get("estimator") == nullptr && root.raw().get("codec") == nullptr &&
             root.raw().get("check") == nullptr)
             mistakes.add(*model, "nothing is asked: add an [[estimator]], a [[codec]] or a [[check]]");
+        refuse_pairs(points.size(), estimators, codecs, sweep == nullptr ? *model : *sweep, mistakes);
     }
     const auto factors = factors_of(kind, sweep);
     refuse_swept(overrides, sweep, mistakes);

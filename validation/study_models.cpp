@@ -318,8 +318,11 @@ std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const
         if (zip && sweep.values->size() != sweeps.front().values->size())
             mistakes.add(*sweep.values, "with mode = \"zip\" every list of [sweep] has the same length");
         combinations = zip ? sweep.values->size() : combinations * sweep.values->size();
-        if (combinations > 100000) {
-            mistakes.add(*sweep.values, "the sweep has more than 100000 cells: make it smaller");
+        constexpr std::size_t most_cells = 15000;
+        if (combinations > most_cells) {
+            mistakes.add(
+                *sweep.values,
+                fmt::format("the sweep has more than {} cells: make it smaller, or split the study", most_cells));
             return {};
         }
     }

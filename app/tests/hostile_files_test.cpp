@@ -31,14 +31,19 @@ TEST_P(HostileFiles, ChangeNothingTakeLittleAndAreNotObeyed) {
 
 INSTANTIATE_TEST_SUITE_P(Part, HostileFiles, testing::Range(1, 9));
 
+/// What the tool says of this program when a line of shell comes first.
+Tried tried_behind(const std::string& line, const std::string& options) {
+    const std::string program = scratch("bad-program");
+    std::ofstream(program) << "#!/bin/sh\n" << line << "\nexec '" SPIKED_BINARY "' \"$@\"\n";
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    return tried(program, options);
+}
+
 /// A program that does one of the things it must not: the tool has to say so.
 class HostileFilesControl : public testing::TestWithParam<const char*> {};
 
 TEST_P(HostileFilesControl, AreSeen) {
-    const std::string program = scratch("bad-program");
-    std::ofstream(program) << "#!/bin/sh\n" << GetParam() << "\nexec '" SPIKED_BINARY "' \"$@\"\n";
-    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
-    const Tried found = tried(program, "--only write-ahead");
+    const Tried found = tried_behind(GetParam(), "--only write-ahead");
     EXPECT_EQ(found.code, 1) << found.out;
     EXPECT_EQ(found.out.find(" 0 complaints"), std::string::npos) << found.out;
 }
@@ -49,8 +54,20 @@ INSTANTIATE_TEST_SUITE_P(
                     "case $1 in show) touch m.spiked-shm;; esac", "case $1 in show) touch \"$TMPDIR/left\";; esac",
                     "case $1 in show) printf '\\033[31m'; exit 0;; esac",
                     "case $1 in show) printf '\\233' >&2; exit 4;; esac", "case $1 in show) exit 70;; esac",
-                    "case $1 in show) kill -SEGV $$;; esac", "case $1 in export) echo '\\input{x}'; exit 0;; esac"),
+                    "case $1 in show) kill -SEGV $$;; esac", "case $1 in show) gnuplot -e '' 2>/dev/null;; esac",
+                    "case $1 in export) echo '\\input{x}'; exit 0;; esac"),
     [](const auto& fault) { return "Fault" + std::to_string(fault.index); });
+
+/// Quick yet, but with the square of the size of its file.
+TEST(HostileFilesGrowthControl, ASquareIsSeen) {
+    if (sanitized) GTEST_SKIP() << "times are not judged under a sanitizer";
+    const Tried found = tried_behind(
+        "case $1 in show) awk \"BEGIN { n = $(stat -c %s m.spiked) / 30000; for (i = 0; i < 3000 * n * n; ++i); }\";; "
+        "esac",
+        "--only 'passing verdicts'");
+    EXPECT_EQ(found.code, 1) << found.out;
+    EXPECT_NE(found.out.find("for twice as much"), std::string::npos) << found.out;
+}
 
 }  // namespace
 }  // namespace spiked::app
