@@ -59,8 +59,22 @@ std::uint64_t size_of(const std::string& path) {
     return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
+/// Of the database at `path`; 0 where its header does not say. SQLite writes the largest as 1.
+std::uint32_t page_size_of(const std::string& path) {
+    constexpr std::size_t page_size_at = 16;
+    constexpr std::uint32_t largest = 65536;
+    std::string head(page_size_at + 2, '\0');
+    const sim::ByteFile file(path);
+    if (file.size() < head.size()) return 0;
+    file.read(0, std::as_writable_bytes(std::span(head)));
+    if (!head.starts_with("SQLite format 3\0"sv)) return 0;
+    const std::uint32_t bytes = big_endian(std::string(2, '\0') + head.substr(page_size_at));
+    return bytes == 1 ? largest : bytes;
+}
+
 /// `journal` is read, messages name the one beside `store`. It must name no other journal, and must not make the store
-/// larger than it is: SQLite would write as many pages as it claims.
+/// larger than it is: SQLite would write as many pages as it claims, of the size that it states or, where it states
+/// none, of the store's.
 void reject_foreign_journal(const std::string& journal, const std::string& store) {
     if (last_bytes(journal, super_journal_mark.size()) == super_journal_mark)
         throw input_error(
@@ -74,9 +88,17 @@ void reject_foreign_journal(const std::string& journal, const std::string& store
     if (file.size() < head.size()) return;
     file.read(0, std::as_writable_bytes(std::span(head)));
     const std::string_view text = head;
-    const std::uint64_t claimed =
-        std::uint64_t{big_endian(text.substr(pages_at))} * big_endian(text.substr(page_size_at));
-    if (text.starts_with(journal_mark) && claimed > size_of(store))
+    if (!text.starts_with(journal_mark)) return;
+    const std::uint32_t page_size = big_endian(text.substr(page_size_at));
+    const std::uint32_t of_store = page_size_of(store);
+    if (page_size == 0 || (of_store != 0 && page_size != of_store))
+        throw input_error(
+            "{0}: the journal beside it has pages of {1} bytes (the store has others, so it is of another file): "
+            "remove "
+            "{0}-journal",
+            store, page_size);
+    const std::uint64_t claimed = std::uint64_t{big_endian(text.substr(pages_at))} * page_size;
+    if (claimed > size_of(store))
         throw input_error("{0}: the journal beside it is of a larger store ({1}; this one has {2}): remove {0}-journal",
                           store, sim::bytes_text(claimed), sim::bytes_text(size_of(store)));
 }

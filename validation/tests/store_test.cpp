@@ -82,6 +82,12 @@ TEST(StoreFile, KilledBeforeAnythingWasWrittenHasNoSeed) {
     EXPECT_EQ(stored_seed(path), FakeStudy{}.experiment().seed.text());
 }
 
+std::string big_endian(std::uint32_t number) {
+    std::string bytes;
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(number >> shift & 0xFFU);
+    return bytes;
+}
+
 /// A store and its journal while pages of a transaction are on their way to the file: the moment of a kill.
 std::string killed_writer(const std::string& name) {
     const std::string path = scratch_path(name + "-writer");
@@ -120,11 +126,6 @@ TEST(StoreFile, AJournalThatNamesAnotherIsObeyedByNobody) {
     const std::string killed = killed_writer("super");
     const std::string victim = scratch_path("victim.txt");
     std::ofstream(victim) << "mine";
-    const auto big_endian = [](std::uint32_t number) {
-        std::string bytes;
-        for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(number >> shift & 0xFFU);
-        return bytes;
-    };
     std::uint32_t sum = 0;
     for (const char c : victim) sum += static_cast<std::uint32_t>(static_cast<signed char>(c));
     std::ofstream(killed + "-journal", std::ios::binary | std::ios::app)
@@ -144,6 +145,31 @@ TEST(StoreFile, AJournalThatNamesAnotherIsObeyedByNobody) {
     sqlite3_exec(obedient, "SELECT count(*) FROM study", nullptr, nullptr, nullptr);
     sqlite3_close(obedient);
     EXPECT_FALSE(std::filesystem::exists(victim));
+}
+
+void overwrite(const std::string& path, std::streamoff at, const std::string& bytes) {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(at);
+    file << bytes;
+}
+
+/// Where a journal states no page size, SQLite takes the store's, and writes as many pages as the journal claims.
+TEST(StoreFile, AJournalOfOtherPagesIsObeyedByNobody) {
+    constexpr std::streamoff pages_at = 16;
+    constexpr std::streamoff page_size_at = 24;
+    for (const std::uint32_t page_size : {0U, 1U, 512U, 65536U}) {
+        const std::string killed = killed_writer(fmt::format("pages-{}", page_size));
+        overwrite(killed + "-journal", pages_at, big_endian(1000));
+        overwrite(killed + "-journal", page_size_at, big_endian(page_size));
+        const std::string before = bytes_of(killed);
+        const auto expect_refusal = [&](const auto& action) {
+            const std::string message = message_of(action, ExitCode::unusable_input);
+            EXPECT_NE(message.find(fmt::format("has pages of {} bytes", page_size)), std::string::npos) << message;
+            EXPECT_EQ(bytes_of(killed), before);
+        };
+        expect_refusal([&] { (void)open_store(killed); });
+        expect_refusal([&] { run_into(FakeStudy{}.experiment(), killed); });
+    }
 }
 
 /// What differs from our schema by a letter could make a reader never end, or do something else.
