@@ -103,6 +103,25 @@ void reject_foreign_journal(const std::string& journal, const std::string& store
                           store, sim::bytes_text(claimed), sim::bytes_text(size_of(store)));
 }
 
+/// A store or its journal that says it is large and takes no room: who copies or reads it takes the room.
+void reject_holes(const std::string& path, const char* advice) {
+    constexpr std::uint64_t always = 64 << 20;
+    constexpr std::uint64_t times = 64;  // file systems that pack pages do not reach it
+    if (const std::uint64_t size = size_of(path); size > std::max(always, times * bytes_on_disk(path)))
+        throw input_error("{}: {} of which the disk holds {} (the rest is a hole): {}", path, sim::bytes_text(size),
+                          sim::bytes_text(bytes_on_disk(path)), advice);
+}
+
+/// A journal holds each page of the store once at most, with 8 bytes and, at worst, a header of a sector, which is no
+/// longer than a page of our stores: some two times the store. Twice that leaves room for other sectors.
+void reject_long_journal(const std::string& journal, const std::string& real) {
+    constexpr std::uint64_t always = 1 << 20;
+    constexpr std::uint64_t times = 4;
+    if (const std::uint64_t most = always + times * size_of(real); size_of(journal) > most)
+        throw input_error("{}: {} (the journal of a store of {} has at most {}): remove it", journal,
+                          sim::bytes_text(size_of(journal)), sim::bytes_text(size_of(real)), sim::bytes_text(most));
+}
+
 void reject_write_ahead(const std::string& path, const std::string& real) {
     constexpr std::size_t write_version = 18;  // in the header of the database; 2: write-ahead log
     constexpr std::size_t read_version = 19;
@@ -150,17 +169,15 @@ std::uint64_t bytes_on_disk(const std::string& path) {
 void reject_foreign_files(const std::string& path, bool writes) {
     const std::string real = resolved(path);
     reject_write_ahead(path, real);
-    constexpr std::uint64_t always = 64 << 20;
-    constexpr std::uint64_t times = 64;  // file systems that pack pages do not reach it
-    if (const std::uint64_t size = size_of(real); size > std::max(always, times * bytes_on_disk(real)))
-        throw input_error("{}: {} of which the disk holds {} (the rest is a hole): no run leaves a store so", path,
-                          sim::bytes_text(size), sim::bytes_text(bytes_on_disk(real)));
+    reject_holes(real, "no run leaves a store so");
     const std::string journal = real + "-journal";
     const auto kind = kind_of(journal);
     if (!kind) return;
     if (*kind != S_IFREG)
         throw input_error("{}: is not a regular file (SQLite would take it for the journal of {}): remove it", journal,
                           path);
+    reject_holes(journal, "no run leaves a journal so, remove it");
+    reject_long_journal(journal, real);
     if (writes) reject_foreign_journal(journal, real);
 }
 

@@ -172,6 +172,26 @@ TEST(StoreFile, AJournalOfOtherPagesIsObeyedByNobody) {
     }
 }
 
+/// A reader copies the journal of a killed run: one that claims bytes must not fill the disk.
+TEST(StoreFile, AJournalLongerThanAStoreExplainsIsNotCopied) {
+    for (const auto& [bytes, part] :
+         {std::pair{std::uint64_t{6} << 30, "the rest is a hole"}, {std::uint64_t{4} << 20, "has at most"}}) {
+        const std::string killed = killed_writer("long");
+        std::filesystem::resize_file(killed + "-journal", bytes);
+        const auto expect_refusal = [&, part = part](const auto& action) {
+            const std::string message = message_of(action, ExitCode::unusable_input);
+            EXPECT_NE(message.find(part), std::string::npos) << message;
+            EXPECT_NE(message.find("remove it"), std::string::npos) << message;
+        };
+        expect_refusal([&] { (void)open_store(killed); });
+        expect_refusal([&] { run_into(FakeStudy{}.experiment(), killed); });
+    }
+    // A journal of nearly the store itself is read.
+    const std::string killed = killed_writer("usual");
+    std::filesystem::resize_file(killed + "-journal", std::filesystem::file_size(killed));
+    EXPECT_NO_THROW((void)open_store(killed));
+}
+
 /// What differs from our schema by a letter could make a reader never end, or do something else.
 TEST(StoreFile, WithAnythingOfAnotherSchemaIsRefused) {
     const std::string good = scratch_path("good");
