@@ -18,6 +18,8 @@ constexpr std::string_view suffix = ".npy";
 /// Deflate never packs more than 1032 bytes into one.
 constexpr std::uint64_t largest_expansion = 1032;
 constexpr std::size_t chunk_bytes = 1 << 20;
+/// Of all headers and of the members that are unpacked.
+constexpr ExpansionLimit together{.always = 32 << 20, .times = 16};
 
 struct CloseArchive {
     void operator()(zip_t* archive) const { zip_discard(archive); }
@@ -67,14 +69,17 @@ void read_exactly(const ByteFile& file, zip_file_t* member, std::span<std::byte>
     }
 }
 
-/// Unpacks again from the start for each read: headers are short and read in two pieces.
+/// Unpacks as far as it is read, once: what was unpacked is kept, and a header is short.
 ByteSource prefix_source(const ByteFile& file, zip_t* archive, std::uint64_t index, std::uint64_t size,
                          const std::string& where) {
+    const std::shared_ptr member = open_member(file, archive, index, where);
+    const auto prefix = std::make_shared<std::vector<std::byte>>();
     return {where, size, [=, &file](std::uint64_t offset, std::span<std::byte> out) {
-                const auto member = open_member(file, archive, index, where);
-                std::vector<std::byte> before(offset);
-                read_exactly(file, member.get(), before, where);
-                read_exactly(file, member.get(), out, where);
+                if (const std::size_t before = prefix->size(); before < offset + out.size()) {
+                    prefix->resize(offset + out.size());
+                    read_exactly(file, member.get(), std::span(*prefix).subspan(before), where);
+                }
+                std::copy_n(prefix->begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
             }};
 }
 
@@ -121,6 +126,8 @@ NpzFile::NpzFile(std::string path) : file_(std::move(path)) {
         const std::string at = where(member);
         check_member(status, at);
         member.header = read_npy_header(prefix_source(file_, archive.get(), index, status.size, at));
+        unpacked_bytes_ += member.header.data_offset;
+        refuse_expansion(unpacked_bytes_, file_.size(), together, at);
         members_.push_back(std::move(member));
     }
     if (members_.empty())
@@ -143,11 +150,10 @@ std::string NpzFile::where(const NpzMember& member) const {
 
 std::vector<std::byte> NpzFile::unpack(const NpzMember& member) const {
     {
-        constexpr std::uint64_t always = 32 << 20;
         const std::lock_guard lock(mutex_);
-        if (unpacked_.insert(member.index).second) unpacked_bytes_ += member.size;
+        if (unpacked_.insert(member.index).second) unpacked_bytes_ += member.size - member.header.data_offset;
         // Members may share their packed bytes: what counts is the file.
-        refuse_expansion(unpacked_bytes_, file_.size(), {.always = always, .times = 16}, where(member));
+        refuse_expansion(unpacked_bytes_, file_.size(), together, where(member));
     }
     const Archive archive = open_archive(file_);
     const std::string at = where(member);

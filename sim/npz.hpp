@@ -29,9 +29,9 @@ struct ExpansionLimit {
 void refuse_expansion(std::uint64_t bytes, std::uint64_t packed, const ExpansionLimit& limit, const std::string& where);
 
 /// A .npz (zip of .npy members, stored or deflated). Sizes are checked before anything is unpacked: a member may claim
-/// no more than deflate can pack into its compressed bytes, and exactly what its array needs; those that
-/// are unpacked may take 32 MiB together, or 16 times the bytes of the file. Failures are input_errors. Reading is safe
-/// from several threads.
+/// no more than deflate can pack into its compressed bytes, and exactly what its array needs; all headers and the
+/// members that are unpacked may take 32 MiB together, or 16 times the bytes of the file. Failures are input_errors.
+/// Reading is safe from several threads.
 class NpzFile {
 public:
     explicit NpzFile(std::string path);
@@ -49,7 +49,7 @@ private:
     std::vector<NpzMember> members_;
     mutable std::mutex mutex_;
     mutable std::set<std::uint64_t> unpacked_;  ///< members
-    mutable std::uint64_t unpacked_bytes_ = 0;  ///< of all of them
+    mutable std::uint64_t unpacked_bytes_ = 0;  ///< of all of them, and of the headers of all others
 };
 
 /// Bytes in memory as a source; `bytes` must outlive it.

@@ -298,6 +298,35 @@ TEST(NpzBadInput, WhatIsPackedTooWellIsReadInPart) {
                  {"layers.0.value", "with what was read before"});
 }
 
+/// The archive with that many entries in its directory, all of them of its first member, under names of their own.
+std::string with_entries(const std::string& archive, std::size_t count) {
+    const std::size_t directory = archive.find("PK\x01\x02");
+    const std::string entry = archive.substr(directory, archive.find("PK\x05\x06") - directory);
+    std::string entries;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::string name = fmt::format("{}.npy", i);
+        entries +=
+            entry.substr(0, 28) + little_endian(name.size(), 2) + little_endian(0, 2) + entry.substr(32, 14) + name;
+    }
+    return archive.substr(0, directory) + entries + "PK\x05\x06" + little_endian(0, 4) + little_endian(count, 2) +
+           little_endian(count, 2) + little_endian(entries.size(), 4) + little_endian(directory, 4) +
+           little_endian(0, 2);
+}
+
+/// Each header is unpacked when the file is opened: blanks in front of its end pack as well as zeros behind it.
+TEST(NpzBadInput, HeadersCountAmongWhatIsUnpacked) {
+    const ScratchFolder scratch;
+    std::string padded = header("<f8", "(2, 3)");
+    padded.insert(padded.size() - 1, std::string(65000 - padded.size(), ' '));
+    const std::string archive = bytes_of_file(write_zip(scratch, {{"a.npy", npy_bytes(padded, six), ZIP_CM_DEFLATE}}));
+    EXPECT_EQ(NpzFile(scratch.write("some.npz", with_entries(archive, 500))).members().size(), 500U);
+    const auto many = scratch.write("many.npz", with_entries(archive, 1000));
+    expect_error(ExitCode::unusable_input, [&] { (void)NpzFile(many); }, {"many.npz", "packed so well"});
+    // Small headers do not: what is stored is never refused.
+    const std::string plain = bytes_of_file(write_zip(scratch, {{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six)}}));
+    EXPECT_EQ(NpzFile(scratch.write("plain.npz", with_entries(plain, 4000))).members().size(), 4000U);
+}
+
 TEST(NpzBadInput, DamageIsFoundByTheChecksum) {
     const ScratchFolder scratch;
     const auto path = write_zip(scratch, {{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six)}});
