@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <ranges>
 #include <set>
+#include <string_view>
 
 #include "sim/byte_file.hpp"
 #include "sim/printable.hpp"
@@ -29,6 +31,65 @@ struct CloseMember {
 };
 using Archive = std::unique_ptr<zip_t, CloseArchive>;
 using OpenMember = std::unique_ptr<zip_file_t, CloseMember>;
+
+/// What the end of an archive says of its directory.
+struct Directory {
+    std::uint64_t members = 0;
+    std::uint64_t bytes = 0;
+};
+
+/// Empty where the file ends before.
+std::string bytes_at(const ByteFile& file, std::uint64_t offset, std::size_t count) {
+    if (count > file.size() || offset > file.size() - count) return "";
+    std::string bytes(count, '\0');
+    file.read(offset, std::as_writable_bytes(std::span(bytes)));
+    return bytes;
+}
+
+std::uint64_t little_endian(std::string_view bytes) {
+    std::uint64_t value = 0;
+    for (const char byte : std::ranges::reverse_view(bytes)) value = value << 8U | static_cast<unsigned char>(byte);
+    return value;
+}
+
+constexpr std::size_t end_bytes = 22;
+constexpr std::size_t locator_bytes = 20;
+
+/// Where a record for long archives stands before the end record, as its locator says, that one is believed.
+Directory directory_of(const ByteFile& file, std::string_view locator, std::string_view end) {
+    if (locator.starts_with("PK\x06\x07")) {
+        const std::string record = bytes_at(file, little_endian(locator.substr(8, 8)), 56);
+        const std::string_view fields = record;
+        if (fields.starts_with("PK\x06\x06"))
+            return {std::max(little_endian(fields.substr(24, 8)), little_endian(fields.substr(32, 8))),
+                    little_endian(fields.substr(40, 8))};
+    }
+    return {std::max(little_endian(end.substr(8, 2)), little_endian(end.substr(10, 2))),
+            little_endian(end.substr(12, 4))};
+}
+
+/// libzip reads the whole directory, that of each end record which it finds in the last 64 KiB, and compares each name
+/// with all whose hash is the same; where there are more than 65536 members, the record need not say so.
+void refuse_large_directory(const ByteFile& file) {
+    constexpr std::uint64_t most_members = 4096;
+    constexpr std::uint64_t most_bytes = 2 << 20;
+    constexpr std::uint64_t longest_comment = 65536;
+    const std::uint64_t searched = std::min(file.size(), longest_comment + end_bytes + locator_bytes);
+    const std::string tail = bytes_at(file, file.size() - searched, searched);
+    const std::string_view text = tail;
+    Directory all;
+    for (std::size_t at = 0; (at = text.find("PK\x05\x06", at)) != text.npos && at + end_bytes <= text.size(); ++at) {
+        const std::size_t before = std::min(at, locator_bytes);
+        const Directory one = directory_of(file, text.substr(at - before, before), text.substr(at, end_bytes));
+        all.members += std::min(one.members, most_members + 1);
+        all.bytes += std::min(one.bytes, most_bytes + 1);
+    }
+    if (all.members > most_members || all.bytes > most_bytes)
+        throw input_error(
+            "{}: its directory is too large (at most {} members, in {}, are read): save the arrays in several files, "
+            "or as .safetensors",
+            file.path(), most_members, bytes_text(most_bytes));
+}
 
 /// The file that was opened, whoever has its name by now: members of two files are never mixed.
 Archive open_archive(const ByteFile& file) {
@@ -106,6 +167,7 @@ void check_member(const zip_stat_t& status, const std::string& where) {
 
 NpzFile::NpzFile(std::string path) : file_(std::move(path)) {
     refuse_other_format(file_, FileKind::zip);
+    refuse_large_directory(file_);
     const Archive archive = open_archive(file_);
     const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
     std::set<std::string> names;

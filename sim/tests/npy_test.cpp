@@ -327,6 +327,44 @@ TEST(NpzBadInput, HeadersCountAmongWhatIsUnpacked) {
     EXPECT_EQ(NpzFile(scratch.write("plain.npz", with_entries(plain, 4000))).members().size(), 4000U);
 }
 
+/// libzip compares names of the same hash with each other, and opens no archive before all are.
+TEST(NpzBadInput, ADirectoryOfThousandsIsNotRead) {
+    const ScratchFolder scratch;
+    const std::string archive = bytes_of_file(write_zip(scratch, {{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six)}}));
+    const auto refused = [&](const std::string& bytes) {
+        const auto path = scratch.write("many.npz", bytes);
+        expect_error(ExitCode::unusable_input, [&] { (void)NpzFile(path); }, {"many.npz", "at most 4096 members"});
+    };
+    const std::string many = with_entries(archive, 4097);
+    EXPECT_EQ(NpzFile(scratch.write("some.npz", with_entries(archive, 4096))).members().size(), 4096U);
+    refused(many);
+    refused(many + std::string(10, 'x'));  // a comment
+    // A record for long archives says it instead of the last one.
+    const auto long_archive = [&](std::size_t count) {
+        std::string bytes = with_entries(archive, count);
+        const std::size_t end = bytes.rfind("PK\x05\x06");
+        const std::size_t directory = archive.find("PK\x01\x02");
+        std::string last = bytes.substr(end);
+        bytes.resize(end);
+        last.replace(8, 4, "\xff\xff\xff\xff");
+        return bytes + "PK\x06\x06" + little_endian(44, 8) + little_endian(45, 2) + little_endian(45, 2) +
+               little_endian(0, 8) + little_endian(count, 8) + little_endian(count, 8) +
+               little_endian(end - directory, 8) + little_endian(directory, 8) + "PK\x06\x07" + little_endian(0, 4) +
+               little_endian(end, 8) + little_endian(1, 4) + last;
+    };
+    EXPECT_EQ(NpzFile(scratch.write("some.npz", long_archive(300))).members().size(), 300U);
+    refused(long_archive(4097));
+    // More than 65536 members need not be stated; and a directory may stand behind many end records.
+    std::string unstated = with_entries(archive, 65537);
+    EXPECT_EQ(unstated.substr(unstated.rfind("PK\x05\x06") + 8, 2), little_endian(1, 2));
+    refused(unstated);
+    const std::string some = with_entries(archive, 500);
+    const std::string end = some.substr(some.rfind("PK\x05\x06"));
+    std::string repeated = some;
+    for (int i = 0; i < 10; ++i) repeated += end;
+    refused(repeated);
+}
+
 TEST(NpzBadInput, DamageIsFoundByTheChecksum) {
     const ScratchFolder scratch;
     const auto path = write_zip(scratch, {{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six)}});
