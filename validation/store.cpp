@@ -44,10 +44,10 @@ Schema schema_of(Database& database) {
 
 /// For each table a query for a row with a value of another type than its column declares: SQLite checks types only
 /// when a program asks it to, and a file may hold a text where everybody expects a number.
-using TypeQueries = std::vector<std::pair<std::string, std::string>>;
+using TableQueries = std::vector<std::pair<std::string, std::string>>;
 
-TypeQueries type_queries(Database& fresh) {
-    TypeQueries queries;
+TableQueries type_queries(Database& fresh) {
+    TableQueries queries;
     Statement table(fresh, "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name");
     while (table.step()) {
         const std::string name = table.text(0);
@@ -67,16 +67,31 @@ TypeQueries type_queries(Database& fresh) {
     return queries;
 }
 
+/// For each table that has texts a query for a row with a NUL byte in one: GLOB, length() and json_valid() see no
+/// further, and what looks behind it would find what no check has seen.
+TableQueries nul_queries(Database& fresh) {
+    TableQueries queries;
+    Statement table(fresh,
+                    "SELECT t.name, group_concat(printf('instr(CAST(%s AS BLOB), x''00'')', c.name), ' OR ') FROM "
+                    "sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table' AND c.type = 'TEXT' GROUP BY "
+                    "t.name ORDER BY t.name");
+    while (table.step())
+        queries.emplace_back(table.text(0),
+                             fmt::format("SELECT EXISTS(SELECT 1 FROM {} WHERE {})", table.text(0), table.text(1)));
+    return queries;
+}
+
 struct ExpectedSchema {
     Schema schema;
-    TypeQueries types;
+    TableQueries types;
+    TableQueries nuls;
 };
 
 const ExpectedSchema& expected_schema() {
     static const ExpectedSchema expected = [] {
         Database fresh(":memory:", Database::Mode::trusted);
         create_schema(fresh);
-        return ExpectedSchema{schema_of(fresh), type_queries(fresh)};
+        return ExpectedSchema{schema_of(fresh), type_queries(fresh), nul_queries(fresh)};
     }();
     return expected;
 }
@@ -105,6 +120,12 @@ void reject_other_types(Database& database) {
         if (!is_long(table) && database.integer(query) != 0)
             throw damaged_store(database.path(),
                                 fmt::format("table {} holds a value of another type than its column", table));
+}
+
+void reject_nul_bytes(Database& database) {
+    for (const auto& [table, query] : expected_schema().nuls)
+        if (database.integer(query) != 0)
+            throw damaged_store(database.path(), fmt::format("table {} holds a text with a NUL byte", table));
 }
 
 /// Texts that stand beside every row of a table, or that are read into trees: bytes that a run never writes.
@@ -184,6 +205,7 @@ void check_is_store(Database& database) {
             database.path(), version, schema_version);
     reject_other_schema(database);
     reject_other_types(database);
+    reject_nul_bytes(database);
     refuse_impossible_study(database);
 }
 

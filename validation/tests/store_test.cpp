@@ -243,6 +243,44 @@ TEST(StoreFile, WithValuesOfOtherTypesIsRefused) {
         EXPECT_NE(message(sql).find(part), std::string::npos) << sql << ": " << message(sql);
 }
 
+/// What SQLite compares ends at a NUL byte, what we read does not.
+TEST(StoreFile, WithANulByteInATextIsRefused) {
+    const std::string good = scratch_path("good");
+    run_into(FakeStudy{}.experiment(), good);
+    edit(good,
+         "INSERT INTO input VALUES(1, 'p', 3, 'ab', 'f', 'l', 'm', '{}'); INSERT INTO array VALUES(1, 0, 1, 'block', "
+         "x'00'); INSERT INTO event VALUES('t', 1, 'l', 'c', 'm'); INSERT INTO failure VALUES(1, 3, NULL, 'r', 'x', "
+         "'m', "
+         "'r')");
+    const auto behind = [](const std::string& sql) { return sql + " || char(0) || char(10) || 'x'"; };
+    for (const auto& [table, columns] : std::initializer_list<std::pair<std::string, std::vector<std::string>>>{
+             {"study", {"science_hash", "seed", "name", "config_resolved", "config_set"}},
+             {"session", {"argv", "provenance"}},
+             {"input", {"sha256", "path"}},
+             {"cell", {"cell_hash", "params", "label"}},
+             {"factor", {"txt"}},
+             {"method", {"params", "name"}},
+             {"metric", {"name"}},
+             {"batch", {"digest"}},
+             {"failure", {"message"}},
+             {"array", {"name"}},
+             {"claim", {"statement"}},
+             {"verdict", {"reason"}},
+             {"figure", {"spec"}},
+             {"event", {"message"}}})
+        for (const auto& column : columns) {
+            const std::string path = scratch_path("nul");
+            std::filesystem::copy_file(good, path);
+            if (table == "figure")
+                edit(path, behind("INSERT INTO figure SELECT 1, 'rate', '{}'"));
+            else
+                edit(path, behind(fmt::format("UPDATE {0} SET {1} = {1}", table, column)));
+            const std::string message = message_of([&] { (void)open_store(path); }, ExitCode::unusable_input);
+            EXPECT_NE(message.find(fmt::format("table {} holds a text with a NUL byte", table)), std::string::npos)
+                << column << message;
+        }
+}
+
 /// SQLite takes `file:x?mode=memory` for something else than a file of that name.
 TEST(StoreFile, MayHaveAnyName) {
     const std::string folder = scratch_path("names");
