@@ -178,6 +178,11 @@ Statement& Statement::bind(int position, std::int64_t value) {
 }
 
 Statement& Statement::bind(int position, std::string_view value) {
+    if (value.find('\0') != value.npos)
+        throw input_error(
+            "{}: the text {} holds a NUL byte (which no store keeps): take it out of the study, or of the file that "
+            "names it",
+            database_->path(), sim::in_quotes(value));
     const int status =
         sqlite3_bind_text(statement_.get(), position, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
     if (status != SQLITE_OK) database_->fail(status);

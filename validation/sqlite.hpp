@@ -80,6 +80,7 @@ public:
     Statement& bind(int position, std::int64_t value);
     Statement& bind(int position, int value) { return bind(position, std::int64_t{value}); }
     Statement& bind(int position, std::size_t value) { return bind(position, static_cast<std::int64_t>(value)); }
+    /// Throws input_error where it holds a NUL byte: such a store would be refused when it is opened.
     Statement& bind(int position, std::string_view value);
     Statement& bind(int position, const char* value) { return bind(position, std::string_view(value)); }
     Statement& bind_null(int position);

@@ -281,6 +281,14 @@ TEST(StoreFile, WithANulByteInATextIsRefused) {
         }
 }
 
+TEST(StoreFile, IsNeverMadeWithANulByteInAText) {
+    Experiment experiment = FakeStudy{}.experiment();
+    experiment.cells[0].label = std::string("a\0b", 3);  // as the metadata of a dump may have it
+    const std::string path = scratch_path("nul-made");
+    const std::string message = message_of([&] { run_into(experiment, path); }, ExitCode::unusable_input);
+    EXPECT_NE(message.find("\"a\\x00b\" holds a NUL byte"), std::string::npos) << message;
+}
+
 /// SQLite takes `file:x?mode=memory` for something else than a file of that name.
 TEST(StoreFile, MayHaveAnyName) {
     const std::string folder = scratch_path("names");
