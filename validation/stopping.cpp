@@ -1,5 +1,7 @@
 #include "validation/stopping.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -48,8 +50,6 @@ std::uint64_t CellProgress::size_of(std::size_t batch) const {
 
 void CellProgress::add(std::size_t batch, std::uint64_t failed, const MomentTable& moments) {
     if (batch >= batches_ || has(batch)) throw bug("batch {} of a cell of {} came twice, or too far", batch, batches_);
-    if (here_.size() <= batch) here_.resize(batch + 1);
-    here_[batch] = true;
     replicates_ += size_of(batch);
     failed_ += failed;
     Part part{failed, {}};
@@ -138,6 +138,8 @@ StudyProgress::StudyProgress(Database& store) {
                     "{}: batch {} of cell {} has {} replicates, not {} (the store was changed by hand): "
                     "delete that batch, or the store",
                     store.path(), number, c + 1, reps, cells_[c].size_of(number));
+            if (cells_[c].has(number))
+                throw damaged_store(store.path(), fmt::format("it holds batch {} of cell {} twice", number, c + 1));
             cells_[c].add(number, static_cast<std::uint64_t>(batches.integer(2)), tables[number]);
         }
         batches.reset();

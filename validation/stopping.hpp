@@ -28,7 +28,7 @@ class CellProgress {
 public:
     CellProgress(std::size_t least, std::size_t most, std::size_t batch, const std::vector<StopRule>& rules);
 
-    [[nodiscard]] bool has(std::size_t batch) const { return batch < here_.size() && here_[batch]; }
+    [[nodiscard]] bool has(std::size_t batch) const { return batch < merged_ || waiting_.contains(batch); }
     [[nodiscard]] std::uint64_t first_replicate(std::size_t batch) const { return std::uint64_t{batch} * batch_; }
     /// Of a batch: all have the same number but the last.
     [[nodiscard]] std::uint64_t size_of(std::size_t batch) const;
@@ -59,7 +59,6 @@ private:
     const std::vector<StopRule>* rules_;
     std::size_t batches_;  ///< at most
     std::size_t goal_;
-    std::vector<bool> here_;
     std::uint64_t replicates_ = 0;
     std::uint64_t failed_ = 0;
     std::optional<CellEnd> end_;

@@ -166,7 +166,7 @@ void refuse_impossible_study(Database& database) {
              no_hex("science_hash") + " OR NOT seed GLOB '0x*' OR " + no_hex("substr(seed, 3)")},
         {"cell",
          "typeof(n) <> 'integer' OR typeof(d) <> 'integer' OR n < 0 OR d < 0 OR typeof(reps_least) <> 'integer' "
-         "OR typeof(reps_target) <> 'integer' OR reps_least < 0 OR reps_target < reps_least OR NOT "
+         "OR typeof(reps_target) <> 'integer' OR reps_least < 1 OR reps_target < reps_least OR NOT "
          "json_valid(params) OR " +
              no_hex("cell_hash")},
         {"factor", infinite("num")},
@@ -279,6 +279,9 @@ void refuse_lost_rows(Database& store) {
         {"batches of which fewer than none or more than all replicates failed",
          "SELECT 1 FROM batch WHERE typeof(reps) <> 'integer' OR typeof(failed) <> 'integer' OR failed < 0 OR failed > "
          "reps"},
+        {"batches that are not of their cell",
+         "SELECT 1 FROM batch JOIN cell USING(cell_id), study WHERE typeof(batch) <> 'integer' OR batch < 0 OR batch > "
+         "(reps_target - 1) / batch_reps"},
         {"means of nothing it knows",
          "SELECT 1 FROM moment WHERE method_id NOT IN (SELECT method_id FROM method) OR metric_id NOT IN (SELECT "
          "metric_id FROM metric)"},

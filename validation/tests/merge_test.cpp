@@ -247,6 +247,31 @@ TEST(MergeRefuses, ADamagedPartAndNamesIt) {
     expect_no_rest_of(output);
 }
 
+/// What a stranger writes into a store is damage, and no bug of the program.
+TEST(MergeRefuses, CellsAndBatchesThatCannotBe) {
+    const FakeStudy study;
+    const std::string good = scratch_path("good");
+    run_into(study.experiment(), good);
+    for (const auto& [sql, part] :
+         {std::pair{"INSERT INTO batch VALUES(1, 10, 50, 0, 0, 1, 0.1, 'ab')", "batches that are not of their cell"},
+          {"INSERT INTO batch VALUES(1, -1, 0, 0, 0, 1, 0.1, 'ab')", "batches that are not of their cell"},
+          {"INSERT INTO batch VALUES(1, 3.5, 0, 0, 0, 1, 0.1, 'ab')", "batches that are not of their cell"},
+          {"INSERT INTO batch VALUES(1, 1 << 62, 0, 4, 4, 1, 0.1, 'ab')", "batches that are not of their cell"},
+          {"UPDATE cell SET reps_least = 0, reps_target = 0", "table cell holds what no run writes"},
+          {"UPDATE cell SET reps_least = 0", "table cell holds what no run writes"}}) {
+        const std::string bad = scratch_path("bad");
+        fs::copy_file(good, bad);
+        edit(bad, sql);
+        const auto expect_refusal = [&, sql = sql, part = part](const auto& action) {
+            const std::string message = message_of(action, ExitCode::unusable_input);
+            EXPECT_NE(message.find(part), std::string::npos) << sql << ": " << message;
+            EXPECT_NE(message.find("bad"), std::string::npos) << message;
+        };
+        expect_refusal([&] { merge_stores({bad}, scratch_path("merged")); });
+        expect_refusal([&] { run_into(study.experiment(), bad); });
+    }
+}
+
 TEST(MergeKeeps, WhatIsComputedOrNamedDifferentlyElsewhereInOneWay) {
     const Experiment experiment = FakeStudy{}.experiment();
     const auto parts = run_shards(experiment, 3, "shard");
