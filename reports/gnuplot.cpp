@@ -64,7 +64,8 @@ void remove_date(std::string& picture) {
     picture.replace(start, end + 1 - start, end + 1 - start, ' ');
 }
 
-constexpr std::string_view page_terminal = "set terminal svg size ";
+/// With the end of the line before: a title, which stands in a comment, may hold these words, but no end of a line.
+constexpr std::string_view page_terminal = "\nset terminal svg size ";
 
 }  // namespace
 
@@ -135,10 +136,10 @@ PictureFormat picture_format(const std::string& path) {
 
 std::string picture_script(const std::string& script, PictureFormat format) {
     const std::size_t start = script.find(page_terminal);
-    const std::size_t end = script.find('\n', start);
+    const std::size_t end = start == std::string::npos ? start : script.find('\n', start + 1);
     int width = 0;
     int height = 0;
-    if (start == std::string::npos || end == std::string::npos ||
+    if (end == std::string::npos ||
         std::sscanf(script.c_str() + start + page_terminal.size(), "%d,%d", &width, &height) != 2)
         throw bug("the script of a figure sets no size");
     // Cairo's letters are wider and its dashes longer than those of a browser.
@@ -148,14 +149,14 @@ std::string picture_script(const std::string& script, PictureFormat format) {
             terminal = fmt::format("{}{},{} dynamic", page_terminal, width, height);
             break;
         case PictureFormat::png:
-            terminal =
-                fmt::format("set terminal pngcairo size {},{} fontscale 1.7 linewidth 2 pointscale 2.4 dashlength 0.6",
-                            2 * width, 2 * height);
+            terminal = fmt::format(
+                "\nset terminal pngcairo size {},{} fontscale 1.7 linewidth 2 pointscale 2.4 dashlength 0.6", 2 * width,
+                2 * height);
             break;
         case PictureFormat::pdf:
-            terminal =
-                fmt::format("set terminal pdfcairo size {:.4f}in,{:.4f}in fontscale 0.64 linewidth 1.5 pointscale 0.9",
-                            width / 96.0, height / 96.0);
+            terminal = fmt::format(
+                "\nset terminal pdfcairo size {:.4f}in,{:.4f}in fontscale 0.64 linewidth 1.5 pointscale 0.9",
+                width / 96.0, height / 96.0);
             break;
     }
     terminal += " noenhanced font 'sans-serif,13' background rgb 'white'";
@@ -238,7 +239,7 @@ std::string panel_script(std::string_view title, const std::string& data, const 
     const int height = rows * panel_height + legend_height + heading_height;
 
     std::string script = fmt::format(
-        "# {}\n# gnuplot THIS_FILE > figure.svg\nset encoding utf8\n"
+        "# {}\n# gnuplot THIS_FILE > figure.svg\nset encoding utf8"
         "{}{},{} dynamic noenhanced font 'sans-serif,13'\n{}"
         "set border 3\nset tics nomirror\nset grid lc rgb '#999999' lw 0.4 dt 3\nunset key\nset multiplot{}\n",
         quoted(title), page_terminal, width, height, data,

@@ -7,6 +7,7 @@
 
 #include "reports/figure_parts.hpp"
 #include "reports/figures.hpp"
+#include "reports/gnuplot.hpp"
 #include "reports/html_report.hpp"
 #include "reports/needle_figure.hpp"
 #include "reports/spectrum_figure.hpp"
@@ -118,6 +119,20 @@ TEST(RateFigureControl, FollowsAnotherSlopeAndFitsNoNoise) {
     EXPECT_TRUE(has(figure.description, "1 have fewer than three points"));
     EXPECT_TRUE(has(figures_of_kind("rate", noise, Json::object({{"of", "beauty"}})).front().problem,
                     "deviation, spread, mean"));
+}
+
+/// A title that a store has stands in a comment in front of the line that sets the size.
+TEST(PictureScript, TakesTheSizeThatTheProgramSet) {
+    for (const char* title : {"set terminal svg size 9,9", "set terminal svg size x", "\nset terminal svg size 9,9"}) {
+        const std::string script = panel_script(title, "", "", {Panel{}}, {});
+        const std::string picture = picture_script(script, PictureFormat::png);
+        EXPECT_TRUE(has(picture, "\nset terminal pngcairo size 1360,840 ")) << picture;
+        EXPECT_TRUE(has(picture, "svg size")) << "the comment stays";
+        EXPECT_FALSE(has(picture, "\nset terminal svg")) << picture;
+        EXPECT_EQ(picture_script(script, PictureFormat::svg).find("\nset terminal svg size 680,420 "),
+                  script.find("\nset terminal svg size 680,420 "));
+    }
+    EXPECT_THROW((void)picture_script("# set terminal svg size 9,9\n", PictureFormat::png), Error);
 }
 
 TEST(RateFigure, SaysThatAPointLiesBelowItsFrame) {
