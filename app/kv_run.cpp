@@ -14,6 +14,7 @@
 #include "reports/figures.hpp"
 #include "reports/gnuplot.hpp"
 #include "reports/kv_report.hpp"
+#include "sim/output_file.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "validation/kv_measurement.hpp"
@@ -73,8 +74,10 @@ StudyRun study_of(const Arguments& arguments, const std::vector<std::string>& in
     StudyRun study{.store_path = ":memory:", .threads = arguments.count("--threads"), .label = label};
     if (arguments.has("--output"))
         study.store_path = arguments.text("--output");
-    else if (arguments.has("--report"))
+    else if (arguments.has("--report")) {
         study.store_path = std::filesystem::path(arguments.text("--report")).replace_extension(".spiked").string();
+        sim::refuse_derived_name(study.store_path);
+    }
     study.report_path = arguments.text("--report");
     for (const auto& input : inputs) {
         keep_apart(study.store_path, input);

@@ -201,7 +201,9 @@ int run(const Arguments& arguments) {
 }
 
 int demo(const Arguments& arguments) {
-    return run_into_store(arguments, validation::parse_study(demo_study, "demo.toml"));
+    validation::Study study = validation::parse_study(demo_study, "demo.toml");
+    sim::refuse_derived_name(study.store_path);
+    return run_into_store(arguments, std::move(study));
 }
 
 int init(const Arguments& arguments) {

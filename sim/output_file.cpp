@@ -145,13 +145,17 @@ void write_file(const std::string& path, const std::string& content) {
     file.commit();
 }
 
-void write_derived_file(const std::string& path, const std::string& content) {
+void refuse_derived_name(const std::string& path) {
     struct stat status {};
     if (::lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
         throw write_error(
             "{}: cannot be written (a link, a folder or a special file has this name, which the command chose itself): "
             "remove it first",
             path);
+}
+
+void write_derived_file(const std::string& path, const std::string& content) {
+    refuse_derived_name(path);
     write_file(path, content);
 }
 

@@ -45,8 +45,10 @@ private:
 
 /// A whole file at once.
 void write_file(const std::string& path, const std::string& content);
-/// The same at a name that nobody typed, where a stranger may have put a link, a pipe or a folder: write_error when
-/// anything but a regular file is there.
+/// Throws write_error where a name that nobody typed is that of anything but a regular file: a stranger may have put a
+/// link, a pipe or a folder there.
+void refuse_derived_name(const std::string& path);
+/// A whole file at such a name.
 void write_derived_file(const std::string& path, const std::string& content);
 
 }  // namespace spiked::sim

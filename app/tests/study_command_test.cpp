@@ -391,6 +391,27 @@ TEST(KvRunCommand, KeepsAStoreAndWritesItsReport) {
     EXPECT_EQ(spiked("kv run '" + sample_dump + "' -o dump.spiked --bits 3", in(folder)).code, 2);
 }
 
+/// The store beside a report, and that of the demo, are names that nobody typed: a link there is not followed.
+TEST(KvRunCommand, AStoreThatNobodyNamedIsMadeThroughNoLink) {
+    const std::string folder = scratch("linked-stores");
+    fs::create_directories(folder + "/here/results");
+    fs::create_symlink("../outside.spiked", folder + "/here/k.spiked");
+    fs::create_symlink("../../outside.spiked", folder + "/here/results/demo.spiked");
+    const std::string words = "kv run '" + sample_dump + "' --method tq-mse --bits 2 --report k.html";
+    for (const auto& command : {words, std::string("demo")}) {
+        const Outcome refused = spiked(command, in(folder + "/here"));
+        EXPECT_EQ(refused.code, 6) << command << refused.err;
+        EXPECT_NE(refused.err.find("which the command chose itself"), std::string::npos) << refused.err;
+        EXPECT_FALSE(fs::exists(folder + "/outside.spiked")) << command;
+    }
+    // What is typed is followed, and what the command made itself is gone on with.
+    EXPECT_EQ(spiked(words + " -o k.spiked", in(folder + "/here")).code, 0);
+    EXPECT_TRUE(fs::exists(folder + "/outside.spiked"));
+    fs::remove(folder + "/here/k.spiked");
+    EXPECT_EQ(spiked(words, in(folder + "/here")).code, 0);
+    EXPECT_EQ(spiked(words, in(folder + "/here")).code, 0);
+}
+
 // The demo with few replicates: its file is legal, its checks find their cells, its figures their data.
 TEST(Demo, ItsStudyRunsAndItsPageHasTheFigures) {
     const std::string folder = scratch("demo");
