@@ -57,6 +57,18 @@ void ask_to_stop(int signal) {
     if (signal != SIGALRM && now_ms() - first_asked_ms > 1000) end_now(signal);
 }
 
+/// Signals that would end the process, and leave what lies in TMPDIR; not those that a library, a profiler or who
+/// started the process has taken.
+void clean_up_at_other_signals() {
+    const auto take = [](int signal) {
+        struct sigaction now {};
+        if (sigaction(signal, nullptr, &now) != 0) return;
+        if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_DFL) std::signal(signal, end_now);
+    };
+    for (const int signal : {SIGUSR2, SIGPROF, SIGVTALRM, SIGIO, SIGPWR, SIGSTKFLT}) take(signal);
+    for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) take(signal);
+}
+
 void on_stop_signals(void (*handler)(int)) {
     // A terminal that goes away asks, too, but not whom nohup keeps; a script's background job that can only be ended
     // is kept from the script's own ^C.
@@ -64,6 +76,7 @@ void on_stop_signals(void (*handler)(int)) {
         if (std::signal(signal, handler) == SIG_IGN && (signal == SIGHUP || handler == end_now))
             std::signal(signal, SIG_IGN);
     std::signal(SIGQUIT, end_now);  // who asks so wants the end now
+    clean_up_at_other_signals();
 }
 
 /// A time limit is a stop request at its end.

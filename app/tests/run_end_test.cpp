@@ -1,6 +1,7 @@
 // How runs begin and end: what is refused before anything runs, what a stop, a failure or a full disk leaves behind.
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "app/tests/process.hpp"
@@ -97,6 +98,30 @@ TEST(RunEnd, AStoreKilledBeforeItsFirstByteTakesAStudyWithoutSeed) {
     const Outcome found = spiked("run study.toml --no-report", in(folder));
     EXPECT_EQ(found.code, 0) << found.err;
     EXPECT_EQ(query(folder, "SELECT seed_source, status FROM study"), "generated|complete\n");
+}
+
+/// What a reader of a killed store copies into TMPDIR is gone whatever ends it, but SIGKILL.
+TEST(RunEnd, NoSignalLeavesACopyOfAStore) {
+    const std::string folder = unlucky_folder("signals", plain_study);
+    ASSERT_EQ(spiked("run study.toml --no-report", in(folder)).code, 0);
+    std::ofstream(folder + "/kill.sql") << "PRAGMA cache_size = 1;\nBEGIN IMMEDIATE;\nUPDATE value SET v = 0;\n"
+                                           ".shell cp small.spiked m.spiked; cp small.spiked-journal m.spiked-journal\n"
+                                           "ROLLBACK;\n";
+    ASSERT_EQ(
+        std::system((in(folder) + "sqlite3 small.spiked <kill.sql >/dev/null && mkdir tmp && mkfifo pipe").c_str()), 0);
+    // It waits for somebody to read its table, with the copy open.
+    std::ofstream(folder + "/end.sh")
+        << "TMPDIR=\"$PWD/tmp\" '" SPIKED_BINARY
+           "' show m.spiked --table values >pipe & job=$!\nexec 3<pipe\n"
+           "for i in $(seq 200); do ls tmp | grep -q recovered && break; sleep 0.05; done\n"
+           "ls tmp | wc -l >before\nkill -$1 $job; wait $job; code=$?\nls tmp | wc -l >after\nexit $code\n";
+    for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPROF, SIGVTALRM, SIGIO, SIGPWR, SIGSTKFLT, SIGRTMIN,
+                             SIGRTMIN + 5, SIGRTMAX}) {
+        const int status = std::system((in(folder) + "sh end.sh " + std::to_string(signal) + " 2>/dev/null").c_str());
+        EXPECT_EQ(WEXITSTATUS(status), 128 + signal);
+        EXPECT_EQ(contents(folder + "/before"), "1\n") << signal;
+        EXPECT_EQ(contents(folder + "/after"), "0\n") << signal;
+    }
 }
 
 TEST(RunEnd, AFreshSeedDoesNotGoOnWithAnotherOne) {
