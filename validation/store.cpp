@@ -354,8 +354,9 @@ Store::Store(const std::string& path, const Experiment& experiment, const std::s
              std::size_t threads, const Json& provenance)
     : lock_(path),
       database_(path, Database::Mode::create),
-      // A run killed while it made the store leaves an empty database: there is nothing to go on with.
-      resumed_(database_.integer("SELECT count(*) FROM sqlite_master") > 0) {
+      // A run killed while it made the store leaves a file without a byte, and nothing to go on with. Pages without a
+      // table are somebody else's database.
+      resumed_(database_.integer("PRAGMA page_count") > 0) {
     if (resumed_) {
         check_is_store(database_);
         refuse_lost_rows(database_);

@@ -82,6 +82,24 @@ TEST(StoreFile, KilledBeforeAnythingWasWrittenHasNoSeed) {
     EXPECT_EQ(stored_seed(path), FakeStudy{}.experiment().seed.text());
 }
 
+std::string bytes_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(StoreFile, IsNeverMadeOverAnotherDatabase) {
+    for (const char* made : {"CREATE TABLE a(x)", "CREATE TABLE a(x); DROP TABLE a", "PRAGMA user_version = 7"}) {
+        const std::string path = scratch_path("theirs");
+        Database(path, Database::Mode::create).execute(made);
+        const std::string before = bytes_of(path);
+        ASSERT_FALSE(before.empty());
+        const std::string message =
+            message_of([&] { run_into(FakeStudy{}.experiment(), path); }, ExitCode::unusable_input);
+        EXPECT_NE(message.find("not a store of this program"), std::string::npos) << message;
+        EXPECT_EQ(bytes_of(path), before);
+    }
+}
+
 std::string big_endian(std::uint32_t number) {
     std::string bytes;
     for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(number >> shift & 0xFFU);
@@ -98,11 +116,6 @@ std::string killed_writer(const std::string& name) {
     for (const char* suffix : {"", "-journal"}) std::filesystem::copy_file(path + suffix, copy + suffix);
     writer.execute("ROLLBACK");
     return copy;
-}
-
-std::string bytes_of(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
 }
 
 TEST(StoreFile, OfAKilledWriterIsReadAsItWasAndStaysAsItIs) {
