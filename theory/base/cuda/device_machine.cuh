@@ -24,6 +24,7 @@ public:
         return memory_.get();
     }
     unsigned char* staging(std::size_t bytes) {
+        choose(device_);
         if (bytes > staged_) {
             staging_.reset();
             staged_ = 0;
