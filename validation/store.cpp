@@ -62,7 +62,7 @@ TableQueries type_queries(Database& fresh) {
                                                   : "'integer', 'real'",
                                  may_be_null ? ", 'null'" : "");
         }
-        queries.emplace_back(name, fmt::format("SELECT EXISTS(SELECT 1 FROM {} WHERE {})", name, wrong));
+        queries.emplace_back(name, fmt::format("SELECT EXISTS(SELECT 1 FROM {} NOT INDEXED WHERE {})", name, wrong));
     }
     return queries;
 }
@@ -77,7 +77,7 @@ TableQueries nul_queries(Database& fresh) {
                     "t.name ORDER BY t.name");
     while (table.step())
         queries.emplace_back(table.text(0),
-                             fmt::format("SELECT EXISTS(SELECT 1 FROM {} WHERE {})", table.text(0), table.text(1)));
+                             fmt::format("SELECT EXISTS(SELECT 1 FROM {} NOT INDEXED WHERE {})", table.text(0), table.text(1)));
     return queries;
 }
 
@@ -176,7 +176,7 @@ void refuse_impossible_study(Database& database) {
         {"question", infinite("expected") + " OR " + infinite("margin") + " OR " + infinite("control_expected")},
         {"verdict", infinite("expected") + " OR " + infinite("margin") + " OR " + infinite("control_expected")}};
     for (const auto& [table, rows] : impossible)
-        if (database.integer(fmt::format("SELECT EXISTS(SELECT 1 FROM {} WHERE {})", table, rows)) != 0)
+        if (database.integer(fmt::format("SELECT EXISTS(SELECT 1 FROM {} NOT INDEXED WHERE {})", table, rows)) != 0)
             throw damaged_store(database.path(), fmt::format("table {} holds what no run writes", table));
     for (const auto& limit : text_limits)
         if (database.integer(fmt::format("SELECT EXISTS(SELECT 1 FROM {0} WHERE length(CAST({1} AS BLOB)) > {2})",
@@ -185,7 +185,7 @@ void refuse_impossible_study(Database& database) {
                                                              limit.table, limit.column, limit.bytes));
     for (const char* table : {"batch", "moment", "factor", "theory", "failure", "question", "verdict"})
         if (database.integer(fmt::format(
-                "SELECT EXISTS(SELECT 1 FROM {} WHERE cell_id NOT IN (SELECT cell_id FROM cell))", table)) != 0)
+                "SELECT EXISTS(SELECT 1 FROM {} NOT INDEXED WHERE cell_id NOT IN (SELECT cell_id FROM cell))", table)) != 0)
             throw damaged_store(database.path(), fmt::format("table {} is about a cell that it does not have", table));
     if (database.integer("SELECT count(*) FROM study") != 1) throw damaged_store(database.path(), "it has no study");
 }
