@@ -53,6 +53,52 @@ TEST(EmulatedBlock, ShufflesDoublesAndTakesTheLargest) {
     EXPECT_EQ(found[40], 1.0 / 33.0 + 1.0 / 36.0);
 }
 
+/// The places of multiply_add (team.hpp), against three loops; whole numbers, so that every sum is exact.
+template <class Real>
+void expect_product() {
+    const auto a = [](unsigned row, unsigned k) { return static_cast<Real>(7 * row + k) - Real(40); };
+    const auto b = [](unsigned k, unsigned column) { return static_cast<Real>(3 * k) - static_cast<Real>(5 * column); };
+    std::vector<Real> found(16 * 8);
+    EXPECT_EQ(complaint(warp_size,
+                        [&](EmulatedTeam& team) {
+                            const unsigned g = team.lane() / 4;
+                            const unsigned t = team.lane() % 4;
+                            const Real left[4] = {a(g, t), a(g + 8, t), a(g, t + 4), a(g + 8, t + 4)};
+                            const Real right[2] = {b(t, g), b(t + 4, g)};
+                            Real sums[4] = {1, 1, 1, 1};
+                            team.multiply_add(sums, left, right);
+                            for (unsigned entry = 0; entry < 4; ++entry)
+                                found[(g + entry / 2 * 8) * 8 + 2 * t + entry % 2] = sums[entry];
+                        }),
+              "");
+    for (unsigned row = 0; row < 16; ++row)
+        for (unsigned column = 0; column < 8; ++column) {
+            Real expected = 1;
+            for (unsigned k = 0; k < 8; ++k) expected += a(row, k) * b(k, column);
+            EXPECT_EQ(found[row * 8 + column], expected) << row << ", " << column;
+        }
+}
+
+TEST(EmulatedBlock, MultipliesMatricesOfAWarp) {
+    expect_product<double>();
+    expect_product<float>();
+}
+
+TEST(EmulatedBlockControl, SeesFactorsThatTensorUnitsWouldRound) {
+    EXPECT_TRUE(complains(complaint(warp_size,
+                                    [](EmulatedTeam& team) {
+                                        const float factor = 1.0F + 0x1p-11F;
+                                        const float left[4] = {factor, 0, 0, 0};
+                                        const float right[2] = {1, 1};
+                                        float sums[4] = {};
+                                        team.multiply_add(sums, left, right);
+                                    }),
+                          "more than 11 significant bits"));
+    EXPECT_EQ(as_tf32(1.0F + 0x1p-10F), 1.0F + 0x1p-10F);
+    EXPECT_EQ(as_tf32(1.0F + 0x1.8p-11F), 1.0F + 0x1p-10F);
+    EXPECT_EQ(as_tf32(-1.0F - 0x1p-12F), -1.0F);
+}
+
 TEST(EmulatedBlockControl, SeesThreadsThatLeaveWhileOthersWait) {
     EXPECT_TRUE(complains(complaint(64,
                                     [](EmulatedTeam& team) {
