@@ -7,9 +7,10 @@
 #include "theory/base/cuda/team.hpp"
 #include "theory/base/cuda/tile_product.hpp"
 
-/// Errors of the inner products of queries with coded rows, by kernels in this order: RowErrors finds the norms of
-/// rows, and what the queries are told that are asked one row or all rows the same question; QueryScales the norms of
-/// random queries; PairSums asks every query about every row. `Entry` is the type of rows and queries.
+/// Errors of the inner products of queries with coded rows, by kernels in this order. RowErrors finds the norms of the
+/// rows, and the errors for the queries that need one product a row: the row itself, and the block's leading right
+/// vector. QueryScales finds the norms of random queries. PairSums takes every query with every row. `Entry` is the
+/// type of rows and queries.
 namespace spiked::estimators::cuda {
 
 /// Kernel: one over the norm of each row of column-major blocks, lines x length each; 0 of zero rows. A thread a row.
