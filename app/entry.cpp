@@ -18,7 +18,7 @@
 
 #include "app/build_info.hpp"
 #include "app/command.hpp"
-#include "app/study_run.hpp"
+#include "app/stop_requests.hpp"
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/memory.hpp"

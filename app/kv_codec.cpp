@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <memory>
+
 #include "app/command.hpp"
 #include "app/dump_options.hpp"
 #include "app/method_options.hpp"
@@ -8,10 +10,13 @@
 #include "sim/output_file.hpp"
 #include "sim/printable.hpp"
 #include "sim/text_file.hpp"
+#include "theory/base/cuda/device.hpp"
 #include "theory/base/error.hpp"
-#include "validation/experiment.hpp"
+#include "theory/base/parallel.hpp"
+#include "validation/device_trials.hpp"
 #include "validation/golden_vectors.hpp"
-#include "validation/kv_codec.hpp"
+#include "validation/kv_decoder.hpp"
+#include "validation/kv_encoder.hpp"
 
 namespace spiked::app {
 namespace {
@@ -39,7 +44,7 @@ Json as_json(const validation::EncodePlan& plan, const validation::EncodeSummary
                          {"dump", plan.dump},
                          {"file", plan.output},
                          {"method", plan.method},
-                         {"bits", validation::bits_json(plan.bits)},
+                         {"bits", bits_json(plan.bits)},
                          {"block", plan.block_tokens},
                          {"bytes", found.bytes},
                          {"tensors", found.tensors},
@@ -86,12 +91,14 @@ int encode(const Arguments& arguments) {
     plan.dump_options.tensor_pattern = arguments.text("--tensor");
     plan.quantizer = read_quantizer_options(arguments);
     plan.quantizer.residual = arguments.count("--residual");
-    plan.device = spiked::cuda::choose_device(arguments.text("--device"));
-    if (!plan.device.note.empty()) remark(arguments, plan.device.note);
+    const spiked::cuda::Device device = spiked::cuda::choose_device(arguments.text("--device"));
+    if (!device.note.empty()) remark(arguments, device.note);
+    if (device.backend != spiked::cuda::Backend::cpu)
+        plan.coder = std::make_shared<validation::DeviceBlockCoder>(device, thread_count(plan.threads));
     ProgressDisplay display(arguments, "blocks");
     plan.progress = [&](std::uint64_t done, std::uint64_t total) { display.show(done, total); };
     const auto found = validation::encode_dump(plan);
-    if (plan.device.backend != spiked::cuda::Backend::cpu && found.device_blocks < found.blocks)
+    if (plan.coder && found.device_blocks < found.blocks)
         remark(arguments, fmt::format("{} of {} blocks were coded on the CPU (kernels code by tq-mse, tq-prod, eden "
                                       "and kivi, numbers in fp16, no token kept in full)",
                                       found.blocks - found.device_blocks, found.blocks));
@@ -115,7 +122,7 @@ int decode(const Arguments& arguments) {
                                  {"file", file},
                                  {"dump", output},
                                  {"method", found.method},
-                                 {"bits", validation::bits_json(found.bits)},
+                                 {"bits", bits_json(found.bits)},
                                  {"bytes", found.bytes},
                                  {"tensors", found.tensors},
                                  {"blocks", found.blocks}}));

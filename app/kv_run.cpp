@@ -10,10 +10,12 @@
 #include "app/dump_options.hpp"
 #include "app/method_options.hpp"
 #include "app/model_options.hpp"
+#include "app/stop_requests.hpp"
 #include "app/study_run.hpp"
 #include "reports/figures.hpp"
 #include "reports/gnuplot.hpp"
 #include "reports/kv_report.hpp"
+#include "reports/metric_words.hpp"
 #include "sim/output_file.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
@@ -21,6 +23,7 @@
 #include "validation/kv_table.hpp"
 #include "validation/model_study.hpp"
 #include "validation/open_dumps.hpp"
+#include "validation/study.hpp"
 
 namespace spiked::app {
 namespace {
@@ -100,6 +103,7 @@ int measured(const Arguments& arguments, const Measuring& measuring,
     experiment.title = plan.dumps.size() == 1 ? std::filesystem::path(plan.dumps.front()).filename().string()
                                               : fmt::format("{} dumps", plan.dumps.size());
     experiment.config_source = command_line();
+    experiment.claims = validation::claims_of_studies();
     experiment.science = Json::object({{"spiked", 1}, {"kind", "kv_dump"}});
     Json names = Json::array();
     const std::vector<std::string> methods = methods_of(arguments, measuring, plan);
@@ -109,7 +113,7 @@ int measured(const Arguments& arguments, const Measuring& measuring,
         (estimators::is_cache_method(method) ? caches : codecs).push_back(method);
     }
     refuse_unused_options(arguments, methods);
-    for (const auto bits : read_bits(arguments)) names.push(validation::bits_json(bits));
+    for (const auto bits : read_bits(arguments)) names.push(bits_json(bits));
     experiment.science.set("methods", std::move(names));
     experiment.seed = plan.quantizer.seed;
     experiment.seed_source = arguments.has("--seed") ? "cli" : "config";
@@ -145,6 +149,7 @@ int measured_model(const Arguments& arguments, const std::string& metric,
     experiment.name = "kv-frontier";
     experiment.title = std::filesystem::path(arguments.text("--model") + "/").parent_path().filename().string();
     experiment.config_source = command_line();
+    experiment.claims = validation::claims_of_studies();
     experiment.science = Json::object({{"spiked", 1}, {"kind", "kv_model"}});
     experiment.seed = read_quantizer_options(arguments).seed;
     experiment.seed_source = arguments.has("--seed") ? "cli" : "config";

@@ -17,7 +17,7 @@
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "validation/claims.hpp"
-#include "validation/experiment.hpp"
+#include "validation/metric_table.hpp"
 
 namespace spiked::app {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 #include "app/command.hpp"
-#include "estimators/row_quantizer.hpp"
+#include "estimators/quantizer_options.hpp"
 
 namespace spiked::app {
 

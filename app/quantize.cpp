@@ -2,19 +2,18 @@
 
 #include "app/command.hpp"
 #include "app/method_options.hpp"
-#include "estimators/compressor.hpp"
+#include "estimators/method_name.hpp"
+#include "estimators/relative_error.hpp"
 #include "reports/kv_report.hpp"
 #include "sim/matrix_file.hpp"
 #include "sim/npy.hpp"
 #include "theory/base/error.hpp"
-#include "validation/block_metrics.hpp"
-#include "validation/experiment.hpp"
 
 namespace spiked::app {
 namespace {
 
 int run(const Arguments& arguments) {
-    const estimators::Method method = estimators::parse_method(one_method(arguments));
+    const estimators::Method method = estimators::method_named(one_method(arguments));
     estimators::refuse_unrope(method);
     refuse_unused_options(arguments, {method.text});
     const auto bits = read_bits(arguments);
@@ -37,7 +36,7 @@ int run(const Arguments& arguments) {
     if (arguments.has("--output")) sim::write_npy(arguments.text("--output"), decoded);
 
     const double entries = static_cast<double>(decoded.n_elem);
-    const double relative_l2 = validation::relative_l2(block.block(), decoded);
+    const double relative_l2 = estimators::relative_l2(block.block(), decoded);
     const double bits_per_entry = static_cast<double>(encoded.ledger.total()) / entries;
     const double paper_bits = compressor.paper_bits(rank, decoded.n_rows);
     const auto ledger = reports::per_entry(encoded.ledger, decoded.n_elem);
@@ -45,7 +44,7 @@ int run(const Arguments& arguments) {
     if (arguments.json()) {
         print_json(Json::object({{"schema", "spiked.quantize/1"},
                                  {"method", method.text},
-                                 {"bits", validation::bits_json(bits.front())},
+                                 {"bits", bits_json(bits.front())},
                                  {"bits_per_entry", bits_per_entry},
                                  {"paper_bits", paper_bits},
                                  {"bytes", encoded.bytes.size()},

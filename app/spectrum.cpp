@@ -5,7 +5,7 @@
 
 #include "app/command.hpp"
 #include "estimators/analysed_block.hpp"
-#include "estimators/spectral_method.hpp"
+#include "estimators/compressor.hpp"
 #include "reports/gnuplot.hpp"
 #include "reports/spectrum_figure.hpp"
 #include "reports/text_table.hpp"
@@ -88,7 +88,7 @@ int run(const Arguments& arguments) {
     const theory::Loss loss = theory::loss_from(arguments.text("--loss")).value();
     // Once before the file is read, for the errors in the names.
     std::vector<estimators::SpectralMethod> chosen;
-    for (const auto& name : arguments.list("--estimator")) chosen.push_back(estimators::spectral_method(name, loss));
+    for (const auto& name : arguments.list("--estimator")) chosen.push_back(estimators::parse_estimator(name, loss));
     if (loss != theory::Loss::frobenius &&
         std::all_of(chosen.begin(), chosen.end(), [](const auto& method) { return method.estimator.keeps_values; }))
         throw usage_error("--loss changes nothing of {} (it keeps values as they are): leave it out",

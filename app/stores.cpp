@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "app/command.hpp"
+#include "app/stop_requests.hpp"
 #include "app/study_run.hpp"
 #include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"

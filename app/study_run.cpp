@@ -3,16 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <csignal>
 #include <cstdint>
-#include <ctime>
 #include <filesystem>
 #include <new>
-#include <string_view>
 
 #include "app/build_info.hpp"
 #include "app/progress.hpp"
+#include "app/stop_requests.hpp"
 #include "reports/html_report.hpp"
 #include "reports/junit.hpp"
 #include "reports/store_text.hpp"
@@ -26,58 +23,6 @@
 
 namespace spiked::app {
 namespace {
-
-std::atomic<bool> stop_asked{false};
-
-std::atomic<std::int64_t> first_asked_ms{0};
-std::atomic<bool> tells{false};
-
-std::int64_t now_ms() {
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
-}
-
-void end_now(int signal) {
-    sim::remove_temporary_names();
-    std::signal(signal, SIG_DFL);
-    std::raise(signal);
-}
-
-void ask_to_stop(int signal) {
-    if (!stop_asked.exchange(true)) {
-        first_asked_ms = now_ms();
-        constexpr std::string_view words =
-            "\nspiked: stopping when what is under way is done (once more: at once; what is stored stays)\n";
-        if (tells && write(STDERR_FILENO, words.data(), words.size()) < 0) tells = false;
-        return;
-    }
-    // A second request is obeyed at once; the store is valid at any moment. `timeout` and job schedulers signal a
-    // process and then its group: what follows within a second is still the first request.
-    if (signal != SIGALRM && now_ms() - first_asked_ms > 1000) end_now(signal);
-}
-
-/// Signals that would end the process, and leave what lies in TMPDIR; not those that a library, a profiler or who
-/// started the process has taken.
-void clean_up_at_other_signals() {
-    const auto take = [](int signal) {
-        struct sigaction now {};
-        if (sigaction(signal, nullptr, &now) != 0) return;
-        if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_DFL) std::signal(signal, end_now);
-    };
-    for (const int signal : {SIGUSR2, SIGPROF, SIGVTALRM, SIGIO, SIGPWR, SIGSTKFLT}) take(signal);
-    for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) take(signal);
-}
-
-void on_stop_signals(void (*handler)(int)) {
-    // A terminal that goes away asks, too, but not whom nohup keeps; a script's background job that can only be ended
-    // is kept from the script's own ^C.
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGHUP, SIGXCPU})
-        if (std::signal(signal, handler) == SIG_IGN && (signal == SIGHUP || handler == end_now))
-            std::signal(signal, SIG_IGN);
-    std::signal(SIGQUIT, end_now);  // who asks so wants the end now
-    clean_up_at_other_signals();
-}
 
 /// A time limit is a stop request at its end.
 class TimeLimit {
@@ -96,11 +41,6 @@ void make_folder(const std::string& path) {
     if (failure)
         throw write_error("{}: the folder cannot be made ({}): choose another place", folder.string(),
                           failure.message());
-}
-
-std::string& words_of_process() {
-    static std::string words;
-    return words;
 }
 
 StudyExecutor& chosen_executor() {
@@ -181,23 +121,6 @@ validation::BatchExecutor executor_for(const validation::Study& study) {
     };
 }
 
-void take_stop_requests(bool tell) {
-    tells = tell;
-    on_stop_signals(ask_to_stop);
-}
-
-const std::atomic<bool>& stop_requests() { return stop_asked; }
-
-void leave_stop_requests() { on_stop_signals(end_now); }
-
-void remember_command_line(int argc, char** argv) {
-    std::string& words = words_of_process();
-    words = "spiked";
-    for (int i = 1; i < argc; ++i) words += " " + shell_word(argv[i]);
-}
-
-const std::string& command_line() { return words_of_process(); }
-
 void move_to_device(const Arguments& arguments, validation::Experiment& experiment, const StudyRun& run,
                     const std::string& typed) {
     experiment.mixed = arguments.has("--mixed");
@@ -254,7 +177,7 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
             outcome =
                 run_experiment(experiment, store,
                                {.threads = threads,
-                                .stop = &stop_asked,
+                                .stop = &stop_requests(),
                                 .progress = [&](std::size_t done, std::size_t total) { display.show(done, total); },
                                 .begun = [&](std::size_t kept) { display.begin(kept); },
                                 .shard = run.shard,

@@ -1,5 +1,6 @@
 #pragma once
-#include <atomic>
+#include <functional>
+#include <string>
 
 #include "app/command.hpp"
 #include "validation/engine.hpp"
@@ -25,9 +26,9 @@ struct StudyRun {
 void move_to_device(const Arguments& arguments, validation::Experiment& experiment, const StudyRun& run,
                     const std::string& typed);
 
-/// Makes or resumes the store, runs, judges, writes the report. From here on SIGINT, SIGTERM, SIGHUP and SIGUSR1 give up
-/// the batches under way and leave a store that the same command takes up again. Whatever else ends the run is noted in
-/// the store too, as far as it can still be written. `finished` is called with the open store before it is closed.
+/// Makes or resumes the store, runs, judges, writes the report. From here on SIGINT, SIGTERM, SIGHUP and SIGUSR1 give
+/// up the batches under way and leave a store that the same command takes up again. Whatever else ends the run is noted
+/// in the store too, as far as it can still be written. `finished` is called with the open store before it is closed.
 /// Returns the exit code of the study.
 int run_study(const Arguments& arguments, const validation::Experiment& experiment, const StudyRun& run,
               const std::function<void(validation::Database&)>& finished = {});
@@ -38,16 +39,5 @@ using StudyExecutor =
                        const std::function<void(validation::Batch)>& finished, const std::function<bool()>& halted)>;
 void run_batches_with(StudyExecutor executor);
 [[nodiscard]] validation::BatchExecutor executor_for(const validation::Study& study);
-
-/// From now on SIGINT, SIGTERM, SIGHUP and SIGUSR1 ask the run to stop instead of ending the process; a second one,
-/// over a second later, ends it. `tell`: says so on standard error when the first comes.
-void take_stop_requests(bool tell);
-[[nodiscard]] const std::atomic<bool>& stop_requests();
-/// From now on they end it at once, but for files that are not finished: those are removed.
-void leave_stop_requests();
-
-/// The words of this process, for the store.
-void remember_command_line(int argc, char** argv);
-[[nodiscard]] const std::string& command_line();
 
 }  // namespace spiked::app

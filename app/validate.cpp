@@ -11,6 +11,7 @@
 #include "app/command.hpp"
 #include "app/dump_options.hpp"
 #include "app/progress.hpp"
+#include "reports/claim_page.hpp"
 #include "reports/claim_report.hpp"
 #include "sim/output_file.hpp"
 #include "theory/base/error.hpp"

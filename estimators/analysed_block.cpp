@@ -155,13 +155,12 @@ SingularVectors AnalysedBlock::at_full_length(SingularVectors of_core) const {
     return {in_place(of_core.left, rows_, block_.n_rows), in_place(of_core.right, columns_, block_.n_cols)};
 }
 
-arma::mat AnalysedBlock::denoised(const Shrinkage& shrinkage) {
-    if (shrinkage.rank == 0) return arma::mat(arma::size(block_), arma::fill::zeros);
+arma::mat AnalysedBlock::denoised(std::span<const double> shrunk) {
+    if (shrunk.empty()) return arma::mat(arma::size(block_), arma::fill::zeros);
     const std::vector<double>& observed = singular_values();
-    const SingularVectors leading = vectors(shrinkage.rank);
-    arma::vec share(shrinkage.rank);
-    for (std::size_t i = 0; i < shrinkage.rank; ++i)
-        share(i) = observed[i] > 0.0 ? shrinkage.shrunk[i] / observed[i] : 0.0;
+    const SingularVectors leading = vectors(shrunk.size());
+    arma::vec share(shrunk.size());
+    for (std::size_t i = 0; i < shrunk.size(); ++i) share(i) = observed[i] > 0.0 ? shrunk[i] / observed[i] : 0.0;
     if (block_.n_rows >= block_.n_cols) {
         arma::mat scores = block_ * leading.right;
         scores.each_row() %= share.t();
@@ -172,6 +171,6 @@ arma::mat AnalysedBlock::denoised(const Shrinkage& shrinkage) {
     return leading.left * scores;
 }
 
-arma::mat AnalysedBlock::residual(const Shrinkage& shrinkage) { return block_ - denoised(shrinkage); }
+arma::mat AnalysedBlock::residual(std::span<const double> shrunk) { return block_ - denoised(shrunk); }
 
 }  // namespace spiked::estimators

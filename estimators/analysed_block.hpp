@@ -2,11 +2,12 @@
 #include <armadillo>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "estimators/decomposition.hpp"
-#include "estimators/shrinkage.hpp"
+#include "estimators/shape.hpp"
 
 namespace spiked::estimators {
 
@@ -47,11 +48,12 @@ public:
     [[nodiscard]] SingularVectors at_full_length(SingularVectors of_core) const;
 
     /// The estimate of the signal, in the shape of the whole block: Y V diag(shrunk / observed) V^T, or the same from
-    /// the left where rows are fewer. Only the short side's vectors enter, and what is kept of a component is a share
-    /// of the data itself, so it is as accurate at the smallest singular values.
-    [[nodiscard]] arma::mat denoised(const Shrinkage& shrinkage);
+    /// the left where rows are fewer. `shrunk` replaces as many of the largest singular values, the others become 0.
+    /// Only the short side's vectors enter, and what is kept of a component is a share of the data itself, so it is as
+    /// accurate at the smallest singular values.
+    [[nodiscard]] arma::mat denoised(std::span<const double> shrunk);
     /// The block without it.
-    [[nodiscard]] arma::mat residual(const Shrinkage& shrinkage);
+    [[nodiscard]] arma::mat residual(std::span<const double> shrunk);
 
 private:
     [[nodiscard]] bool complete() const { return rows_.n_elem == block_.n_rows && columns_.n_elem == block_.n_cols; }

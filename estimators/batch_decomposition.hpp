@@ -3,7 +3,7 @@
 #include <memory>
 #include <span>
 
-#include "estimators/shrinkage.hpp"
+#include "estimators/shape.hpp"
 
 namespace spiked::estimators {
 

@@ -13,11 +13,12 @@
 namespace spiked::estimators {
 namespace {
 
-QuantizerOptions options_of_factors(const NameOptions& own, double bits, QuantizerOptions options) {
-    options.factor_codebook =
+FactorOptions options_of_factors(const NameOptions& own, double bits, const QuantizerOptions& options) {
+    FactorOptions factors = factor_options(options);
+    factors.codebook =
         own.choice("factors", {"normal", "fp16"}) == std::size_t{1} ? FactorCodebook::fp16 : FactorCodebook::normal;
-    options.factor_bits = static_cast<unsigned>(bits);
-    return options;
+    factors.bits = static_cast<unsigned>(bits);
+    return factors;
 }
 
 void check_shared_tokens(const CacheMaker&, const NameOptions& own, const ParsedName& parsed, double bits) {

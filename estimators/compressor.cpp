@@ -5,8 +5,6 @@
 #include <algorithm>
 
 #include "estimators/byte_stream.hpp"
-#include "estimators/cache_method.hpp"
-#include "estimators/eviction.hpp"
 #include "estimators/row_norms.hpp"
 #include "theory/base/names.hpp"
 
@@ -18,17 +16,23 @@ const std::map<std::string, std::string>& method_aliases() {
     return aliases;
 }
 
+SpectralMethod parse_estimator(std::string_view text, theory::Loss loss, const KnownNoise& known) {
+    const auto pluses = static_cast<std::size_t>(std::count(text.begin(), text.end(), '+'));
+    // Of more transforms than are applied spectral_method says so, whatever stands behind them.
+    if (pluses <= most_transforms && is_row_quantizer(text.substr(text.rfind('+') + 1))) {
+        if (pluses > 0)
+            throw usage_error("\"{}\" also quantizes (an estimator ends before that): write {}", text,
+                              text.substr(0, text.rfind('+')));
+        throw usage_error("\"{}\" quantizes (an estimator is asked for): see spiked list estimators", text);
+    }
+    return spectral_method(text, loss, known);
+}
+
 Method parse_method(std::string_view text, std::span<const std::string> also) {
     Method method;
     method.text = text;
     method.unrope = text.starts_with(unrope_prefix);
     const std::string typed(method.unrope ? text.substr(unrope_prefix.size()) : text);
-    const auto evicts = [&](const Eviction& entry) { return entry.name == typed.substr(0, typed.find('+')); };
-    if (std::any_of(evictions().begin(), evictions().end(), evicts))
-        throw usage_error(
-            "\"{}\" evicts tokens (by the attention of queries): use spiked kv perplexity, kv retrieve or kv frontier "
-            "--model, its name first",
-            text);
     const auto alias = method_aliases().find(typed);
     const std::string resolved = alias == method_aliases().end() ? typed : alias->second;
     const std::size_t plus = resolved.rfind('+');
@@ -39,18 +43,10 @@ Method parse_method(std::string_view text, std::span<const std::string> also) {
     if (is_row_quantizer(front) && !is_row_quantizer(method.quantizer))
         throw usage_error("\"{}\": the estimator stands in front of the quantizer: write {}+{}", text, method.quantizer,
                           front);
-    if (is_cache_method(front))
-        throw usage_error(
-            "\"{}\": {} codes whole sequences and ends there: write {} alone (its options: spiked list {})", text,
-            front, front, parse_name(front).name);
     if (!front.empty() && is_transform(split(front, '+').back()))
         throw usage_error("\"{0}\" lacks an estimator behind its transform: write {1}+gd-shrink+{2}", text, front,
                           method.quantizer);
-    if (plus != std::string::npos) method.spectral = spectral_method(front);
-
-    if (is_cache_method(text))
-        throw usage_error(
-            "\"{}\" joins heads and codes whole sequences (not a block): use spiked kv frontier or kv run", text);
+    if (plus != std::string::npos) method.spectral = parse_estimator(front);
     if (is_row_quantizer(method.quantizer)) return method;
     std::vector<std::string> legal;
     for (const auto& entry : row_quantizers()) legal.push_back(entry.name);
@@ -105,7 +101,7 @@ Compressor::Compressor(const Method& method, std::size_t dimension, double bits,
       dimension_(dimension),
       bits_(bits),
       open_loop_(options.open_loop),
-      factors_(options) {}
+      factors_(factor_options(options)) {}
 
 Compressor::Result Compressor::encode(AnalysedBlock& analysed) const {
     const arma::mat& block = analysed.block();

@@ -24,6 +24,9 @@ struct Method {
     std::string quantizer;
 };
 
+/// As spectral_method, and says of a name that quantizes that it does.
+[[nodiscard]] SpectralMethod parse_estimator(std::string_view text, theory::Loss loss = theory::Loss::frobenius,
+                                             const KnownNoise& known = {});
 /// Resolves aliases (`eoptshrinkq-mse`) and checks both halves. Throws usage_error with the nearest legal
 /// name, or one of `also`.
 [[nodiscard]] Method parse_method(std::string_view text, std::span<const std::string> also = {});

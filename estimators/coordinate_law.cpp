@@ -11,8 +11,8 @@ namespace spiked::estimators {
 // On the sphere z^2 / d has the law Beta(1/2, (d-1)/2), and the density of z is proportional to
 // (1 - z^2/d)^((d-3)/2), whose first moment has an elementary integral.
 
-CoordinateLaw::CoordinateLaw(CodebookKind kind, std::size_t dimension)
-    : normal_(kind == CodebookKind::normal), d_(static_cast<double>(dimension)) {}
+CoordinateLaw::CoordinateLaw(theory::CodebookLaw law, std::size_t dimension)
+    : normal_(law == theory::CodebookLaw::normal), d_(static_cast<double>(dimension)) {}
 
 double CoordinateLaw::tail(double x) const {
     if (normal_) return 0.5 * std::erfc(x / std::numbers::sqrt2);

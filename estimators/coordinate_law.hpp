@@ -1,7 +1,7 @@
 #pragma once
 #include <cstddef>
 
-#include "estimators/row_quantizer.hpp"
+#include "theory/quantizer_errors.hpp"
 
 namespace spiked::estimators {
 
@@ -10,7 +10,7 @@ namespace spiked::estimators {
 /// sign). In closed form by the incomplete beta function, 1e-14.
 class CoordinateLaw {
 public:
-    CoordinateLaw(CodebookKind kind, std::size_t dimension);
+    CoordinateLaw(theory::CodebookLaw law, std::size_t dimension);
 
     /// P(z > x), x >= 0, without cancellation.
     [[nodiscard]] double tail(double x) const;

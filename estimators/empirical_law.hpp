@@ -3,8 +3,9 @@
 #include <cmath>
 #include <span>
 
-#include "estimators/shrinkage.hpp"
+#include "estimators/shape.hpp"
 #include "theory/base/device.hpp"
+#include "theory/base/quantities.hpp"
 
 namespace spiked::estimators {
 

@@ -151,8 +151,8 @@ Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const
         estimate_eoptshrink(rule, shape, spectrum.relative(), weights, noise,
                             [&](std::size_t, const ShrunkComponent& component) { append(result, component); });
     if (answer.outcome == ShrinkageOutcome::exactly_low_rank)
-        return spectrum.unshrunk(rule.rank_is_given ? rule.rank : spectrum.above_rounding,
-                                 "the block is exactly of low rank: nothing to shrink");
+        return unshrunk(spectrum, rule.rank_is_given ? rule.rank : spectrum.above_rounding,
+                        "the block is exactly of low rank: nothing to shrink");
     result.bulk_edge = spectrum.eigenvalue(answer.edge);
     if (answer.outcome == ShrinkageOutcome::no_room) {
         // Nothing is said about a block whose noise cannot be seen.

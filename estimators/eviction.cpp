@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "estimators/method_name.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 
@@ -113,9 +114,9 @@ KeptAndCoded parse_kept_and_coded(std::string_view text) {
                 text, entry.name, entry.name, entry.name);
     }
     if (result.eviction == nullptr)
-        result.method = parse_method(text, names);
+        result.method = method_named(text, names);
     else if (plus != std::string_view::npos)
-        result.method = parse_method(text.substr(plus + 1));
+        result.method = method_named(text.substr(plus + 1));
     return result;
 }
 

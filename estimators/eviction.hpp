@@ -50,7 +50,7 @@ struct KeptAndCoded {
     const Eviction* eviction = nullptr;
     std::optional<Method> method;
 };
-/// Throws usage_error as parse_method does.
+/// Throws usage_error as method_named does.
 [[nodiscard]] KeptAndCoded parse_kept_and_coded(std::string_view text);
 
 }  // namespace spiked::estimators

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "estimators/half_entries.hpp"
+#include "estimators/name_options.hpp"
 #include "estimators/scalar_quantizer.hpp"
 #include "theory/base/error.hpp"
 
@@ -12,6 +13,9 @@ namespace spiked::estimators {
 namespace {
 
 constexpr unsigned rank_bits = 16;
+
+// In the order of their enumeration.
+const std::vector<std::string> factor_words = {"normal", "lloyd", "fp16"};
 
 double unit_of(const arma::vec& vector) { return std::sqrt(static_cast<double>(vector.n_elem)); }
 
@@ -73,11 +77,16 @@ arma::vec read_vector(BitReader& reader, std::size_t length, const theory::Codeb
 
 }  // namespace
 
-FactorCodec::FactorCodec(const QuantizerOptions& options)
+FactorCodebook factor_codebook(std::string_view name) {
+    return static_cast<FactorCodebook>(position_of(name, "factor codebook", factor_words));
+}
+std::string_view name_of(FactorCodebook codebook) { return factor_words[static_cast<std::size_t>(codebook)]; }
+
+FactorCodec::FactorCodec(const FactorOptions& options)
     : format_(options.norm),
       underflow_(options.underflow),
-      kind_(options.factor_codebook),
-      normal_(theory::lloyd_max_normal(static_cast<int>(options.factor_bits))) {}
+      kind_(options.codebook),
+      normal_(theory::lloyd_max_normal(static_cast<int>(options.bits))) {}
 
 unsigned FactorCodec::entry_bits() const {
     return kind_ == FactorCodebook::fp16 ? 16 : static_cast<unsigned>(normal_.bits);

@@ -1,10 +1,28 @@
 #pragma once
+#include <armadillo>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
 #include "estimators/byte_stream.hpp"
-#include "estimators/row_quantizer.hpp"
-#include "estimators/spectral_method.hpp"
+#include "estimators/low_rank.hpp"
+#include "estimators/number_format.hpp"
 #include "theory/lloyd_max.hpp"
 
 namespace spiked::estimators {
+
+/// Levels of the entries of stored singular vectors.
+enum class FactorCodebook { normal, lloyd, fp16 };
+[[nodiscard]] FactorCodebook factor_codebook(std::string_view name);  ///< throws usage_error
+[[nodiscard]] std::string_view name_of(FactorCodebook codebook);
+
+struct FactorOptions {
+    FactorCodebook codebook = FactorCodebook::normal;
+    unsigned bits = 4;                         ///< per entry of a stored singular vector
+    NumberFormat norm = NumberFormat::fp16;    ///< of the singular values
+    Underflow underflow = Underflow::refused;  ///< of the singular values
+};
 
 /// How a low-rank part is stored: the rank (16 bits), the values (norm format), then the vectors, left and right of
 /// each component in turn. Entries of sqrt(length) times a unit vector are close to N(0, 1), so one fixed codebook
@@ -12,7 +30,7 @@ namespace spiked::estimators {
 /// stores their levels in fp16; `fp16` stores the entries themselves.
 class FactorCodec {
 public:
-    explicit FactorCodec(const QuantizerOptions& options);
+    explicit FactorCodec(const FactorOptions& options);
 
     void write(BitWriter& writer, const LowRank& signal) const;
     struct Read {

@@ -24,8 +24,8 @@ Shrinkage gavish_donoho(std::span<const double> singular_values, Shape shape, co
     const ShrinkageAnswer answer = estimate_white(
         rule, level, values, [&](std::size_t, const ShrunkComponent& component) { append(result, component); });
     if (answer.outcome == ShrinkageOutcome::exactly_low_rank)
-        return spectrum.unshrunk(spectrum.above_rounding,
-                                 "more than half the singular values are 0: of low rank, no noise level to see");
+        return unshrunk(spectrum, spectrum.above_rounding,
+                        "more than half the singular values are 0: of low rank, no noise level to see");
     result.rank = answer.rank;
     result.bulk_edge = spectrum.eigenvalue(answer.edge);
     return result;

@@ -89,11 +89,12 @@ RowQuantizer gear(std::size_t dimension, unsigned bits, const QuantizerOptions& 
         throw usage_error("a share of {} outliers is not possible (from 0 to 0.5): give gear:outliers=0.02", outliers);
     QuantizerOptions own = options;
     own.residual = 0;
-    own.factor_codebook = FactorCodebook::fp16;
     RowQuantizer groups = kivi(dimension, bits, own);
-    own.underflow = Underflow::allowed;
+    FactorOptions factors = factor_options(options);
+    factors.codebook = FactorCodebook::fp16;
+    factors.underflow = Underflow::allowed;
     const auto setup = std::make_shared<const Setup>(
-        Setup{dimension, options.axis, rank, outliers, std::move(groups), FactorCodec(own)});
+        Setup{dimension, options.axis, rank, outliers, std::move(groups), FactorCodec(factors)});
     return in_double(
         "gear", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });

@@ -1,7 +1,7 @@
 #pragma once
 #include <span>
 
-#include "estimators/shrinkage.hpp"
+#include "estimators/shape.hpp"
 
 namespace spiked::estimators {
 

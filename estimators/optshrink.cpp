@@ -16,7 +16,7 @@ Shrinkage optshrink(std::span<const double> singular_values, Shape shape, std::s
                                          rank, spectrum.size()));
     const auto& lambda = spectrum.eigenvalues;
     if (lambda[rank] == 0.0)
-        return spectrum.unshrunk(rank, "the block is exactly of this rank or less: nothing to shrink");
+        return unshrunk(spectrum, rank, "the block is exactly of this rank or less: nothing to shrink");
     const std::span<const double> noise = std::span(lambda).subspan(rank);
     const EmpiricalLaw law(noise, {shape.rows - rank, shape.columns - rank});
     Shrinkage result;

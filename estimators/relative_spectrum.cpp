@@ -1,7 +1,6 @@
 #include "estimators/relative_spectrum.hpp"
 
 #include <cmath>
-#include <limits>
 
 #include "theory/base/error.hpp"
 
@@ -33,38 +32,6 @@ std::optional<Eigenvalue> RelativeSpectrum::eigenvalue(double relative) const {
     const double value = relative * unit * unit;
     if (!std::isfinite(value) || (value == 0.0 && relative > 0.0)) return std::nullopt;
     return Eigenvalue{value};
-}
-
-Shrinkage RelativeSpectrum::truncated(std::size_t rank) const {
-    Shrinkage result;
-    result.rank = std::min(rank, above_rounding);
-    result.shrunk.assign(observed.begin(), observed.begin() + static_cast<std::ptrdiff_t>(result.rank));
-    result.strengths.assign(result.rank, std::numeric_limits<double>::quiet_NaN());
-    result.overlap_left = result.overlap_right = result.strengths;
-    return result;
-}
-
-Shrinkage RelativeSpectrum::unshrunk(std::size_t rank, std::string note) const {
-    Shrinkage result = truncated(rank);
-    result.bulk_edge = Eigenvalue{0.0};
-    result.strengths = result.shrunk;
-    result.overlap_left.assign(result.rank, 1.0);
-    result.overlap_right.assign(result.rank, 1.0);
-    result.note = std::move(note);
-    return result;
-}
-
-void append(Shrinkage& result, const ShrunkComponent& component) {
-    result.strengths.push_back(component.strength);
-    result.overlap_left.push_back(component.overlap_left);
-    result.overlap_right.push_back(component.overlap_right);
-    result.shrunk.push_back(component.shrunk);
-}
-
-Shrinkage nothing_found(std::string note) {
-    Shrinkage result;
-    result.note = std::move(note);
-    return result;
 }
 
 }  // namespace spiked::estimators

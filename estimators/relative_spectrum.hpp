@@ -1,9 +1,12 @@
 #pragma once
+#include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "estimators/shrinkage.hpp"
+#include "estimators/shape.hpp"
 #include "theory/base/device.hpp"
+#include "theory/base/quantities.hpp"
 
 namespace spiked::estimators {
 
@@ -40,13 +43,6 @@ struct RelativeSpectrum {
     [[nodiscard]] RelativeValues relative() const { return {unit, observed, values, eigenvalues}; }
     /// Back in the block's own units; nothing when the square is no double there.
     [[nodiscard]] std::optional<Eigenvalue> eigenvalue(double relative) const;
-    /// The first `rank` values as they are, for a block without noise.
-    [[nodiscard]] Shrinkage unshrunk(std::size_t rank, std::string note) const;
-    /// The first `rank` values as they are, for a method that says nothing of strengths and overlaps.
-    [[nodiscard]] Shrinkage truncated(std::size_t rank) const;
 };
-
-/// Rank 0, and why.
-[[nodiscard]] Shrinkage nothing_found(std::string note);
 
 }  // namespace spiked::estimators

@@ -26,11 +26,6 @@
 namespace spiked::estimators {
 namespace {
 
-// In the order of their enumerations.
-const std::vector<std::string> codebook_words = {"sphere", "normal"};
-const std::vector<std::string> factor_words = {"normal", "lloyd", "fp16"};
-const std::vector<std::string> axis_words = {"key", "value"};
-
 std::optional<std::size_t> whole_number(const NameOptions& named, const std::string& key, std::size_t least) {
     const auto number = named.whole(key);
     if (number && *number < least)
@@ -39,7 +34,7 @@ std::optional<std::size_t> whole_number(const NameOptions& named, const std::str
 }
 
 GroupAxis axis_of(const NameOptions& named, const QuantizerOptions& options) {
-    const auto axis = named.choice("axis", axis_words);
+    const auto axis = named.choice("axis", group_axes());
     return axis ? static_cast<GroupAxis>(*axis) : options.axis;
 }
 
@@ -304,17 +299,6 @@ NameOptions options_of(const ParsedName& parsed, const QuantizerEntry& entry) {
 }
 
 }  // namespace
-
-CodebookKind codebook_kind(std::string_view name) {
-    return static_cast<CodebookKind>(position_of(name, "codebook", codebook_words));
-}
-FactorCodebook factor_codebook(std::string_view name) {
-    return static_cast<FactorCodebook>(position_of(name, "factor codebook", factor_words));
-}
-GroupAxis group_axis(std::string_view name) { return static_cast<GroupAxis>(position_of(name, "axis", axis_words)); }
-std::string_view name_of(CodebookKind kind) { return codebook_words[static_cast<std::size_t>(kind)]; }
-std::string_view name_of(FactorCodebook codebook) { return factor_words[static_cast<std::size_t>(codebook)]; }
-std::string_view name_of(GroupAxis axis) { return axis_words[static_cast<std::size_t>(axis)]; }
 
 void require_length(std::size_t length, std::size_t dimension) {
     if (length != dimension) throw bug("rows of length {} given to a quantizer for length {}", length, dimension);

@@ -10,11 +10,9 @@
 
 #include "estimators/byte_stream.hpp"
 #include "estimators/ledger.hpp"
-#include "estimators/number_format.hpp"
+#include "estimators/quantizer_options.hpp"
 #include "estimators/row_rotation.hpp"
-#include "sim/stream/address.hpp"
 #include "theory/base/catalogue.hpp"
-#include "theory/quantizer_errors.hpp"
 
 namespace spiked::estimators {
 
@@ -42,32 +40,6 @@ struct RowQuantizer {
     std::function<arma::fmat(std::span<const std::uint8_t> bytes, std::size_t rows)> decode_float;
 };
 
-using CodebookKind = theory::CodebookLaw;
-/// Groups of a min-max quantizer lie along the tokens of one channel (key) or along the channels of one token (value).
-enum class GroupAxis { key, value };
-
-/// Levels of the entries of stored singular vectors (factor_codec.hpp).
-enum class FactorCodebook { normal, lloyd, fp16 };
-
-struct QuantizerOptions {
-    RotationKind rotation = RotationKind::haar;
-    CodebookKind codebook = CodebookKind::sphere;  ///< law of a rotated coordinate: exact at this d, or its limit
-    NumberFormat norm = NumberFormat::fp16;
-    unsigned factor_bits = 4;  ///< per entry of a stored singular vector
-    FactorCodebook factor_codebook = FactorCodebook::normal;
-    bool open_loop =
-        false;  ///< the residual is formed before the factors are coded, so their error stays: to show why not
-    std::size_t group = 64;  ///< entries that share a scale
-    GroupAxis axis = GroupAxis::value;
-    std::size_t residual = 0;  ///< R, from which KIVI has how many last tokens of a sequence stay in fp16 (kept_tail)
-    /// So many of the last rows instead: of a block that is a part of a sequence.
-    std::optional<std::size_t> kept = {};
-    stream::StudySeed seed;
-    /// Of norms and group scales: allowed where rows are what a larger part left over.
-    Underflow underflow = Underflow::refused;
-    std::uint64_t rotation_index = 0;  ///< which rotation of the seed: one a layer, head and side
-};
-
 /// One line of `spiked list quantizers`.
 struct QuantizerEntry : CatalogueLine {
     std::string bits_mean;
@@ -92,13 +64,6 @@ void check_row_quantizer(std::string_view name, double bits);
 /// How many of the last tokens of a sequence a row quantizer keeps in full precision; 0 for most. Throws like
 /// row_quantizer.
 [[nodiscard]] std::size_t kept_tail(std::string_view name, const QuantizerOptions& options, std::size_t tokens);
-
-[[nodiscard]] CodebookKind codebook_kind(std::string_view name);      ///< throws usage_error
-[[nodiscard]] GroupAxis group_axis(std::string_view name);            ///< throws usage_error
-[[nodiscard]] FactorCodebook factor_codebook(std::string_view name);  ///< throws usage_error
-[[nodiscard]] std::string_view name_of(CodebookKind kind);
-[[nodiscard]] std::string_view name_of(GroupAxis axis);
-[[nodiscard]] std::string_view name_of(FactorCodebook codebook);
 
 /// Throws bug for rows of another length.
 void require_length(std::size_t length, std::size_t dimension);

@@ -70,10 +70,10 @@ Shrinkage screenot(std::span<const double> singular_values, Shape shape, std::si
     const std::size_t usable = usable_bound(bound, p, fill);
     const double threshold = relative_threshold(spectrum, usable, fill);
     if (threshold == 0.0)
-        return spectrum.unshrunk(spectrum.above_rounding, "the block is exactly of low rank: nothing to cut off");
+        return unshrunk(spectrum, spectrum.above_rounding, "the block is exactly of low rank: nothing to cut off");
     std::size_t rank = 0;
     while (rank < p && spectrum.values[rank] > threshold) ++rank;
-    Shrinkage result = spectrum.truncated(rank);
+    Shrinkage result = truncated(spectrum, rank);
     if (usable < bound)
         result.note = fmt::format("the rank bound {} leaves too little noise of {} singular values: lowered to {}",
                                   bound, p, usable);

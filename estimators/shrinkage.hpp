@@ -1,22 +1,13 @@
 #pragma once
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "estimators/relative_spectrum.hpp"
 #include "theory/base/quantities.hpp"
 
 namespace spiked::estimators {
-
-/// Rows and columns of a block. p = the short side, q = the long side; left vectors have length `rows`.
-struct Shape {
-    std::size_t rows = 0;
-    std::size_t columns = 0;
-
-    [[nodiscard]] constexpr std::size_t short_side() const { return std::min(rows, columns); }
-    [[nodiscard]] constexpr std::size_t long_side() const { return std::max(rows, columns); }
-};
 
 /// What a method expects its own squared error to be, ||S^ - S||_F^2.
 struct ErrorEstimate {
@@ -48,5 +39,12 @@ struct ShrunkComponent {
 
 /// One more component; the rank is set apart.
 void append(Shrinkage& result, const ShrunkComponent& component);
+
+/// The first `rank` values as they are, for a block without noise.
+[[nodiscard]] Shrinkage unshrunk(const RelativeSpectrum& spectrum, std::size_t rank, std::string note);
+/// The first `rank` values as they are, for a method that says nothing of strengths and overlaps.
+[[nodiscard]] Shrinkage truncated(const RelativeSpectrum& spectrum, std::size_t rank);
+/// Rank 0, and why.
+[[nodiscard]] Shrinkage nothing_found(std::string note);
 
 }  // namespace spiked::estimators

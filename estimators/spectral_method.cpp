@@ -5,7 +5,6 @@
 #include <limits>
 #include <span>
 
-#include "estimators/row_quantizer.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 
@@ -77,7 +76,7 @@ SpectralMethod::Factors SpectralMethod::factors(AnalysedBlock& block) const {
 SpectralMethod::Applied SpectralMethod::apply(AnalysedBlock& block) const {
     if (transforms.empty()) {
         Shrinkage shrinkage = estimate(block);
-        arma::mat signal = block.denoised(shrinkage);
+        arma::mat signal = block.denoised(shrinkage.shrunk);
         return {std::move(shrinkage), std::move(signal)};
     }
     Factors found = factors(block);
@@ -88,13 +87,9 @@ SpectralMethod spectral_method(std::string_view text, theory::Loss loss, const K
     SpectralMethod method;
     method.name = text;
     std::vector<std::string> parts = split(text, '+');
-    constexpr std::size_t most_transforms = 16;
     if (parts.size() > most_transforms + 1)
         throw usage_error("an estimator behind {} transforms (at most {} are applied): leave some out",
                           parts.size() - 1, most_transforms);
-    if (parts.size() > 1 && is_row_quantizer(parts.back()))
-        throw usage_error("\"{}\" also quantizes (an estimator ends before that): write {}", text,
-                          text.substr(0, text.rfind('+')));
     const std::string told = parse_name(parts.front()).name;
     for (const auto& entry : parts.size() > 1 ? transforms() : spectral_estimators())
         if (entry.name == told) method.takes_noise_law = entry.takes_noise_law;
@@ -106,8 +101,6 @@ SpectralMethod spectral_method(std::string_view text, theory::Loss loss, const K
         law = {};
         if (i == 0 && method.transforms.front().exact) law.row = law.column = theory::identity_spectrum();
     }
-    if (is_row_quantizer(parts.back()))
-        throw usage_error("\"{}\" quantizes (an estimator is asked for): see spiked list estimators", text);
     if (is_transform(parts.back()))
         throw usage_error("\"{}\" lacks an estimator behind its transform: write {}+gd-shrink", text, text);
     method.estimator = spectral_estimator(parts.back(), loss, law);

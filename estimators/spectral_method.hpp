@@ -3,19 +3,11 @@
 #include <string_view>
 #include <vector>
 
+#include "estimators/low_rank.hpp"
 #include "estimators/spectral_estimator.hpp"
 #include "estimators/transform.hpp"
 
 namespace spiked::estimators {
-
-/// A matrix in factors: orthonormal columns, values descending.
-struct LowRank {
-    arma::mat left;  ///< n x r
-    arma::vec values;
-    arma::mat right;  ///< d x r
-
-    [[nodiscard]] arma::mat matrix() const { return left * arma::diagmat(values) * right.t(); }
-};
 
 /// A spectral estimator with the transforms around it, `whiten+gd-shrink`: what is applied to blocks. Behind a
 /// transform the strengths and overlaps belong to other coordinates: they are NaN, the edge is left out, `shrunk` are
@@ -43,6 +35,9 @@ struct SpectralMethod {
     /// The estimated signal as a matrix. Without transforms: cheaper than the factors, one side's vectors.
     [[nodiscard]] Applied apply(AnalysedBlock& block) const;
 };
+
+/// That are applied to a block, one behind the other.
+inline constexpr std::size_t most_transforms = 16;
 
 /// Builds one from a name like `eoptshrink`, `whiten+gd-shrink:sigma=1`, `dyson+whiten+tw-test`. Throws usage_error
 /// with the nearest legal name. `known` goes to the outermost transform, or to the estimator when there is none; an

@@ -38,8 +38,8 @@ Shrinkage white(const RelativeSpectrum& spectrum, const TracyWidomOptions& optio
                     ? *options.noise_level / spectrum.unit
                     : white_noise_level(std::span(spectrum.values).subspan(rank), rest, NoiseLevelRule::median);
         if (level == 0.0)
-            return spectrum.unshrunk(spectrum.above_rounding,
-                                     "more than half the singular values are 0: of low rank, no noise level to see");
+            return unshrunk(spectrum, spectrum.above_rounding,
+                            "more than half the singular values are 0: of low rank, no noise level to see");
         const double cutoff = white_cutoff(rest, quantile) * static_cast<double>(rest.columns) * level * level;
         if (!(spectrum.eigenvalues[rank] > cutoff)) break;
         if (++rank == spectrum.size()) break;

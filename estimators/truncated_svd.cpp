@@ -15,7 +15,7 @@ SpectralFamily truncated_svd_family() {
                         [rank](std::span<const double> singular_values, Shape shape) {
                             const RelativeSpectrum spectrum(singular_values, shape);
                             if (spectrum.unit == 0.0) return nothing_found("the block is zero or empty");
-                            return spectrum.truncated(rank.of(spectrum));
+                            return truncated(spectrum, rank.of(spectrum));
                         },
                         rank.fixed.value_or(0)};
             }};

@@ -1,5 +1,6 @@
 #pragma once
 #include "estimators/relative_spectrum.hpp"
+#include "estimators/shrinkage.hpp"
 #include "estimators/white_rule.hpp"
 
 namespace spiked::estimators {

@@ -90,7 +90,7 @@ WhiteCoordinates whiten_estimated(AnalysedBlock& block, bool full) {
         AnalysedBlock inner(std::move(white.block), AnalysedBlock::EmptyLines::keep);
         const Shrinkage signal = eoptshrink(inner.singular_values(), inner.shape(), EOptShrinkOptions::edge_fit());
         note = signal.note.empty() ? "" : "while whitening, " + signal.note;
-        const arma::mat half = white.left.root_times(inner.residual(signal));
+        const arma::mat half = white.left.root_times(inner.residual(signal.shrunk));
         noise = white.right.root_times(half.t()).t();
         if (arma::abs(noise).max() <= floor) return unchanged();
     }

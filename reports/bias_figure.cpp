@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "reports/csv_text.hpp"
 #include "reports/figure_parts.hpp"
 #include "reports/method_table.hpp"
 #include "reports/text_table.hpp"

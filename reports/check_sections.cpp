@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "reports/figures.hpp"
 #include "reports/text_table.hpp"
 
 namespace spiked::reports {

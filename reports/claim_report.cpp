@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reports/html.hpp"
 #include "reports/text_table.hpp"
+#include "theory/base/markup.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -24,11 +24,6 @@ std::string region_text(const Region& region) {
     if (std::isinf(region.low)) return fmt::format("<= {:.4g}", region.high);
     if (std::isinf(region.high)) return fmt::format(">= {:.4g}", region.low);
     return fmt::format("{:.4g} +- {:.2g}", region.predicted, region.margin);
-}
-
-/// `one-bit-saved`, or `one-bit-saved on a.safetensors`.
-std::string title(const ClaimOutcome& claim) {
-    return claim.claim->id + (claim.claim->on.empty() ? "" : " on " + claim.claim->on);
 }
 
 std::string caught(const ClaimOutcome& claim) {
@@ -99,19 +94,19 @@ std::string claims_text(const Validation& validation, bool details) {
     for (const auto& claim : validation.claims) {
         const CriterionOutcome& shown = claim.shown();
         const Finding& finding = shown.outcome.deciding();
-        table.add({title(claim), std::string(name_of(claim.printed)), std::string(name_of(claim.corrected)),
+        table.add({claim_title(claim), std::string(name_of(claim.printed)), std::string(name_of(claim.corrected)),
                    with_error(finding.interval.estimate, finding.interval.error), region_text(finding.region),
                    fmt::format("{:.2g}", finding.detectable), caught(claim)});
         failed += claim.failed ? 1 : 0;
         open += claim.open() ? 1 : 0;
         if (!claim.reason.empty())
-            notes += fmt::format("{}: {}: {}\n", claim.failed ? "FAILED" : "open", title(claim), claim.reason);
+            notes += fmt::format("{}: {}: {}\n", claim.failed ? "FAILED" : "open", claim_title(claim), claim.reason);
     }
     std::string text = table.text();
     if (details)
         for (const auto& claim : validation.claims) {
-            text +=
-                fmt::format("\n{}  ({})\n  printed: {}\n", title(claim), claim.claim->place, claim.claim->statement);
+            text += fmt::format("\n{}  ({})\n  printed: {}\n", claim_title(claim), claim.claim->place,
+                                claim.claim->statement);
             if (!claim.claim->corrected.empty()) text += fmt::format("  corrected: {}\n", claim.claim->corrected);
             for (const auto& one : claim.criteria) {
                 text += fmt::format("  {} {}: {}{}\n", name_of(one.criterion->form), one.criterion->name,
@@ -190,7 +185,7 @@ std::string claims_junit(const Validation& validation) {
     std::size_t failed = 0;
     std::size_t open = 0;
     for (const auto& claim : validation.claims) {
-        cases += fmt::format("  <testcase classname=\"claims\" name=\"{}\">", escape(title(claim)));
+        cases += fmt::format("  <testcase classname=\"claims\" name=\"{}\">", escape(claim_title(claim)));
         const std::string message =
             fmt::format("printed {}, corrected {}: {}", name_of(claim.printed), name_of(claim.corrected), claim.reason);
         if (claim.failed) {
@@ -208,9 +203,11 @@ std::string claims_junit(const Validation& validation) {
         validation.claims.size(), failed, open, cases);
 }
 
-namespace {
+std::string claim_title(const ClaimOutcome& claim) {
+    return claim.claim->id + (claim.claim->on.empty() ? "" : " on " + claim.claim->on);
+}
 
-std::string how_to_read(const Validation& validation) {
+std::string how_claims_read(const Validation& validation) {
     return fmt::format(
         "A statement is judged in its printed form and, where that fails or says nothing, in a corrected one. Holds, "
         "refuted, inconclusive are meant against the margin that is named; vacuous: a planted violation passes. Every "
@@ -223,29 +220,29 @@ std::string how_to_read(const Validation& validation) {
         validation.comparisons, validation.false_alarm);
 }
 
-/// Empty where there is no corrected form.
 std::string_view corrected_word(const ClaimOutcome& claim) {
     return claim.corrected == validation::PrintedVerdict::none ? std::string_view() : name_of(claim.corrected);
 }
 
-/// The evidence of a claim, row by row: form, measured, where, value, allowed, detectable, verdict.
-template <class Row>
-void each_row(const ClaimOutcome& claim, const Row& row) {
+std::vector<std::vector<std::string>> evidence_rows(const ClaimOutcome& claim) {
+    std::vector<std::vector<std::string>> rows;
     for (const auto& one : claim.criteria) {
         bool first = true;
         each_line(one, [&](const std::string& change, const Finding& finding) {
-            row(std::vector<std::string>{first ? std::string(name_of(one.criterion->form)) : "",
-                                         !change.empty() ? change
-                                         : first         ? one.criterion->measures
-                                                         : "",
-                                         at_size(finding),
-                                         with_error(finding.interval.estimate, finding.interval.error),
-                                         region_text(finding.region), fmt::format("{:.2g}", finding.detectable),
-                                         std::string(verdict_word(finding.verdict))});
+            rows.push_back({first ? std::string(name_of(one.criterion->form)) : "",
+                            !change.empty() ? change
+                            : first         ? one.criterion->measures
+                                            : "",
+                            at_size(finding), with_error(finding.interval.estimate, finding.interval.error),
+                            region_text(finding.region), fmt::format("{:.2g}", finding.detectable),
+                            std::string(verdict_word(finding.verdict))});
             first = false;
         });
     }
+    return rows;
 }
+
+namespace {
 
 /// Text inside a cell of a Markdown table, where a bar would end it: norms have bars.
 std::string in_cell(std::string_view text) {
@@ -263,49 +260,22 @@ std::string claims_markdown(const Validation& validation, std::string_view origi
     std::string text = fmt::format(
         "# The paper, statement by statement\n\n{}\n\n{}\n\n| claim | printed | corrected "
         "|\n|---|---|---|\n",
-        origin, how_to_read(validation));
+        origin, how_claims_read(validation));
     for (const auto& claim : validation.claims)
-        text += fmt::format("| `{}` | {} | {} |\n", title(claim), name_of(claim.printed), corrected_word(claim));
+        text += fmt::format("| `{}` | {} | {} |\n", claim_title(claim), name_of(claim.printed), corrected_word(claim));
     for (const auto& claim : validation.claims) {
-        text += fmt::format("\n## {}\n\n**{}**: {}. *{}.*\n", title(claim), name_of(claim.printed),
+        text += fmt::format("\n## {}\n\n**{}**: {}. *{}.*\n", claim_title(claim), name_of(claim.printed),
                             claim.claim->statement, claim.claim->place);
         if (!claim.claim->corrected.empty())
             text += fmt::format("\n**Corrected, {}**: {}.\n", name_of(claim.corrected), claim.claim->corrected);
         text +=
             "\n| form | measured | where | value | allowed | detectable | verdict |\n|---|---|---|---|---|---|---|\n";
-        each_row(claim, [&](const std::vector<std::string>& cells) {
+        for (const auto& cells : evidence_rows(claim)) {
             for (const auto& cell : cells) text += fmt::format("| {} ", in_cell(cell));
             text += "|\n";
-        });
+        }
     }
     return text;
-}
-
-std::string claims_html(const Validation& validation, std::string_view origin) {
-    std::string page = page_head("The paper, statement by statement", "spiked validate");
-    page +=
-        fmt::format("<h1>The paper, statement by statement</h1>\n<p class=\"note\">{}</p>\n<p class=\"note\">{}</p>\n",
-                    escape(origin), escape(how_to_read(validation)));
-    HtmlTable verdicts("", {"claim", "statement", "printed", "corrected"});
-    std::string sections;
-    std::size_t number = 0;
-    for (const auto& claim : validation.claims) {
-        const std::string id = fmt::format("claim-{}", ++number);
-        verdicts.add({Html::raw(fmt::format("<a href=\"#{}\">{}</a>", id, escape(title(claim)))),
-                      claim.claim->statement, name_of(claim.printed), corrected_word(claim)});
-        HtmlTable evidence("", {"form", "measured", "where", "#value", "#allowed", "#detectable", "verdict"});
-        each_row(claim, [&](const std::vector<std::string>& cells) {
-            evidence.add(std::vector<Html>(cells.begin(), cells.end()));
-        });
-        sections += fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n<p><b>{}</b>: {}. <i>{}.</i></p>\n", id,
-                                escape(title(claim)), name_of(claim.printed), escape(claim.claim->statement),
-                                escape(claim.claim->place));
-        if (!claim.claim->corrected.empty())
-            sections += fmt::format("<p><b>Corrected, {}</b>: {}.</p>\n", name_of(claim.corrected),
-                                    escape(claim.claim->corrected));
-        sections += evidence.html() + "</section>\n";
-    }
-    return (page + verdicts.html() + sections).append(page_end);
 }
 
 std::string selftest_text(const validation::Selftest& selftest) {

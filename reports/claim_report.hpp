@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "theory/base/json.hpp"
 #include "validation/claim_verdicts.hpp"
@@ -21,8 +22,15 @@ namespace spiked::reports {
 /// A page to read and to cite: statement, verdicts, evidence, corrected statement. `origin` says what made it.
 [[nodiscard]] std::string claims_markdown(const validation::Validation& validation, std::string_view origin);
 
-/// The same as one self-contained HTML page.
-[[nodiscard]] std::string claims_html(const validation::Validation& validation, std::string_view origin);
+/// What such pages are made of, on whatever they are written. The title of a claim: `one-bit-saved`, or
+/// `one-bit-saved on a.safetensors`.
+[[nodiscard]] std::string claim_title(const validation::ClaimOutcome& claim);
+/// How verdicts, controls and intervals are to be read.
+[[nodiscard]] std::string how_claims_read(const validation::Validation& validation);
+/// The verdict on the corrected form; empty where there is none.
+[[nodiscard]] std::string_view corrected_word(const validation::ClaimOutcome& claim);
+/// The evidence of a claim, row by row: form, measured, where, value, allowed, detectable, verdict.
+[[nodiscard]] std::vector<std::vector<std::string>> evidence_rows(const validation::ClaimOutcome& claim);
 
 /// What the self-test found: a line a defect and a calibration.
 [[nodiscard]] std::string selftest_text(const validation::Selftest& selftest);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reports/csv_text.hpp"
 #include "reports/figure_parts.hpp"
 #include "reports/text_table.hpp"
 

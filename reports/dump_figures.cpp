@@ -9,6 +9,7 @@
 #include <set>
 
 #include "reports/color_scale.hpp"
+#include "reports/csv_text.hpp"
 #include "reports/figure_parts.hpp"
 #include "reports/gnuplot.hpp"
 #include "reports/spectrum_figure.hpp"

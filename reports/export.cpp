@@ -6,7 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "reports/figures.hpp"
+#include "reports/csv_text.hpp"
 #include "reports/latex.hpp"
 #include "reports/method_table.hpp"
 #include "reports/text_table.hpp"

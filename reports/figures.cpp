@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "reports/figure_parts.hpp"
 #include "reports/gnuplot.hpp"
@@ -11,10 +10,7 @@
 #include "reports/store_queries.hpp"
 #include "reports/svg.hpp"
 #include "sim/output_file.hpp"
-#include "sim/printable.hpp"
 #include "theory/base/error.hpp"
-#include "theory/base/names.hpp"
-#include "theory/base/utf8.hpp"
 
 namespace spiked::reports {
 
@@ -195,44 +191,5 @@ void write_picture(const Figure& figure, const std::string& path, Beside beside)
     sim::write_derived_file(path + ".gp", figure.script);
     if (!figure.csv.empty()) sim::write_derived_file(path + ".csv", figure.csv);
 }
-
-std::string text_of(const Json& spec, std::string_view key, const std::string& fallback) {
-    const Json* value = spec.find(key);
-    return value != nullptr && value->string() != nullptr ? *value->string() : fallback;
-}
-
-/// `=`, `+`, `-`, `@` or a tab at the front, in their wide forms too, also behind blanks and what has no width.
-static bool begins_formula(std::string_view text) {
-    while (!text.empty()) {
-        const Character first = first_character(text);
-        const char32_t code = first.code >= 0xFF01 && first.code <= 0xFF5E ? first.code - 0xFEE0 : first.code;
-        if (code == '=' || code == '+' || code == '-' || code == '@' || code == '\t' || code == '\r') return true;
-        if (code != ' ' && code != '\n' && code != 0xA0 && code != 0x200B && code != 0xFEFF && !is_obeyed(code))
-            return false;
-        text.remove_prefix(first.bytes);
-    }
-    return false;
-}
-
-std::string csv_line(const std::vector<std::string>& fields) {
-    std::string line;
-    for (std::size_t i = 0; i < fields.size(); ++i) {
-        if (i > 0) line += ',';
-        std::string field = sim::without_control_characters(fields[i]);
-        // Spreadsheets run what begins so as a formula; an apostrophe makes it a text. Numbers stay numbers.
-        if (begins_formula(fields[i]) && !to_number(fields[i]) && fields[i] != "-inf") field.insert(0, 1, '\'');
-        // A semicolon parts fields where the comma is of decimals.
-        if (field.find_first_of(",;\"\n") == std::string::npos) {
-            line += field;
-            continue;
-        }
-        line += '"';
-        for (const char c : field) line += c == '"' ? "\"\"" : std::string(1, c);
-        line += '"';
-    }
-    return line + "\n";
-}
-
-std::string exact(double value) { return std::isnan(value) ? "" : fmt::format("{}", value); }
 
 }  // namespace spiked::reports

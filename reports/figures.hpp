@@ -48,12 +48,5 @@ enum class Beside { script_and_data, nothing };
 /// and data beside it under the same name with .gp and .csv behind. Throws usage_error for another extension,
 /// input_error for a figure without a picture, write_error without gnuplot too.
 void write_picture(const Figure& figure, const std::string& path, Beside beside = Beside::script_and_data);
-/// A text member of the JSON, or the fallback.
-[[nodiscard]] std::string text_of(const Json& spec, std::string_view key, const std::string& fallback = "");
-/// `a,b\n` with quotes where needed. A text that a spreadsheet would run as a formula gets an apostrophe in front, what
-/// a terminal would obey becomes `?`.
-[[nodiscard]] std::string csv_line(const std::vector<std::string>& fields);
-/// Shortest text that reads back as the same number; empty for NaN.
-[[nodiscard]] std::string exact(double value);
 
 }  // namespace spiked::reports

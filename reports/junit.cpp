@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "reports/html.hpp"
 #include "reports/text_table.hpp"
+#include "theory/base/markup.hpp"
 
 namespace spiked::reports {
 

@@ -8,12 +8,10 @@
 #include <map>
 #include <set>
 
-#include "reports/figures.hpp"
 #include "reports/metric_words.hpp"
 #include "reports/text_table.hpp"
 #include "sim/printable.hpp"
 #include "theory/rate_distortion.hpp"
-#include "validation/experiment.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -118,12 +116,6 @@ Json inputs_json(const std::vector<validation::KvInput>& inputs) {
     return list;
 }
 
-const std::vector<std::string>& frontier_metrics() {
-    static const std::vector<std::string> names = {"relative_l2", "attention_logits", "attention_output",
-                                                   "added_nats",  "retrieval",        "wrong_answers"};
-    return names;
-}
-
 std::string frontier_text(const validation::KvTable& table, const std::string& metric,
                           const std::vector<validation::EqualBits>& at) {
     const auto hull = validation::convex_hull(table, metric);
@@ -226,7 +218,7 @@ Json frontier_json(const validation::KvTable& table, const std::string& metric,
         const auto bits = row.of("bits_per_entry");
         Json line = Json::object({{"side", row.side},
                                   {"method", row.method},
-                                  {"bits", validation::bits_json(row.bits)},
+                                  {"bits", bits_json(row.bits)},
                                   {"budget", row.budget ? Json(*row.budget) : Json()},
                                   {"bits_per_entry", bits.mean},
                                   {"mcse_bits_per_entry", bits.mcse}});
@@ -324,7 +316,7 @@ Json kv_json(const validation::KvTable& table, const validation::EqualBitsTable&
     for (const auto& row : table.rows) {
         Json line = Json::object({{"side", row.side},
                                   {"method", row.method},
-                                  {"bits", validation::bits_json(row.bits)},
+                                  {"bits", bits_json(row.bits)},
                                   {"ledger", ledger_json(row.ledger)}});
         for (const Columns* columns :
              {&metrics_of(MetricGroup::of_codecs), &metrics_of(MetricGroup::of_attention), &query_columns})

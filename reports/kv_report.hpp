@@ -26,10 +26,8 @@ struct EqualBitsLines {
 [[nodiscard]] std::string inputs_text(const std::vector<validation::KvInput>& inputs);
 [[nodiscard]] Json inputs_json(const std::vector<validation::KvInput>& inputs);
 
-/// Errors that a frontier shows, by the names of their metrics: the first of them always, the others where measured.
-[[nodiscard]] const std::vector<std::string>& frontier_metrics();
-/// Every method and bit width by stored bits with these errors, the convex hull of one of them marked; then, where
-/// asked, methods at one number of bits by the same.
+/// Every method and bit width by stored bits with the errors of frontier_metrics, the convex hull of one marked; then,
+/// where asked, methods at one number of bits by the same.
 [[nodiscard]] std::string frontier_text(const validation::KvTable& table, const std::string& metric,
                                         const std::vector<validation::EqualBits>& at);
 /// The same, `spiked.frontier/1`.

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "reports/csv_text.hpp"
 #include "reports/figure_parts.hpp"
 #include "reports/text_table.hpp"
 

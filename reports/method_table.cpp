@@ -7,7 +7,7 @@
 #include <map>
 #include <tuple>
 
-#include "reports/figures.hpp"
+#include "reports/csv_text.hpp"
 #include "reports/latex.hpp"
 #include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <map>
 
-#include "validation/experiment.hpp"
+#include "validation/metric_table.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -75,6 +75,12 @@ const std::vector<std::string>& metrics_of(MetricGroup group) {
         return all;
     }();
     return groups.at(group);
+}
+
+const std::vector<std::string>& frontier_metrics() {
+    static const std::vector<std::string> names = {"relative_l2", "attention_logits", "attention_output",
+                                                   "added_nats",  "retrieval",        "wrong_answers"};
+    return names;
 }
 
 std::string heading_of(std::string_view metric) {

@@ -8,6 +8,8 @@ namespace spiked::reports {
 /// The metrics of each kind of table, in the order of its columns.
 enum class MetricGroup { none, of_codecs, of_attention, of_models };
 [[nodiscard]] const std::vector<std::string>& metrics_of(MetricGroup group);
+/// Errors that a frontier shows, by the names of their metrics: the first of them always, the others where measured.
+[[nodiscard]] const std::vector<std::string>& frontier_metrics();
 
 /// Over a column of the metric, on a page: `relative L2 %`, with the sign where its unit is a share, which tables show
 /// in percent. Empty for one that no such table has.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "reports/csv_text.hpp"
 #include "reports/figure_parts.hpp"
 #include "reports/gnuplot.hpp"
 #include "reports/text_table.hpp"

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "reports/figures.hpp"
 #include "reports/html.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/json.hpp"
 
 namespace spiked::reports {
 namespace {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "reports/export.hpp"
-#include "reports/figures.hpp"
 #include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"
 #include "sim/printable.hpp"

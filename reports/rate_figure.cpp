@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "reports/csv_text.hpp"
 #include "reports/figure_parts.hpp"
 #include "reports/text_table.hpp"
 #include "theory/base/names.hpp"

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 
+#include "reports/csv_text.hpp"
 #include "reports/figure_parts.hpp"
 #include "reports/text_table.hpp"
 #include "theory/fitted_noise.hpp"

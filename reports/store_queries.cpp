@@ -7,8 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "reports/figures.hpp"
-#include "reports/kv_report.hpp"
+#include "reports/metric_words.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "validation/experiment.hpp"

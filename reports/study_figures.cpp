@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "reports/csv_text.hpp"
 #include "reports/figure_parts.hpp"
 #include "reports/store_queries.hpp"
 #include "reports/text_table.hpp"

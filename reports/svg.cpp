@@ -6,8 +6,8 @@
 #include <sstream>
 #include <vector>
 
-#include "reports/html.hpp"
 #include "theory/base/error.hpp"
+#include "theory/base/markup.hpp"
 #include "theory/base/names.hpp"
 
 namespace spiked::reports {

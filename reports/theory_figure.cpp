@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "reports/csv_text.hpp"
 #include "reports/gnuplot.hpp"
 #include "reports/text_table.hpp"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reports/csv_text.hpp"
 #include "reports/gnuplot.hpp"
 
 namespace spiked::reports {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/byte_file.hpp"
+#include "sim/file_kind.hpp"
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"

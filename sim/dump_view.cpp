@@ -2,13 +2,12 @@
 
 #include <numeric>
 
+#include "sim/stream/permutation.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 
 namespace spiked::sim {
 namespace {
-
-__extension__ using Wide = unsigned __int128;
 
 double number_of(const std::string& where, std::string_view key, const std::string& text) {
     const auto value = to_number(text);
@@ -70,23 +69,11 @@ bool has_rotary(const KvDump& dump) {
     }
 }
 
-std::vector<std::size_t> random_order(const stream::Stream& stream, std::size_t count) {
-    std::vector<std::size_t> order(count);
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    for (std::size_t i = count; i-- > 1;) {
-        const auto words = stream.words(static_cast<std::uint32_t>(i));
-        // The high word of a 64 x 64 bit product is uniform on 0 .. i, up to 2^-64 i.
-        const auto draw = (static_cast<Wide>((std::uint64_t{words[1]} << 32) | words[0]) * (i + 1)) >> 64;
-        std::swap(order[i], order[static_cast<std::size_t>(draw)]);
-    }
-    return order;
-}
-
 DumpHead::DumpHead(const KvDump& dump, const DumpTensor& tensor, std::size_t head, DumpView view,
                    const stream::Stream& order)
     : dump_(&dump), tensor_(&tensor), head_(head) {
     if (view.undo_rotary && tensor.side == Side::key) rotary_ = dump_rotary(dump);
-    if (view.shuffle) order_ = random_order(order, tensor.tokens);
+    if (view.shuffle) order_ = stream::random_order(order, tensor.tokens);
 }
 
 arma::mat DumpHead::read_block(std::size_t first_token, std::size_t tokens) const {

@@ -47,7 +47,4 @@ private:
     std::vector<std::size_t> order_;  ///< empty: as they are
 };
 
-/// A uniform permutation of 0 .. count - 1, a pure function of the stream (Fisher and Yates).
-[[nodiscard]] std::vector<std::size_t> random_order(const stream::Stream& stream, std::size_t count);
-
 }  // namespace spiked::sim

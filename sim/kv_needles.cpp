@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "sim/dump_view.hpp"
 #include "sim/stream/normal.hpp"
+#include "sim/stream/permutation.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/json.hpp"
 
@@ -40,7 +40,7 @@ KvNeedles::KvNeedles(const KvLikeOptions& options, const KvLikeCache& cache)
         return stream::Stream(cache.seed, fmt::format("{} {}", cache.cell, of), role, replicate);
     };
     const auto where =
-        random_order(stream("needle places", stream::Role::token_order, cache.replicate), (context_ - 1) / 2);
+        stream::random_order(stream("needle places", stream::Role::token_order, cache.replicate), (context_ - 1) / 2);
     const auto draws = stream("needle answers", stream::Role::query, cache.replicate);
     for (std::size_t n = 0; n < cache.needles; ++n) {
         const std::size_t key_at = 1 + 2 * where[n];

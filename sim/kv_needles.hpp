@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "sim/kv_like.hpp"
-#include "sim/llama/llama_readout.hpp"
+#include "sim/needle.hpp"
 #include "sim/safetensors.hpp"
 
 namespace spiked::sim {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "sim/byte_file.hpp"
+#include "sim/file_kind.hpp"
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 

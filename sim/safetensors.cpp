@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "sim/file_kind.hpp"
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/json.hpp"

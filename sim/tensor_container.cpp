@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "sim/byte_file.hpp"
+#include "sim/file_kind.hpp"
 #include "sim/npy.hpp"
 #include "sim/npz.hpp"
 #include "theory/base/error.hpp"

@@ -8,6 +8,7 @@
 
 #include "theory/base/error.hpp"
 #include "validation/block_adequacy.hpp"
+#include "validation/head_rotation.hpp"
 #include "validation/paired.hpp"
 
 namespace spiked::validation {

@@ -274,7 +274,7 @@ Prepared prepare(const arma::mat& block) {
     else if (!shrinkage.bulk_edge || !(values[noise_end - 1] > 1e-12 * values.front()))
         prepared.skipped = "no noise: exactly of low rank";
     if (!prepared.skipped.empty()) return prepared;
-    prepared.residual = data.residual(shrinkage);
+    prepared.residual = data.residual(shrinkage.shrunk);
     const auto vectors = data.vectors(std::min(shrinkage.rank + edge_vectors(data.shape()), values.size()));
     prepared.vector_peak = vector_peak(vectors.left, vectors.right, shrinkage.rank);
     return prepared;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "estimators/relative_error.hpp"
 #include "theory/base/error.hpp"
 #include "validation/moments.hpp"
 
@@ -93,18 +94,12 @@ const std::array<QueryModel, 5>& query_models() {
     return models;
 }
 
-double relative_l2(const arma::mat& block, const arma::mat& decoded) {
-    const arma::mat error = decoded - block;
-    const double error_norm = arma::norm(error, "fro");
-    return error_norm == 0.0 ? 0.0 : error_norm / arma::norm(block, "fro");
-}
-
 BlockMetrics measure_block(const arma::mat& block, const arma::mat& decoded, const BlockQueries& queries) {
     if (arma::size(block) != arma::size(decoded))
         throw bug("a {} x {} block was decoded as {} x {}", block.n_rows, block.n_cols, decoded.n_rows, decoded.n_cols);
     BlockMetrics metrics;
     const arma::mat error = decoded - block;
-    metrics.relative_l2 = relative_l2(block, decoded);
+    metrics.relative_l2 = estimators::relative_l2(block, decoded);
     metrics.linear_gain = arma::dot(block, decoded) / arma::accu(arma::square(block));
 
     const arma::uvec kept = arma::find(arma::any(block, 1));

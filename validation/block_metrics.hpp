@@ -15,12 +15,9 @@ struct InnerProductErrors {
     double deviation_plain = bias;
 };
 
-/// ||X - X^||_F / ||X||_F; 0 for a zero block decoded as zero.
-[[nodiscard]] double relative_l2(const arma::mat& block, const arma::mat& decoded);
-
 /// How far a decoded block is from the block. Rows are vectors.
 struct BlockMetrics {
-    double relative_l2 = std::numeric_limits<double>::quiet_NaN();  ///< relative_l2 of the two
+    double relative_l2 = std::numeric_limits<double>::quiet_NaN();  ///< estimators::relative_l2 of the two
     double linear_gain = relative_l2;  ///< sum of <x_t, x^_t> over sum of |x_t|^2; NaN for a zero block
     InnerProductErrors other;          ///< the query of row t is every other row of the block, as in the paper
     InnerProductErrors random;         ///< queries of random directions

@@ -13,9 +13,9 @@
 #include "estimators/gavish_donoho.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/once.hpp"
-#include "validation/claims.hpp"
 #include "validation/codec_measurement.hpp"
 #include "validation/device_trials.hpp"
+#include "validation/predictions.hpp"
 #include "validation/prepared_blocks.hpp"
 
 namespace spiked::validation {
@@ -408,9 +408,7 @@ void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const std
 void add_predictions(ExperimentCell& cell, const Experiment& experiment, const StudySetup& study,
                      const theory::SeparableLaw& law, const std::vector<SignalStrength>& strengths) {
     const std::size_t before_codecs = 1 + study.named.size();
-    for (const auto& claim : claims()) {
-        if (!claim.in_study) continue;
-        const StudyForm& form = *claim.in_study;
+    for (const auto& [claim, form] : study_forms()) {
         for (std::size_t m = 0; m < experiment.methods.size(); ++m) {
             const auto& method = experiment.methods[m];
             if (method.kind != form.kind) continue;
@@ -421,7 +419,7 @@ void add_predictions(ExperimentCell& cell, const Experiment& experiment, const S
                                     static_cast<unsigned>(method.bits.value_or(0.0))};
                 if (!form.applies(at) || (form.per_spike && law.spike(strengths[i]).detectable && tied(strengths, i)))
                     continue;
-                cell.predictions.push_back({claim.id, form.metric, m, form.per_spike ? static_cast<int>(i) + 1 : 0,
+                cell.predictions.push_back({claim, form.metric, m, form.per_spike ? static_cast<int>(i) + 1 : 0,
                                             form.predicted(at), form.with_fault(at)});
             }
         }

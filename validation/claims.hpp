@@ -2,35 +2,14 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/stream/address.hpp"
-#include "theory/separable_law.hpp"
+#include "validation/predictions.hpp"
 #include "validation/statistics.hpp"
 
 namespace spiked::validation {
-
-/// Where a claim is asked by a study: the law of the cell, its size, its spike, its codec.
-struct ClaimPoint {
-    const theory::SeparableLaw* law = nullptr;
-    std::size_t rows = 0;
-    std::size_t columns = 0;
-    SignalStrength strength;  ///< of spike k
-    unsigned bits = 0;        ///< of the codec
-};
-
-/// A claim as the check of a study: which metric, what is predicted of it, and one planted fault that must be seen.
-struct StudyForm {
-    std::string control;  ///< the planted fault, in words
-    std::string metric;
-    std::string kind;   ///< whose metric: sample | codec
-    std::string codec;  ///< base name of the codec; empty for others
-    bool per_spike = false;
-    /// Whether the claim says anything here.
-    bool (*applies)(const ClaimPoint&);
-    double (*predicted)(const ClaimPoint&);
-    double (*with_fault)(const ClaimPoint&);
-};
 
 /// Which sentence a criterion judges: the one in the paper, or what we put in its place.
 enum class Form { printed, corrected };

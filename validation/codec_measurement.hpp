@@ -4,7 +4,7 @@
 #include "estimators/compressor.hpp"
 #include "sim/stream/address.hpp"
 #include "validation/block_metrics.hpp"
-#include "validation/experiment.hpp"
+#include "validation/metric_table.hpp"
 
 namespace spiked::validation {
 

@@ -239,6 +239,26 @@ cuda::RowCoding row_coding(std::string_view quantizer, const estimators::Quantiz
     return coding;
 }
 
+std::string DeviceBlockCoder::obstacle(const BlockCode& code) const {
+    return coding_obstacle(code.method, code.options, code.shape, code.bits);
+}
+
+std::vector<std::optional<CodedBlock>> DeviceBlockCoder::code(const BlockCode& code, std::size_t count,
+                                                              const FillRows& fill) {
+    const std::string& quantizer = code.method.quantizer;
+    const auto coding = row_coding(quantizer, code.options, code.shape, code.bits);
+    const estimators::Ledger ledger = ledger_of(quantizer, code.options, code.shape, code.bits);
+    std::vector<std::optional<CodedBlock>> blocks(count);
+    auto found = lanes_.code_rows(coding, count, fill);
+    for (std::size_t b = 0; b < count; ++b) {
+        auto& rows = found[b];
+        if (!rows.coded) continue;
+        const double error = rows.error == 0.0 ? 0.0 : std::sqrt(rows.error / rows.energy);
+        blocks[b] = {{std::move(rows.bytes), ledger}, error};
+    }
+    return blocks;
+}
+
 const cuda::TrialResult& DeviceTrials::get(std::uint64_t replicate) {
     if (replicate < group_.first || replicate >= group_.end()) {
         const std::uint64_t left = std::max(range_.end(), replicate + 1) - replicate;

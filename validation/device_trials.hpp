@@ -2,12 +2,14 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "estimators/analysed_block.hpp"
 #include "estimators/compressor.hpp"
 #include "sim/spiked_sampler.hpp"
+#include "validation/block_coder.hpp"
 #include "validation/cuda/trial_device.hpp"
 #include "validation/experiment.hpp"
 
@@ -77,6 +79,21 @@ private:
 /// Blocks of such rows, all turned by the rotation of the options.
 [[nodiscard]] cuda::RowCoding row_coding(std::string_view quantizer, const estimators::QuantizerOptions& options,
                                          estimators::Shape shape, double bits);
+
+/// Codes the blocks of containers on a device.
+class DeviceBlockCoder : public BlockCoder {
+public:
+    /// As TrialLanes.
+    DeviceBlockCoder(const spiked::cuda::Device& device, std::size_t threads) : lanes_(device, threads) {}
+
+    [[nodiscard]] std::string obstacle(const BlockCode& code) const override;
+    /// Throws as TrialLanes::run.
+    [[nodiscard]] std::vector<std::optional<CodedBlock>> code(const BlockCode& code, std::size_t count,
+                                                              const FillRows& fill) override;
+
+private:
+    TrialLanes lanes_;
+};
 
 /// The trials of a range of replicates, computed in groups as they are asked for.
 class DeviceTrials {

@@ -1,6 +1,7 @@
 #include "validation/dump_attention.hpp"
 
 #include "sim/printable.hpp"
+#include "validation/head_rotation.hpp"
 
 namespace spiked::validation {
 namespace {

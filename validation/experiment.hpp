@@ -10,6 +10,7 @@
 #include "sim/stream/address.hpp"
 #include "theory/base/cuda/device.hpp"
 #include "theory/base/json.hpp"
+#include "validation/metric_table.hpp"
 
 namespace spiked::validation {
 
@@ -17,19 +18,6 @@ namespace spiked::validation {
 inline constexpr std::size_t longest_label = 2000;    ///< of a cell
 inline constexpr std::size_t longest_factor = 5000;   ///< of a value that cells differ in
 inline constexpr std::size_t longest_message = 2000;  ///< why a replicate failed
-
-/// A quantity that replicates yield. One table for the whole program: `spiked list metrics` prints it. Stores number
-/// metrics by their place in it, so new ones stand at its end.
-struct Metric {
-    std::string name;
-    std::string unit;
-    std::string better;  ///< lower | higher | target | none
-    std::string definition;
-    std::string of;  ///< kinds of methods that yield it: sample, estimator, codec
-};
-[[nodiscard]] const std::vector<Metric>& metrics();
-/// Position in metrics(). Throws bug.
-[[nodiscard]] std::size_t metric_index(std::string_view name);
 
 /// Who made a number: an estimator, a codec at one bit width, or the sample itself.
 struct ExperimentMethod {
@@ -79,9 +67,6 @@ struct ExperimentCell {
     [[nodiscard]] std::string hash() const;
 };
 
-/// Bits as JSON has them: whole where they are.
-[[nodiscard]] Json bits_json(double bits);
-
 struct ExperimentInput {
     std::string path;
     std::uint64_t bytes = 0;
@@ -98,13 +83,6 @@ struct ReplicateRange {
     std::uint64_t first = 0;
     std::uint64_t count = 1;
     [[nodiscard]] std::uint64_t end() const { return first + count; }
-};
-
-struct Observation {
-    std::size_t method = 0;
-    std::size_t metric = 0;
-    int k = 0;
-    double value = 0.0;
 };
 
 /// Of a factor: a comparison (ge, le, gt, lt, eq) with a number, or `is` with a text.
@@ -139,6 +117,14 @@ struct StopRule {
     double absolute = 0.0;
 };
 
+/// What a store says of a claim that studies can check: the texts that its reports show.
+struct ClaimText {
+    std::string id;
+    std::string place;
+    std::string statement;
+    std::string control;  ///< the planted fault, in words
+};
+
 struct NamedArray {
     std::size_t method = 0;
     std::string name;
@@ -167,6 +153,7 @@ struct Experiment {
     std::vector<ExperimentInput> inputs;
     std::vector<ExperimentMethod> methods;
     std::vector<ExperimentCell> cells;
+    std::vector<ClaimText> claims;  ///< all that a check may name
     std::vector<Check> checks;
     std::vector<Json> figures;
     std::vector<std::string> remarks;  ///< what is left out, and what would change that; for people

@@ -18,7 +18,6 @@
 #include "sim/stream/normal.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
-#include "validation/experiment.hpp"
 
 namespace spiked::validation {
 namespace {

@@ -9,10 +9,10 @@
 #include <set>
 #include <utility>
 
+#include "estimators/method_name.hpp"
 #include "sim/printable.hpp"
 #include "sim/safetensors.hpp"
 #include "theory/base/error.hpp"
-#include "validation/experiment.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -226,7 +226,7 @@ KvContainerHeader KvContainerHeader::parse(const Json& json, const std::string& 
     header.method = fields.text("method");
     header.bits = fields.real("bits");
     (void)fields.parsed([&] {
-        const auto method = estimators::parse_method(header.method);
+        const auto method = estimators::method_named(header.method);
         estimators::check_bits(method, header.bits);
         return method;
     });

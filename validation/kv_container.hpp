@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -87,6 +88,9 @@ struct BlockPlace {
 /// Bounds, which keep what a forged header can ask for small: header 100 MB, rows of 1024, 2^26 entries in the blocks
 /// of all heads of a tensor at the same tokens, payloads of 32 bytes an entry and 64 KiB.
 inline constexpr std::uint32_t kv_container_version = 1;
+
+/// Called after each group of blocks, never by two threads at once.
+using CodecProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
 /// Throws usage_error naming the bound when a tensor is beyond one.
 void check_bounds(const KvContainerHeader& header);

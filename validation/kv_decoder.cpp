@@ -1,10 +1,11 @@
+#include "validation/kv_decoder.hpp"
+
 #include <cfloat>
 #include <cstring>
 
 #include "sim/dump_view.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/parallel.hpp"
-#include "validation/kv_codec.hpp"
 #include "validation/kv_codec_blocks.hpp"
 
 namespace spiked::validation {

@@ -1,18 +1,18 @@
+#include "validation/kv_encoder.hpp"
+
+#include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
-#include <memory>
 
 #include "estimators/batch_decomposition.hpp"
+#include "estimators/method_name.hpp"
+#include "estimators/relative_error.hpp"
 #include "sim/printable.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/parallel.hpp"
 #include "theory/base/sha256.hpp"
-#include "validation/block_metrics.hpp"
-#include "validation/device_trials.hpp"
-#include "validation/kv_codec.hpp"
+#include "validation/head_rotation.hpp"
 #include "validation/kv_codec_blocks.hpp"
-#include "validation/open_dumps.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 using estimators::Compressor;
 using sim::Side;
 
-constexpr std::size_t device_batch = 4096;  ///< blocks, within the bounds of a batch
+constexpr std::size_t coder_batch = 4096;  ///< blocks for a block coder, within the bounds of a batch
 
 /// Work in groups that the decomposition likes, but enough groups for all threads.
 void for_each_group(std::size_t count, std::size_t threads,
@@ -80,8 +80,6 @@ public:
           rotary_(header_, plan.dump),
           compressors_(header_, plan.dump) {
         for (const auto& tensor : dump_.tensors()) by_index_[tensor.index] = &tensor;
-        if (plan.device.backend != spiked::cuda::Backend::cpu)
-            lanes_ = std::make_unique<TrialLanes>(plan.device, thread_count(plan.threads));
     }
 
     EncodeSummary run() {
@@ -91,7 +89,7 @@ public:
         std::uint64_t done = 0;
         std::size_t tensor = 0;
         while (!order.at_end()) {
-            const auto batch = next_batch(order, header_, lanes_ ? device_batch : most_blocks(plan_.threads));
+            const auto batch = next_batch(order, header_, plan_.coder ? coder_batch : most_blocks(plan_.threads));
             const auto coded = encode(batch);
             for (std::size_t i = 0; i < batch.size(); ++i) {
                 finish_tensors(writer, tensor, batch[i].tensor);
@@ -133,44 +131,44 @@ private:
         return located(plan_.dump, place, header_, [&] { return rotary_.undone(place, std::move(block)); });
     }
 
-    /// Codes the full blocks of a batch that kernels code, those of a head together. What they leave stays as it is.
-    std::vector<bool> encode_on_device(const std::vector<BlockPlace>& batch, std::vector<Coded>& coded) {
+    /// Codes the full blocks of a batch that the block coder codes, those of a head together. What it leaves stays as
+    /// it is.
+    std::vector<bool> encode_together(const std::vector<BlockPlace>& batch, std::vector<Coded>& coded) {
         std::vector<bool> done(batch.size(), false);
-        if (!lanes_) return done;
+        if (!plan_.coder) return done;
         const auto method = estimators::parse_method(header_.method);
         std::map<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>> by_head;
         for (std::size_t i = 0; i < batch.size(); ++i)
             if (batch[i].full(header_) &&
-                coding_obstacle(method, header_.quantizer,
-                                {header_.block_tokens, header_.tensors[batch[i].tensor].coded->dim}, header_.bits)
+                plan_.coder
+                    ->obstacle({method,
+                                header_.quantizer,
+                                {header_.block_tokens, header_.tensors[batch[i].tensor].coded->dim},
+                                header_.bits})
                     .empty())
                 by_head[{batch[i].tensor, batch[i].head}].push_back(i);
         const std::vector<std::pair<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>>> heads(
             by_head.begin(), by_head.end());
-        std::vector<char> by_device(batch.size(), 0);  // of each its own: written by several threads
+        std::vector<char> by_coder(batch.size(), 0);  // of each its own: written by several threads
         for_each_parallel(heads.size(), plan_.threads, [&](std::size_t h) {
             const auto& [key, blocks] = heads[h];
             const CodedTensor& tensor = *header_.tensors[key.first].coded;
             const auto options = options_of(header_, tensor, key.second);
-            const estimators::Shape shape{header_.block_tokens, tensor.dim};
-            const auto coding = row_coding(method.quantizer, options, shape, header_.bits);
-            const estimators::Ledger ledger = ledger_of(method.quantizer, options, shape, header_.bits);
-            const auto found = lanes_->code_rows(
-                coding, blocks.size(), [&, &blocks = blocks](std::size_t b, float* to) {  // clang 14 wants it said
-                    const arma::mat rows = rows_at(batch[blocks[b]]);
-                    std::transform(rows.begin(), rows.end(), to,
-                                   [](double entry) { return static_cast<float>(entry); });
-                });
+            auto found =
+                plan_.coder->code({method, options, {header_.block_tokens, tensor.dim}, header_.bits}, blocks.size(),
+                                  [&, &blocks = blocks](std::size_t b, float* to) {  // clang 14 wants it said
+                                      const arma::mat rows = rows_at(batch[blocks[b]]);
+                                      std::transform(rows.begin(), rows.end(), to,
+                                                     [](double entry) { return static_cast<float>(entry); });
+                                  });
             for (std::size_t b = 0; b < blocks.size(); ++b) {
-                if (!found[b].coded) continue;
-                const double error = found[b].error;
-                coded[blocks[b]] = {
-                    {found[b].bytes, ledger}, 0, header_.bits, error == 0.0 ? 0.0 : std::sqrt(error / found[b].energy)};
-                by_device[blocks[b]] = 1;
+                if (!found[b]) continue;
+                coded[blocks[b]] = {std::move(found[b]->encoded), 0, header_.bits, found[b]->relative_l2};
+                by_coder[blocks[b]] = 1;
             }
         });
         for (std::size_t i = 0; i < batch.size(); ++i) {
-            done[i] = by_device[i] != 0;
+            done[i] = by_coder[i] != 0;
             device_blocks_ += done[i] ? 1 : 0;
         }
         return done;
@@ -178,7 +176,7 @@ private:
 
     std::vector<Coded> encode(const std::vector<BlockPlace>& batch) {
         std::vector<Coded> coded(batch.size());
-        const std::vector<bool> done = encode_on_device(batch, coded);
+        const std::vector<bool> done = encode_together(batch, coded);
         std::vector<BlockPlace> left;
         for (std::size_t i = 0; i < batch.size(); ++i)
             if (!done[i]) left.push_back(batch[i]);
@@ -208,7 +206,7 @@ private:
     static Coded code(const Compressor& compressor, estimators::AnalysedBlock& block) {
         auto [encoded, rank] = compressor.encode(block);
         const arma::mat& rows = block.block();
-        const double error = relative_l2(rows, compressor.decode(encoded.bytes, rows.n_rows));
+        const double error = estimators::relative_l2(rows, compressor.decode(encoded.bytes, rows.n_rows));
         return {std::move(encoded), rank, compressor.paper_bits(rank, rows.n_rows), error};
     }
 
@@ -263,7 +261,6 @@ private:
     KeyRotary rotary_;
     Compressors compressors_;
     std::map<std::size_t, const sim::DumpTensor*> by_index_;
-    std::unique_ptr<TrialLanes> lanes_;
     std::uint64_t blocks_ = 0;
     std::uint64_t device_blocks_ = 0;
     std::uint64_t window_tokens_ = 0;
@@ -277,7 +274,7 @@ private:
 EncodeSummary encode_dump(const EncodePlan& plan) {
     if (plan.block_tokens == 0) throw usage_error("a block of 0 tokens is not possible: choose --block 1 or more");
     // Names and options are checked before any file is opened.
-    const auto method = estimators::parse_method(plan.method);
+    const auto method = estimators::method_named(plan.method);
     auto options = plan.quantizer;
     options.rotation = estimators::RotationKind::identity;
     (void)Compressor(method, 2, plan.bits, options);

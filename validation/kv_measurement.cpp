@@ -9,10 +9,13 @@
 #include <optional>
 
 #include "estimators/ledger.hpp"
+#include "estimators/method_name.hpp"
 #include "estimators/name_options.hpp"
+#include "estimators/quantizer_options.hpp"
 #include "theory/base/error.hpp"
 #include "validation/codec_measurement.hpp"
 #include "validation/dump_attention.hpp"
+#include "validation/head_rotation.hpp"
 #include "validation/prepared_blocks.hpp"
 
 namespace spiked::validation {
@@ -118,7 +121,7 @@ void add_codecs(Experiment& experiment, DumpStudy& study, const std::vector<Name
 void add_inputs(Experiment& experiment, const DumpStudy& study) {
     for (std::size_t i = 0; i < study.open.dumps.size(); ++i) {
         const auto& dump = *study.open.dumps[i];
-        experiment.inputs.push_back({study.plan.run ? study.plan.run->names()[i] : dump.path(),
+        experiment.inputs.push_back({study.plan.names.empty() ? dump.path() : study.plan.names[i],
                                      std::filesystem::file_size(dump.path()), study.open.sha256[i],
                                      format_of(dump.path()), dump.layout().text(), dump.model(), metadata_json(dump)});
     }
@@ -247,7 +250,7 @@ Experiment::Worker head_worker(const std::shared_ptr<const DumpStudy>& study, co
 
 std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods, const std::vector<double>& bits) {
     std::vector<NamedCodec> codecs;
-    for (const auto& method : methods) codecs.push_back({method, estimators::parse_method(method), bits});
+    for (const auto& method : methods) codecs.push_back({method, estimators::method_named(method), bits});
     return codecs;
 }
 
@@ -256,17 +259,6 @@ std::vector<NamedCache> named_caches(const std::vector<std::string>& methods, co
     for (const auto& method : methods)
         for (const double width : bits) caches.push_back({estimators::cache_method(method, width), width});
     return caches;
-}
-
-Json quantizer_json(const estimators::QuantizerOptions& options) {
-    return Json::object({{"rotation", estimators::name_of(options.rotation)},
-                         {"codebook", estimators::name_of(options.codebook)},
-                         {"norm", estimators::name_of(options.norm)},
-                         {"factor_bits", static_cast<int>(options.factor_bits)},
-                         {"factor_codebook", estimators::name_of(options.factor_codebook)},
-                         {"open_loop", options.open_loop},
-                         {"group", options.group},
-                         {"residual", options.residual}});
 }
 
 void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std::vector<NamedCodec>& codecs) {
@@ -285,7 +277,7 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
 
     const auto& options = plan.quantizer;
     experiment.science.set("seed_of_rotations", options.seed.text());
-    experiment.science.set("quantizer", quantizer_json(options));
+    experiment.science.set("quantizer", estimators::quantizer_json(options));
     Json files = Json::array();
     for (const auto& input : experiment.inputs) files.push(input.sha256);
     experiment.science.set("inputs", std::move(files));

@@ -2,7 +2,6 @@
 #include <string>
 #include <vector>
 
-#include "estimators/row_quantizer.hpp"
 #include "validation/block_study.hpp"
 #include "validation/experiment.hpp"
 #include "validation/open_dumps.hpp"
@@ -14,9 +13,6 @@ namespace spiked::validation {
 /// sequence is coded for it. Every name and file is checked before the first block is read. Throws
 /// usage_error and input_error.
 void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std::vector<NamedCodec>& codecs);
-
-/// What of the options can change a number.
-[[nodiscard]] Json quantizer_json(const estimators::QuantizerOptions& options);
 
 /// Codecs as the command line names them.
 [[nodiscard]] std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods,

@@ -7,9 +7,9 @@
 #include <memory>
 #include <optional>
 
+#include "estimators/quantizer_options.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/sha256.hpp"
-#include "validation/kv_measurement.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -107,7 +107,7 @@ void make_experiment(Experiment& experiment, const Source& source, Task task) {
     experiment.science.set("settings", source.settings);
     experiment.science.set("rotations", "of each case");
     experiment.science.set("block", source.block_tokens);
-    experiment.science.set("quantizer", quantizer_json(source.quantizer));
+    experiment.science.set("quantizer", estimators::quantizer_json(source.quantizer));
     experiment.batch = 1;
     experiment.figures.push_back(Json::object({{"kind", "frontier"}, {"y", task.metric}}));
     Json cells = Json::array();

@@ -122,15 +122,6 @@ std::string OpenDumps::cluster_of(const DumpHeadPlace& at, bool by_prompt) const
                      : fmt::format("{} layer {} head {}", dump.model(), at.tensor->layer, at.head);
 }
 
-Json head_identity(const std::string& dump_sha256, const std::string& tensor, std::size_t head,
-                   std::size_t block_tokens) {
-    return Json::object({{"sha256", dump_sha256}, {"tensor", tensor}, {"head", head}, {"block", block_tokens}});
-}
-
-std::uint64_t rotation_of(const Json& identity) {
-    return std::stoull(hex(sha256(identity.text())).substr(0, 16), nullptr, 16);
-}
-
 AttentionMode attention_mode(std::string_view word) {
     return static_cast<AttentionMode>(estimators::position_of(word, "attention", {"causal", "bidirectional", "none"}));
 }

@@ -11,8 +11,6 @@
 #include "estimators/cache_method.hpp"
 #include "sim/dump_view.hpp"
 #include "sim/kv_dump.hpp"
-#include "theory/base/json.hpp"
-#include "validation/model_dumps.hpp"
 
 namespace spiked::validation {
 
@@ -35,7 +33,8 @@ struct NamedCache {
 /// Which blocks of which dumps. Empty sets mean all.
 struct KvPlan {
     std::vector<std::string> dumps;
-    std::shared_ptr<const ModelDumps> run;  ///< what keeps them, where a model is their source
+    std::shared_ptr<const void> kept;  ///< holds the files of dumps that go with it, where a model is their source
+    std::vector<std::string> names;    ///< what the dumps are called where their paths will be gone; empty: the paths
     std::size_t block_tokens = 128;
     std::set<std::size_t> layers;
     std::set<std::size_t> heads;
@@ -72,13 +71,6 @@ struct OpenDumps {
 
 /// Throws usage_error and input_error: no block, no dump, one twice, nothing left to measure, less than a block.
 [[nodiscard]] OpenDumps open_dumps(const KvPlan& plan);
-
-/// What a cell of a dump study is: all full blocks of one head of one tensor. Its hash is the cell's.
-[[nodiscard]] Json head_identity(const std::string& dump_sha256, const std::string& tensor, std::size_t head,
-                                 std::size_t block_tokens);
-/// Which rotation of the seed the blocks of a head get, from its identity: one of its own for each head of each file,
-/// because clusters that share a rotation would leave its part of the spread out.
-[[nodiscard]] std::uint64_t rotation_of(const Json& identity);
 
 /// Files a shell pattern stands for, sorted; a plain name stands for itself. Empty when there is none.
 [[nodiscard]] std::vector<std::string> expand_pattern(const std::string& pattern);

@@ -225,7 +225,7 @@ void check_whole(const Case& one, const stream::StudySeed& seed, std::uint64_t r
     const auto cpu =
         estimators::eoptshrink(block.singular_values(), one.shape, estimators::EOptShrinkOptions::edge_fit());
     const double allowed = one.in_float() ? 1e-4 : 1e-9;
-    const double error = arma::accu(arma::square(block.denoised(cpu) - sample.signal));
+    const double error = arma::accu(arma::square(block.denoised(cpu.shrunk) - sample.signal));
     const auto vectors = block.vectors(sample.left.n_cols);
     checks.whole.require(trial.estimates.front().rank == cpu.rank);
     checks.whole.difference(std::abs(trial.estimates.front().error / error - 1.0), allowed);

@@ -8,6 +8,7 @@
 
 #include "sim/dump_view.hpp"
 #include "sim/llama/llama_steps.hpp"
+#include "sim/stream/permutation.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/parallel.hpp"
 #include "theory/base/sha256.hpp"
@@ -91,7 +92,7 @@ NeedlePrompt needle_prompt(const RetrievalPlan& plan, const sim::LlamaConfig& mo
 
     const stream::Stream draws(plan.quantizer.seed, "needles", stream::Role::query, number);
     const auto order = [&](const char* of, std::size_t count) {
-        return sim::random_order(stream::Stream(plan.quantizer.seed, of, stream::Role::token_order, number), count);
+        return stream::random_order(stream::Stream(plan.quantizer.seed, of, stream::Role::token_order, number), count);
     };
     NeedlePrompt prompt;
     prompt.context = all - questions;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/llama/llama_readout.hpp"
+#include "sim/needle.hpp"
 #include "validation/compressed_cache.hpp"
 #include "validation/paired.hpp"
 

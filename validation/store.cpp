@@ -21,7 +21,6 @@
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "theory/base/sha256.hpp"
-#include "validation/claims.hpp"
 #include "validation/store_schema.hpp"
 #include "validation/study_identity.hpp"
 
@@ -398,9 +397,8 @@ void Store::expect(const Experiment& experiment) {
     Statement claim(database_,
                     "INSERT INTO claim VALUES(?,?,?,?) ON CONFLICT(id) DO UPDATE SET place = excluded.place, "
                     "statement = excluded.statement, control = excluded.control");
-    for (const auto& of : claims())
-        if (of.in_study)
-            claim.bind(1, of.id).bind(2, of.place).bind(3, of.statement).bind(4, of.in_study->control).run();
+    for (const auto& of : experiment.claims)
+        claim.bind(1, of.id).bind(2, of.place).bind(3, of.statement).bind(4, of.control).run();
     Statement theory(database_, "INSERT INTO theory VALUES(?,?,?,?,1e-12,?)");
     for (std::size_t c = 0; c < experiment.cells.size(); ++c)
         for (const auto& [quantity, k, value] : experiment.cells[c].limits)

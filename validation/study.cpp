@@ -213,6 +213,13 @@ Json science_of(const toml::table& file, const std::string& kind, const Experime
 
 }  // namespace
 
+std::vector<ClaimText> claims_of_studies() {
+    std::vector<ClaimText> texts;
+    for (const auto& claim : claims())
+        if (claim.in_study) texts.push_back({claim.id, claim.place, claim.statement, claim.in_study->control});
+    return texts;
+}
+
 Study parse_study(const std::string& text, const std::string& name, const StudyOverrides& overrides) {
     refuse_deep_keys(text, name);
     toml::table file;
@@ -228,6 +235,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     Study study;
     Experiment& experiment = study.experiment;
     experiment.config_source = text;
+    experiment.claims = claims_of_studies();
     const auto keep_change = [&](const std::string& key, const std::string& value) {
         Json pair = Json::array();
         pair.push(key);

@@ -31,6 +31,9 @@ struct Study {
     std::string device;  ///< words for choose_device; empty where the file says nothing
 };
 
+/// The texts of the claims that a study can check, for every experiment that goes into a store.
+[[nodiscard]] std::vector<ClaimText> claims_of_studies();
+
 /// Reads a study (interface of the project, section 4). Every mistake of the file is found before anything runs and
 /// reported at once, as one usage_error with a line `file:line:column: problem` each, at most 20. Files of its model's
 /// `source` are looked for from the current folder, those not found there from the folder of the study file.

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "sim/covariance_spec.hpp"
+#include "validation/model_dumps.hpp"
 #include "validation/rehearsal.hpp"
 
 namespace spiked::validation {
@@ -499,8 +500,10 @@ KvPlan read_dump_model(const toml::table& model, Mistakes& mistakes) {
         section.require("tokens", "tokens = \"pages.npy\"");
         if (mistakes.count() == before)
             guarded(*folder, mistakes, [&] {
-                plan.run = std::make_shared<const ModelDumps>(name, tokens, documents);
-                plan.dumps = plan.run->paths();
+                const auto dumps = std::make_shared<const ModelDumps>(name, tokens, documents);
+                plan.dumps = dumps->paths();
+                plan.names = dumps->names();
+                plan.kept = dumps;
             });
     } else {
         plan.dumps = read_source(section, mistakes);

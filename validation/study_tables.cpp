@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "estimators/method_name.hpp"
 #include "theory/base/error.hpp"
 #include "theory/base/names.hpp"
 #include "validation/claims.hpp"
@@ -75,7 +76,7 @@ std::vector<NamedEstimator> read_estimators(Section& root, Mistakes& mistakes) {
         guarded(table, mistakes, [&] {
             const auto parsed = theory::loss_from(loss).value_or(theory::Loss::frobenius);
             refuse_second(table, estimators, label, mistakes);
-            estimators.push_back({label, estimators::spectral_method(name, parsed), parsed, told});
+            estimators.push_back({label, estimators::parse_estimator(name, parsed), parsed, told});
             if (parsed != theory::Loss::frobenius && estimators.back().method.estimator.keeps_values)
                 mistakes.add(table,
                              fmt::format("loss changes nothing of \"{}\" (it keeps values as they are): leave it "
@@ -126,7 +127,7 @@ std::vector<NamedCodec> read_codecs(Section& root, Mistakes& mistakes) {
                                                 most_widths));
                 return;
             }
-            codecs.push_back({label, estimators::parse_method(name), bits});
+            codecs.push_back({label, estimators::method_named(name), bits});
             for (const double b : bits) estimators::check_bits(codecs.back().method, b);
         });
     });

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "estimators/compressor.hpp"
+#include "estimators/method_name.hpp"
 #include "estimators/row_quantizer.hpp"
-#include "estimators/spectral_method.hpp"
 #include "reports/printed_values.hpp"
 #include "sim/csv.hpp"
 #include "sim/dump_view.hpp"
@@ -32,8 +32,8 @@
 #include "theory/base/error.hpp"
 #include "theory/base/json.hpp"
 #include "validation/golden_vectors.hpp"
-#include "validation/kv_codec.hpp"
 #include "validation/kv_container.hpp"
+#include "validation/kv_decoder.hpp"
 #include "validation/store.hpp"
 #include "validation/study.hpp"
 
@@ -273,10 +273,10 @@ void read_words(Bytes bytes) {
             (void)sim::parse_layout(words);
             return;
         case 5:
-            (void)estimators::parse_method(words);
+            (void)estimators::method_named(words);
             return;
         case 6:
-            (void)estimators::spectral_method(words);
+            (void)estimators::parse_estimator(words);
             return;
         default:
             (void)stream::StudySeed::parse(words);

@@ -8,9 +8,9 @@
 #include <type_traits>
 
 #include "estimators/batch_decomposition.hpp"
+#include "estimators/bench/decompose_numpy_program.hpp"
 #include "estimators/bench/lapack_routes.hpp"
 #include "estimators/bench/numpy_peer.hpp"
-#include "estimators/bench/numpy_programs.hpp"
 #include "estimators/decomposition.hpp"
 #include "estimators/eoptshrink.hpp"
 #include "sim/stream/normal.hpp"

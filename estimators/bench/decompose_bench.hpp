@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "estimators/shrinkage.hpp"
+#include "estimators/shape.hpp"
 #include "theory/base/json.hpp"
 #include "theory/base/stopwatch.hpp"
 

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "estimators/bench/numpy_programs.hpp"
+#include "estimators/bench/numpy_peer_program.hpp"
 #include "theory/base/error.hpp"
 
 namespace spiked::estimators {

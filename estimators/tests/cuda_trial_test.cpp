@@ -158,8 +158,8 @@ TEST(CudaTrialReference, FromAnAddressToItsLossKernelsSayWhatTheCpuSays) {
                     eoptshrink(block.singular_values(), block.shape(), EOptShrinkOptions::edge_fit());
                 ASSERT_EQ(trials.ranks[b], shrinkage.rank);
                 ASSERT_GE(shrinkage.rank, signals);
-                EXPECT_LT(arma::abs(trials.residual.slice(b) - block.residual(shrinkage)).max(), limit);
-                const double loss = std::pow(arma::norm(block.denoised(shrinkage) - samples[b].signal, "fro") /
+                EXPECT_LT(arma::abs(trials.residual.slice(b) - block.residual(shrinkage.shrunk)).max(), limit);
+                const double loss = std::pow(arma::norm(block.denoised(shrinkage.shrunk) - samples[b].signal, "fro") /
                                                  arma::norm(samples[b].signal, "fro"),
                                              2);
                 EXPECT_GT(loss, 100.0 * limit) << "a control: there is a loss to find";

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "estimators/method_name.hpp"
 #include "theory/base/error.hpp"
 
 namespace spiked::estimators {
@@ -137,7 +138,7 @@ TEST(Eviction, NamesStandInFrontOfMethods) {
     EXPECT_THROW((void)parse_kept_and_coded("snapkv+"), Error);
     EXPECT_THROW((void)parse_kept_and_coded("snapkv+h2o+tq-mse"), Error);
     EXPECT_THROW((void)parse_kept_and_coded("snapvk"), Error);
-    EXPECT_THROW((void)parse_method("snapkv+tq-mse"), Error);
+    EXPECT_THROW((void)method_named("snapkv+tq-mse"), Error);
 }
 
 }  // namespace

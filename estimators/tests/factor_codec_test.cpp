@@ -23,7 +23,7 @@ struct Stored {
     Ledger ledger;
 };
 
-Stored through(const QuantizerOptions& options, const LowRank& signal) {
+Stored through(const FactorOptions& options, const LowRank& signal) {
     const FactorCodec codec(options);
     BitWriter writer;
     codec.write(writer, signal);
@@ -42,8 +42,7 @@ TEST(FactorCodec, FittedLevelsAreNeverWorseThanTheFixedOnesOnTheirBlock) {
         for (const unsigned bits : {1U, 2U, 4U, 8U}) {
             // The right vector is the single entry 1; what it comes back as is divided out.
             const auto error = [&](FactorCodebook kind) {
-                const QuantizerOptions options{
-                    .norm = NumberFormat::fp64, .factor_bits = bits, .factor_codebook = kind};
+                const FactorOptions options{.codebook = kind, .bits = bits, .norm = NumberFormat::fp64};
                 const arma::vec one(1, arma::fill::ones);
                 const double squared = through(options, LowRank{one, one, one}).matrix(0, 0);
                 return arma::norm(through(options, LowRank{vector, one, one}).matrix.col(0) / std::sqrt(squared) -
@@ -61,7 +60,7 @@ TEST(FactorCodec, FittedLevelsHelpWhereEntriesAreNotNormal) {
     signal.left.col(1) %= arma::vec(arma::sign(gaussian(128, 1, 9).col(0)));
     const arma::mat matrix = signal.left * arma::diagmat(signal.values) * signal.right.t();
     const auto error = [&](FactorCodebook kind) {
-        return relative_error(through({.factor_bits = 3, .factor_codebook = kind}, signal).matrix, matrix);
+        return relative_error(through({.codebook = kind, .bits = 3}, signal).matrix, matrix);
     };
     EXPECT_LT(error(FactorCodebook::lloyd), 0.85 * error(FactorCodebook::normal));
     EXPECT_LT(error(FactorCodebook::fp16), 1e-3);
@@ -72,8 +71,7 @@ TEST(FactorCodec, ErrorOfTheFixedLevelsIsTheirDistortionForBothSides) {
     const LowRank signal = random_signal(400, 300, 1, 2);
     for (unsigned bits = 2; bits <= 6; ++bits) {
         const double expected = 2.0 * theory::lloyd_max_normal(static_cast<int>(bits)).distortion;
-        const double found =
-            std::pow(relative_error(through({.factor_bits = bits}, signal).matrix, signal.matrix()), 2);
+        const double found = std::pow(relative_error(through({.bits = bits}, signal).matrix, signal.matrix()), 2);
         EXPECT_NEAR(found, expected, 0.25 * expected) << bits;
     }
 }
@@ -88,21 +86,21 @@ TEST(FactorCodec, BitsByHand) {
     EXPECT_EQ(plain.bits(Item::codebooks), 0U);
     EXPECT_EQ(plain.total(), 424U);
     // Fitted: two codebooks of 16 levels in fp16, 512 more.
-    const Ledger fitted = through({.factor_codebook = FactorCodebook::lloyd}, signal).ledger;
+    const Ledger fitted = through({.codebook = FactorCodebook::lloyd}, signal).ledger;
     EXPECT_EQ(fitted.bits(Item::codebooks), 512U);
     EXPECT_EQ(fitted.total(), 936U);
     // fp16 entries: 90 of 16. log8 values: 32 + 3 bytes.
-    const Ledger whole = through({.norm = NumberFormat::log8, .factor_codebook = FactorCodebook::fp16}, signal).ledger;
+    const Ledger whole = through({.codebook = FactorCodebook::fp16, .norm = NumberFormat::log8}, signal).ledger;
     EXPECT_EQ(whole.bits(Item::factor_indices), 1440U);
     EXPECT_EQ(whole.bits(Item::singular_values), 56U);
     EXPECT_EQ(whole.total(), 1512U);
     // 3 bits: 16 + 48 + 270 = 334, two more to a whole byte.
-    const Ledger odd = through({.factor_bits = 3}, signal).ledger;
+    const Ledger odd = through({.bits = 3}, signal).ledger;
     EXPECT_EQ(odd.bits(Item::padding), 2U);
     EXPECT_EQ(odd.total(), 336U);
     // Rank 0: the rank alone.
     const Stored none =
-        through({.factor_codebook = FactorCodebook::lloyd}, LowRank{arma::mat(20, 0), arma::vec(), arma::mat(10, 0)});
+        through({.codebook = FactorCodebook::lloyd}, LowRank{arma::mat(20, 0), arma::vec(), arma::mat(10, 0)});
     EXPECT_EQ(none.ledger.total(), 16U);
     EXPECT_EQ(arma::abs(none.matrix).max(), 0.0);
 }
@@ -110,7 +108,7 @@ TEST(FactorCodec, BitsByHand) {
 TEST(FactorCodec, DamagedBytesAreRefused) {
     const LowRank signal = random_signal(20, 10, 3, 4);
     for (const auto kind : {FactorCodebook::normal, FactorCodebook::lloyd, FactorCodebook::fp16}) {
-        const FactorCodec codec({.factor_codebook = kind});
+        const FactorCodec codec({.codebook = kind});
         BitWriter writer;
         codec.write(writer, signal);
         for (std::size_t length = 0; length < writer.bytes().size(); ++length)

@@ -205,8 +205,8 @@ TEST(AnalysedBlock, EmptyLinesLeaveTheSpectrumAndComeBackAsZeros) {
     EXPECT_EQ(block.singular_values(), whole.singular_values());
     const Shrinkage shrinkage = eoptshrink(block.singular_values(), block.shape());
     ASSERT_EQ(shrinkage.rank, 1U);
-    const arma::mat denoised = block.denoised(shrinkage);
-    EXPECT_TRUE(arma::approx_equal(denoised.submat(rows, columns), whole.denoised(shrinkage), "absdiff", 1e-13));
+    const arma::mat denoised = block.denoised(shrinkage.shrunk);
+    EXPECT_TRUE(arma::approx_equal(denoised.submat(rows, columns), whole.denoised(shrinkage.shrunk), "absdiff", 1e-13));
     EXPECT_EQ(arma::accu(arma::abs(denoised.row(4))) + arma::accu(arma::abs(denoised.col(7))), 0.0);
     AnalysedBlock kept(padded, AnalysedBlock::EmptyLines::keep);
     EXPECT_EQ(kept.shape().rows, 33U);

@@ -5,7 +5,6 @@
 
 #include <pugixml.hpp>
 
-#include "reports/figures.hpp"
 #include "reports/gnuplot.hpp"
 #include "reports/latex.hpp"
 #include "reports/store_queries.hpp"
@@ -96,14 +95,6 @@ TEST(Svg, IdsAreThoseOfTheFigureAndEveryReferenceHasOne) {
     for (const auto& id : ids) EXPECT_TRUE(id.starts_with("figure-7-")) << id;
     EXPECT_TRUE(document.select_nodes("//@stroke[.='black']|//@fill[.='black']|//@color[.='black']").empty());
     EXPECT_FALSE(document.select_nodes("//*[@stroke='currentColor' or @fill='currentColor']").empty());
-}
-
-TEST(CsvLine, ATextThatASpreadsheetWouldRunGetsAnApostropheAndNumbersStay) {
-    EXPECT_EQ(csv_line({"=1+1", "+x", "-x", "@x", "\tx"}), "'=1+1,'+x,'-x,'@x,'?x\n");
-    EXPECT_EQ(csv_line({"-1", "-3.5e-05", "-inf", "2", "", "a=b", "x-y"}), "-1,-3.5e-05,-inf,2,,a=b,x-y\n");
-    EXPECT_EQ(csv_line({" =x", "\n=x", "\uff1dx", "\u200b@x"}), "' =x,\"'\n=x\",'\uff1dx,'\u200b@x\n");
-    EXPECT_EQ(csv_line({"a;=b", "a;b"}), "\"a;=b\",\"a;b\"\n") << "a list parted by semicolons";
-    EXPECT_EQ(csv_line({"=\"a\",b\n", "\x1b[2J", "\x9b"}), "\"'=\"\"a\"\",b\n\",?[2J,?\n");
 }
 
 TEST(LatexText, IsNoArgumentOfWhatStandsBeforeIt) {

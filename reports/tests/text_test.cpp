@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "reports/kv_report.hpp"
+#include "reports/csv_text.hpp"
 #include "reports/metric_words.hpp"
 #include "reports/text_table.hpp"
-#include "validation/experiment.hpp"
+#include "validation/metric_table.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -45,6 +45,14 @@ TEST(TextTable, NamesThatATerminalWouldObeyStayInTheirCell) {
     table.add({"a\nb\x7f\t", "1\x1b]0;title\a"});
     const std::string text = table.text();
     EXPECT_EQ(text, "na?[2Jme            x\na b??     1?]0;title?\n");
+}
+
+TEST(CsvLine, ATextThatASpreadsheetWouldRunGetsAnApostropheAndNumbersStay) {
+    EXPECT_EQ(csv_line({"=1+1", "+x", "-x", "@x", "\tx"}), "'=1+1,'+x,'-x,'@x,'?x\n");
+    EXPECT_EQ(csv_line({"-1", "-3.5e-05", "-inf", "2", "", "a=b", "x-y"}), "-1,-3.5e-05,-inf,2,,a=b,x-y\n");
+    EXPECT_EQ(csv_line({" =x", "\n=x", "\uff1dx", "\u200b@x"}), "' =x,\"'\n=x\",'\uff1dx,'\u200b@x\n");
+    EXPECT_EQ(csv_line({"a;=b", "a;b"}), "\"a;=b\",\"a;b\"\n") << "a list parted by semicolons";
+    EXPECT_EQ(csv_line({"=\"a\",b\n", "\x1b[2J", "\x9b"}), "\"'=\"\"a\"\",b\n\",?[2J,?\n");
 }
 
 TEST(MetricWords, AMetricHasOneHeadingAndPercentWhereItsUnitIsAShare) {

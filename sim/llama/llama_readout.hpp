@@ -6,15 +6,9 @@
 
 #include "sim/kv_dump.hpp"
 #include "sim/llama/llama_config.hpp"
+#include "sim/needle.hpp"
 
 namespace spiked::sim {
-
-/// A key token directly followed by a value token in a context, asked for behind it.
-struct Needle {
-    std::size_t key_at = 0, value_at = 0;  ///< tokens
-    std::size_t asked_at = 0;              ///< token whose prediction is the answer
-    std::int32_t answer = 0;
-};
 
 /// What redoes the last layer of a Llama-shaped model for the questions of a dump: its queries, keys and values, the
 /// needles of the metadata and the tensors readout.residual (needles x hidden: before the layer's attention),

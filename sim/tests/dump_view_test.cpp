@@ -2,35 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "sim/kv_like.hpp"
+#include "sim/stream/permutation.hpp"
 #include "sim/tests/scratch.hpp"
 #include "theory/base/error.hpp"
 
 namespace spiked::sim {
 namespace {
 
-stream::Stream order(std::uint64_t replicate = 0) { return {{}, "order", stream::Role::token_order, replicate}; }
-
-TEST(RandomOrder, IsAPermutationAndEveryPlaceIsAsLikely) {
-    constexpr std::size_t count = 6;
-    constexpr std::uint64_t draws = 12000;
-    arma::mat seen(count, count);
-    for (std::uint64_t r = 0; r < draws; ++r) {
-        auto found = random_order(order(r), count);
-        for (std::size_t i = 0; i < count; ++i) seen(i, found[i]) += 1.0;
-        std::sort(found.begin(), found.end());
-        for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(found[i], i);
-    }
-    // 36 binomial counts; five standard deviations of one are 5.7e-7 two-sided, 2e-5 over all.
-    const double expected = static_cast<double>(draws) / count;
-    const double limit = 5.0 * std::sqrt(expected * (1.0 - 1.0 / count));
-    EXPECT_LT(arma::abs(seen - expected).max(), limit);
-    EXPECT_TRUE(random_order(order(), 0).empty());
-    EXPECT_EQ(random_order(order(), 100), random_order(order(), 100));
-}
+stream::Stream order() { return {{}, "order", stream::Role::token_order, 0}; }
 
 class DumpViewTest : public testing::Test {
 protected:
@@ -69,7 +49,7 @@ TEST_F(DumpViewTest, UndoneKeysAreTheKeysBeforeTheEmbedding) {
 
 TEST_F(DumpViewTest, ShufflingMovesRowsAndUndoesEachAtItsOwnPosition) {
     const KvDump dump(path_);
-    const auto places = random_order(order(), 64);
+    const auto places = stream::random_order(order(), 64);
     for (const bool undo : {false, true}) {
         const arma::mat still = head(dump, Side::key, {.undo_rotary = undo}).read_block(0, 64);
         const arma::mat moved = head(dump, Side::key, {.undo_rotary = undo, .shuffle = true}).read_block(0, 64);

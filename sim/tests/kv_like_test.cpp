@@ -10,6 +10,7 @@
 
 #include "sim/kv_dump.hpp"
 #include "sim/kv_needles.hpp"
+#include "sim/llama/llama_readout.hpp"
 #include "sim/stream/tests/statistics.hpp"
 #include "sim/tests/scratch.hpp"
 #include "theory/base/float16.hpp"

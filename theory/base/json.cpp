@@ -170,4 +170,11 @@ Json Json::parse(std::string_view text, const std::string& where, int max_depth)
     return std::move(reader.result);
 }
 
+std::string text_of(const Json& object, std::string_view key, const std::string& fallback) {
+    const Json* value = object.find(key);
+    return value != nullptr && value->string() != nullptr ? *value->string() : fallback;
+}
+
+Json bits_json(double bits) { return bits == std::floor(bits) ? Json(static_cast<std::int64_t>(bits)) : Json(bits); }
+
 }  // namespace spiked

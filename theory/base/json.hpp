@@ -64,4 +64,10 @@ private:
     std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object> value_ = nullptr;
 };
 
+/// A text member of an object, or the fallback.
+[[nodiscard]] std::string text_of(const Json& object, std::string_view key, const std::string& fallback = "");
+
+/// Bits as JSON has them: whole where they are.
+[[nodiscard]] Json bits_json(double bits);
+
 }  // namespace spiked

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "estimators/shrinkage.hpp"
+#include "estimators/shape.hpp"
 #include "theory/base/cuda/device.hpp"
 #include "theory/base/stopwatch.hpp"
 

@@ -8,9 +8,9 @@
 #include <limits>
 
 #include "estimators/bench/numpy_peer.hpp"
-#include "estimators/bench/numpy_programs.hpp"
 #include "sim/llama/llama.hpp"
 #include "theory/base/error.hpp"
+#include "validation/bench/model_in_numpy_program.hpp"
 #include "validation/perplexity.hpp"
 
 namespace spiked::validation {
@@ -63,7 +63,7 @@ ModelTimings time_model(const std::string& folder, const std::string& path, doub
                                                               {"norm_epsilon", shape.norm_epsilon},
                                                               {"rope_base", shape.rope.base},
                                                               {"tied", shape.tied}})}});
-    estimators::NumpyPeer numpy(estimators::model_numpy_program, header, [](estimators::NumpyPeer&) {});
+    estimators::NumpyPeer numpy(model_numpy_program, header, [](estimators::NumpyPeer&) {});
     result.numpy = numpy.description();
     numpy.say("read");
     result.nats_in_numpy = estimators::NumpyPeer::number(numpy.answer(), "nats");

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "estimators/bench/numpy_programs.hpp"
+#include "validation/bench/trial_in_numpy_program.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -37,8 +37,8 @@ void send_matrices(estimators::NumpyPeer& peer, const TrialSetup& setup) {
 }  // namespace
 
 TrialInNumpy::TrialInNumpy(const TrialSetup& setup)
-    : peer_(estimators::trial_numpy_program, header(setup),
-            [&setup](estimators::NumpyPeer& peer) { send_matrices(peer, setup); }) {}
+    : peer_(trial_numpy_program, header(setup), [&setup](estimators::NumpyPeer& peer) { send_matrices(peer, setup); }) {
+}
 
 double TrialInNumpy::microseconds(std::string_view decomposition, std::size_t trials) {
     peer_.say(fmt::format("time {} {}", decomposition, trials));

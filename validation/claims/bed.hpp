@@ -7,6 +7,7 @@
 
 #include "estimators/analysed_block.hpp"
 #include "estimators/row_quantizer.hpp"
+#include "estimators/shrinkage.hpp"
 #include "sim/spiked_sampler.hpp"
 #include "theory/separable_law.hpp"
 #include "validation/claims.hpp"

@@ -7,6 +7,7 @@
 
 #include "estimators/compressor.hpp"
 #include "sim/kv_like.hpp"
+#include "sim/stream/permutation.hpp"
 #include "theory/lloyd_max.hpp"
 #include "validation/claims/bed.hpp"
 #include "validation/claims/printed_tables.hpp"
@@ -280,7 +281,7 @@ std::vector<std::size_t> token_order(const TrialPlace& place, std::uint64_t repl
                                      std::size_t tokens) {
     const stream::Stream draws(place.seed, fmt::format("{} order {}", place.cell, which), stream::Role::token_order,
                                replicate);
-    return sim::random_order(draws, tokens);
+    return stream::random_order(draws, tokens);
 }
 
 enum class Against { undone, shuffled };

@@ -46,7 +46,7 @@ Denoised denoise(const Bed& bed, const TrialPlace& place, std::uint64_t replicat
     if (const double share = place.planted("over-removed") ? 1.3 : place.planted("added") ? -0.3 : 0.0; share != 0.0)
         for (std::size_t i = 0; i < values.size(); ++i) values[i] = share * result.observed[i];
     result.vectors = block.vectors(spikes);
-    result.signal = place.planted("all") ? result.sample.observed : block.denoised(result.shrinkage);
+    result.signal = place.planted("all") ? result.sample.observed : block.denoised(values);
     if (place.planted("true-vectors"))
         result.signal = result.sample.left * arma::diagmat(arma::vec(values)) * result.sample.right.t();
     result.residual = result.sample.observed - result.signal;
@@ -131,7 +131,7 @@ Criterion outlier_left(Form form, std::string name, OutlierQuestion question, st
                         }
                         estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
                         const auto found = estimators::eoptshrink(block.singular_values(), block.shape());
-                        return bed.tracy_widom(eigenvalues_of(block.residual(found))(0)) > cut ? 1.0 : 0.0;
+                        return bed.tracy_widom(eigenvalues_of(block.residual(found.shrunk))(0)) > cut ? 1.0 : 0.0;
                     };
             },
             .region = [allowed = region](std::size_t) { return allowed; },

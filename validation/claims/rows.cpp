@@ -40,7 +40,7 @@ Trial peak_trial(const TrialPlace& place, Noise noise, const std::string& entrie
     return [=, bed = std::move(bed)](std::uint64_t replicate) {
         estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
         const auto found = shrink_at_rank(block.singular_values(), block.shape(), removed);
-        return peak(block.residual(found), over) / unit;
+        return peak(block.residual(found.shrunk), over) / unit;
     };
 }
 

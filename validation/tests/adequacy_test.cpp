@@ -196,8 +196,9 @@ TEST(AdequacyReference, ThePeakIsMeasuredAgainstItsBound) {
     for (int b = 0; b < 2; ++b) {
         blocks[b] = blocks[b].head_rows(48);  // n and d apart
         estimators::AnalysedBlock block(blocks[b], estimators::AnalysedBlock::EmptyLines::keep);
-        residual[b] = block.residual(
-            estimators::eoptshrink(block.singular_values(), block.shape(), estimators::EOptShrinkOptions::edge_fit()));
+        const auto found =
+            estimators::eoptshrink(block.singular_values(), block.shape(), estimators::EOptShrinkOptions::edge_fit());
+        residual[b] = block.residual(found.shrunk);
     }
     const auto found = judge_head(blocks, {adequacy_seed, "cell", draws, 1});
     for (int b = 0; b < 2; ++b) {

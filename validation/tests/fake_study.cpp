@@ -27,6 +27,7 @@ Experiment FakeStudy::experiment() const {
     experiment.methods = {{"sample", "sample", "sample", std::nullopt, Json::object()},
                           {"first", "estimator", "first", std::nullopt, Json::object()},
                           {"second B=2", "codec", "second", 2U, Json::object()}};
+    experiment.claims = {{"overlap.left", "nowhere", "the mean is that of its cell", "a mean 10 larger"}};
     experiment.checks = {{.name = "mean", .claim = "overlap.left", .where = {}, .margin_absolute = margin}};
     Json list = Json::array();
     for (const auto& at : cells) {

@@ -1,16 +1,16 @@
 #pragma once
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
-#include "theory/base/cuda/device.hpp"
+#include "estimators/ledger.hpp"
+#include "estimators/quantizer_options.hpp"
+#include "sim/kv_dump.hpp"
+#include "validation/block_coder.hpp"
 #include "validation/kv_container.hpp"
 
 namespace spiked::validation {
-
-/// Called after each group of blocks, never by two threads at once.
-using CodecProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
 struct EncodePlan {
     std::string dump;
@@ -22,7 +22,7 @@ struct EncodePlan {
     sim::DumpOptions dump_options;
     estimators::QuantizerOptions quantizer;
     CodecProgress progress;
-    spiked::cuda::Device device;  ///< codes the blocks of methods that have kernels
+    std::shared_ptr<BlockCoder> coder;  ///< of the blocks that it can code; null: the CPU codes all
 };
 
 /// What a container holds and what it costs.
@@ -30,7 +30,7 @@ struct EncodeSummary {
     std::uint64_t bytes = 0;                       ///< of the file
     std::size_t tensors = 0;                       ///< coded
     std::uint64_t blocks = 0;                      ///< full ones, coded
-    std::uint64_t device_blocks = 0;               ///< of them, by the device
+    std::uint64_t device_blocks = 0;               ///< of them, by the block coder
     std::uint64_t entries = 0;                     ///< of coded tensors, those kept in fp16 among them
     std::size_t kept_tensors = 0;                  ///< stored as they are
     std::uint64_t kept_bytes = 0;                  ///< of them
@@ -45,24 +45,10 @@ struct EncodeSummary {
 };
 
 /// Codes the keys and values of a dump into a container (kv_container.hpp); queries and what lies outside the cache are
-/// kept as they are. What a device codes it codes in float (estimators/cuda/turboquant.hpp): where a norm or a
-/// coordinate lies beside a threshold, its neighbour may be stored. Rotations, and so the errors, are those of a dump
-/// study of the same dump, seed and block. Memory: some blocks a thread and the compressors of the heads at work,
-/// however long the dump. Throws usage_error, input_error naming tensor, head and block, write_error.
+/// kept as they are. What a block coder codes it codes in float: where a norm or a coordinate lies beside a threshold,
+/// its neighbour may be stored. Rotations, and so the errors, are those of a dump study of the same dump, seed and
+/// block. Memory: some blocks a thread and the compressors of the heads at work, however long the dump. Throws
+/// usage_error, input_error naming tensor, head and block, write_error.
 [[nodiscard]] EncodeSummary encode_dump(const EncodePlan& plan);
-
-struct DecodeSummary {
-    std::uint64_t bytes = 0;  ///< of the dump written
-    std::size_t tensors = 0;
-    std::uint64_t blocks = 0;  ///< decoded
-    std::string method;
-    double bits = 0;
-};
-
-/// Writes the dump that a container holds as safetensors: the names, dtypes, shapes and metadata it was made of, in C
-/// order. Values are rounded to nearest even in the dtype; beyond its range, to its largest number. Needs nothing but
-/// the file. Nothing is left of the output when the container turns out to be damaged.
-[[nodiscard]] DecodeSummary decode_container(const std::string& file, const std::string& output, std::size_t threads,
-                                             const CodecProgress& progress);
 
 }  // namespace spiked::validation
