@@ -24,19 +24,19 @@ paper-tables: all
 task-tables: all
 	mkdir -p results
 	tools/task-tables "$${MODELS:?name the folder of the models: make task-tables MODELS=FOLDER}" > results/TASKS.md
-	mv results/TASKS.md validation/TASKS.md
+	mv results/TASKS.md docs/TASKS.md
 
 # What methods lose on the dumps in DUMPS=FOLDER: pairs NAME-a*.safetensors and NAME-b*.safetensors, two sequences of a model.
 cache-tables: all
 	mkdir -p results
 	tools/cache-tables "$${DUMPS:?name the folder of the dumps: make cache-tables DUMPS=FOLDER}" > results/CACHES.md
-	mv results/CACHES.md validation/CACHES.md
+	mv results/CACHES.md docs/CACHES.md
 
-# All tests, or those of ROOMS="base theory" only.
+# All tests, or those of MODULES="core theory" only.
 check: setup
 	cmake --preset $(PRESET)
-	cmake --build --preset $(PRESET) $(if $(ROOMS),--target $(ROOMS:%=%_tests))
-	ctest --preset $(PRESET) -j $$(nproc) $(if $(ROOMS),--tests-regex '^($(subst $() ,|,$(strip $(ROOMS))))/')
+	cmake --build --preset $(PRESET) $(if $(MODULES),--target $(MODULES:%=%_tests))
+	ctest --preset $(PRESET) -j $$(nproc) $(if $(MODULES),--tests-regex '^($(subst $() ,|,$(strip $(MODULES))))/')
 
 # Every reader under libFuzzer with sanitizers, MINUTES in all. Needs clang, which `make setup` does not install.
 MINUTES ?= 10

@@ -15,12 +15,12 @@
 #include <thread>
 #include <vector>
 
-#include "app/build_info.hpp"
-#include "app/entry.hpp"
-#include "app/study_run.hpp"
-#include "theory/base/error.hpp"
-#include "validation/batch_bytes.hpp"
-#include "validation/study.hpp"
+#include "app/cli/build_info.hpp"
+#include "app/cli/entry.hpp"
+#include "app/commands/study_run.hpp"
+#include "core/runtime/error.hpp"
+#include "validation/engine/batch_bytes.hpp"
+#include "validation/study/study.hpp"
 
 namespace spiked::app {
 namespace {

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-#include "theory/base/json.hpp"
+#include "core/text/json.hpp"
 
 namespace spiked::app {
 
@@ -83,7 +83,7 @@ inline double number(const Json& json) {
 }
 inline double number(const Json& json, const char* key) { return number(*json.find(key)); }
 
-inline const std::string sample_dump = SPIKED_SOURCE_DIR "/sim/tests/data/rope-lm-cut.safetensors";
+inline const std::string sample_dump = SPIKED_SOURCE_DIR "/sim/kv/tests/data/rope-lm-cut.safetensors";
 
 /// How often a test that kills does so: SPIKED_KILLS, or 20 times.
 inline int kills_wanted() {

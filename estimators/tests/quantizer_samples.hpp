@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "estimators/row_quantizer.hpp"
-#include "sim/stream/normal.hpp"
-#include "theory/base/error.hpp"
+#include "core/runtime/error.hpp"
+#include "estimators/quantizers/row_quantizer.hpp"
+#include "sim/random/normal.hpp"
 
 namespace spiked::estimators {
 

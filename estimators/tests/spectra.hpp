@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
-#include "estimators/decomposition.hpp"
-#include "sim/stream/haar.hpp"
-#include "sim/stream/normal.hpp"
+#include "estimators/svd/decomposition.hpp"
+#include "sim/random/haar.hpp"
+#include "sim/random/normal.hpp"
 
 namespace spiked::estimators {
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "validation/moments.hpp"
-#include "validation/sqlite.hpp"
+#include "validation/engine/sqlite.hpp"
+#include "validation/statistics/moments.hpp"
 
 namespace spiked::reports {
 

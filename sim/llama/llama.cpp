@@ -9,12 +9,12 @@
 #include <set>
 #include <utility>
 
+#include "core/files/text_file.hpp"
+#include "core/runtime/error.hpp"
+#include "core/text/json.hpp"
+#include "core/text/printable.hpp"
+#include "sim/io/safetensors.hpp"
 #include "sim/llama/llama_steps.hpp"
-#include "sim/printable.hpp"
-#include "sim/safetensors.hpp"
-#include "sim/text_file.hpp"
-#include "theory/base/error.hpp"
-#include "theory/base/json.hpp"
 
 namespace spiked::sim {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/kv_dump.hpp"
+#include "sim/kv/kv_dump.hpp"
 #include "sim/llama/llama_config.hpp"
 
 namespace spiked::sim {

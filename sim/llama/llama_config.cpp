@@ -4,10 +4,10 @@
 #include <optional>
 #include <utility>
 
-#include "sim/text_file.hpp"
-#include "theory/base/error.hpp"
-#include "theory/base/json.hpp"
-#include "theory/base/names.hpp"
+#include "core/files/text_file.hpp"
+#include "core/runtime/error.hpp"
+#include "core/text/json.hpp"
+#include "core/text/names.hpp"
 
 namespace spiked::sim {
 namespace {

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/rope.hpp"
+#include "sim/kv/rope.hpp"
 
 namespace spiked::sim {
 

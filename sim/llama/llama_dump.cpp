@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "sim/safetensors.hpp"
+#include "sim/io/safetensors.hpp"
 
 namespace spiked::sim {
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "sim/dtype.hpp"
+#include "sim/io/dtype.hpp"
 #include "sim/llama/llama.hpp"
 
 namespace spiked::sim {

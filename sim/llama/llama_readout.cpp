@@ -4,12 +4,12 @@
 #include <cmath>
 #include <map>
 
-#include "sim/dump_view.hpp"
+#include "core/runtime/error.hpp"
+#include "core/text/json.hpp"
+#include "core/text/names.hpp"
+#include "core/text/printable.hpp"
+#include "sim/kv/dump_view.hpp"
 #include "sim/llama/llama_steps.hpp"
-#include "sim/printable.hpp"
-#include "theory/base/error.hpp"
-#include "theory/base/json.hpp"
-#include "theory/base/names.hpp"
 
 namespace spiked::sim {
 namespace {

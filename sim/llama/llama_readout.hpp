@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "sim/kv_dump.hpp"
+#include "sim/kv/kv_dump.hpp"
+#include "sim/kv/needle.hpp"
 #include "sim/llama/llama_config.hpp"
-#include "sim/needle.hpp"
 
 namespace spiked::sim {
 

@@ -16,10 +16,10 @@ std::vector<std::string> fields(const std::string& line) {
 
 }  // namespace
 
-std::string data_file(const std::string& name) { return std::string(SPIKED_SOURCE_DIR) + "/theory/tests/data/" + name; }
+std::string data_file(const std::string& name) { return std::string(SPIKED_SOURCE_DIR) + "/theory/" + name; }
 
 std::vector<ReferenceRow> reference_rows() {
-    std::ifstream file(data_file("theory_reference.csv"));
+    std::ifstream file(data_file("laws/tests/data/theory_reference.csv"));
     std::vector<std::string> names;
     std::vector<ReferenceRow> rows;
     for (std::string line; std::getline(file, line);) {
@@ -37,7 +37,7 @@ std::vector<ReferenceRow> reference_rows() {
 }
 
 Spectrum reference_spectrum(const std::string& setting, const std::string& side) {
-    std::ifstream file(data_file("theory_settings.csv"));
+    std::ifstream file(data_file("laws/tests/data/theory_settings.csv"));
     std::vector<Atom> atoms;
     for (std::string line; std::getline(file, line);) {
         const auto parts = fields(line);

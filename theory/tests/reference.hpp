@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "theory/spectrum.hpp"
+#include "theory/laws/spectrum.hpp"
 
 namespace spiked::theory::test {
 
 inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 inline constexpr double infinite = std::numeric_limits<double>::infinity();
 
-/// Path of a file in theory/tests/data.
+/// The path of a file in theory/.
 [[nodiscard]] std::string data_file(const std::string& name);
 
 /// One row of theory_reference.csv: numbers by column name (the last column is prose and is left out).

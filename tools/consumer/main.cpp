@@ -1,10 +1,10 @@
 // A program of somebody else's: a block with one spike, what eOptShrink finds in it, and what theory says it should.
 #include <cstdio>
 
-#include "estimators/analysed_block.hpp"
-#include "estimators/eoptshrink.hpp"
-#include "sim/spiked_sampler.hpp"
-#include "theory/separable_law.hpp"
+#include <spiked/estimators/spectral/eoptshrink.hpp>
+#include <spiked/estimators/svd/analysed_block.hpp>
+#include <spiked/sim/spiked/spiked_sampler.hpp>
+#include <spiked/theory/laws/separable_law.hpp>
 
 using namespace spiked;
 

@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <numeric>
 
-#include "estimators/compressor.hpp"
-#include "sim/kv_like.hpp"
-#include "sim/stream/permutation.hpp"
-#include "theory/lloyd_max.hpp"
-#include "validation/claims/bed.hpp"
+#include "estimators/compressors/compressor.hpp"
+#include "sim/kv/kv_like.hpp"
+#include "sim/random/permutation.hpp"
+#include "theory/quantization/lloyd_max.hpp"
+#include "validation/claims/fixture.hpp"
 #include "validation/claims/printed_tables.hpp"
-#include "validation/open_dumps.hpp"
+#include "validation/kv/open_dumps.hpp"
 
 // What compression of blocks costs and saves, in stored bits: of simulated blocks, and of the blocks of a dump.
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "theory/tracy_widom.hpp"
-#include "validation/claims/bed.hpp"
+#include "theory/laws/tracy_widom.hpp"
+#include "validation/claims/fixture.hpp"
 
 // Where the eigenvalues of S~ S~^T lie: outliers, threshold, sticking.
 

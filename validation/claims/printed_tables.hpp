@@ -1,7 +1,7 @@
 #pragma once
 
 // Numbers of the paper that claims are judged by.
-#include "validation/equal_bits.hpp"
+#include "validation/kv/equal_bits.hpp"
 
 namespace spiked::validation {
 

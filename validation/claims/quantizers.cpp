@@ -4,13 +4,13 @@
 #include <cmath>
 #include <numbers>
 
-#include "estimators/row_quantizer.hpp"
-#include "estimators/row_rotation.hpp"
-#include "estimators/sign_sketch.hpp"
-#include "sim/entry_law.hpp"
-#include "theory/lloyd_max.hpp"
-#include "theory/rate_distortion.hpp"
-#include "validation/claims/bed.hpp"
+#include "estimators/quantizers/row_quantizer.hpp"
+#include "estimators/quantizers/sign_sketch.hpp"
+#include "estimators/rotations/row_rotation.hpp"
+#include "sim/spiked/entry_law.hpp"
+#include "theory/quantization/lloyd_max.hpp"
+#include "theory/quantization/rate_distortion.hpp"
+#include "validation/claims/fixture.hpp"
 
 // TurboQuant and the sign sketch on rows of any kind.
 

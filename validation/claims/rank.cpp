@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "estimators/eoptshrink.hpp"
-#include "estimators/spectral_estimator.hpp"
-#include "theory/finite_size.hpp"
-#include "validation/claims/bed.hpp"
+#include "estimators/spectral/eoptshrink.hpp"
+#include "estimators/spectral/spectral_estimator.hpp"
+#include "theory/laws/finite_size.hpp"
+#include "validation/claims/fixture.hpp"
 
 // How many components are counted, and what no rule that sees only singular values can count.
 

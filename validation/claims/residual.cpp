@@ -5,11 +5,11 @@
 #include <cmath>
 #include <optional>
 
-#include "estimators/eoptshrink.hpp"
-#include "estimators/row_quantizer.hpp"
-#include "theory/lloyd_max.hpp"
-#include "theory/tracy_widom.hpp"
-#include "validation/claims/bed.hpp"
+#include "estimators/quantizers/row_quantizer.hpp"
+#include "estimators/spectral/eoptshrink.hpp"
+#include "theory/laws/tracy_widom.hpp"
+#include "theory/quantization/lloyd_max.hpp"
+#include "validation/claims/fixture.hpp"
 
 // The proposition on the residual R = S~ - S^, and what its proof uses.
 

@@ -3,8 +3,8 @@
 #include <boost/math/special_functions/beta.hpp>
 #include <cmath>
 
-#include "estimators/row_rotation.hpp"
-#include "validation/claims/bed.hpp"
+#include "estimators/rotations/row_rotation.hpp"
+#include "validation/claims/fixture.hpp"
 
 // Rows of the noise and of the residual: norms, largest coordinates, the sphere.
 

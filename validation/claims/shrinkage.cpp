@@ -1,14 +1,14 @@
-#include "theory/shrinkers.hpp"
+#include "theory/laws/shrinkers.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "estimators/empirical_law.hpp"
-#include "estimators/eoptshrink.hpp"
-#include "theory/bulk_distribution.hpp"
-#include "validation/claims/bed.hpp"
+#include "estimators/spectral/empirical_law.hpp"
+#include "estimators/spectral/eoptshrink.hpp"
+#include "theory/laws/bulk_distribution.hpp"
+#include "validation/claims/fixture.hpp"
 
 // What eOptShrink makes of the eigenvalues when it is told the rank: shrunk values, edge, noise law.
 

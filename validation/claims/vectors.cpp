@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "validation/claims/bed.hpp"
+#include "validation/claims/fixture.hpp"
 
 // What the singular vectors of S~ share with the signal, and how they spread.
 

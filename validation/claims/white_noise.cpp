@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "estimators/gavish_donoho.hpp"
-#include "estimators/noise_level.hpp"
-#include "validation/claims/bed.hpp"
+#include "estimators/spectral/gavish_donoho.hpp"
+#include "estimators/spectral/noise_level.hpp"
+#include "validation/claims/fixture.hpp"
 
 // What methods for white noise promise: its level from singular values, and the hard threshold.
 

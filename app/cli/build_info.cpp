@@ -1,0 +1,43 @@
+#include "app/cli/build_info.hpp"
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+
+#include <armadillo>
+#include <boost/version.hpp>
+
+#include "app/cli/build_record.hpp"
+
+extern "C" {
+void openblas_set_num_threads(int count);
+char* openblas_get_config();
+char* openblas_get_corename();
+}
+
+namespace spiked::app {
+
+std::string version_line() { return fmt::format("spiked {} ({})\n", build_version, build_commit); }
+
+Json build_json() {
+    return Json::object(
+        {{"schema", "spiked.version/1"},
+         {"version", build_version},
+         {"commit", build_commit},
+         {"compiler", build_compiler},
+         {"build_type", build_type},
+         {"flags", build_flags},
+         {"libraries",
+          Json::object(
+              {{"armadillo", fmt::format("{}.{}.{}", ARMA_VERSION_MAJOR, ARMA_VERSION_MINOR, ARMA_VERSION_PATCH)},
+               {"boost",
+                fmt::format("{}.{}.{}", BOOST_VERSION / 100000, BOOST_VERSION / 100 % 1000, BOOST_VERSION % 100)},
+               {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
+               {"openssl", OpenSSL_version(OPENSSL_VERSION)},
+               {"blas", blas_description()}})}});
+}
+
+void use_one_blas_thread() { openblas_set_num_threads(1); }
+
+std::string blas_description() { return fmt::format("{} kernel {}", openblas_get_config(), openblas_get_corename()); }
+
+}  // namespace spiked::app

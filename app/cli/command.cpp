@@ -1,0 +1,360 @@
+#include "app/cli/command.hpp"
+
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
+#include "core/text/printable.hpp"
+#include "sim/io/tensor_container.hpp"
+
+namespace spiked::app {
+namespace {
+
+/// The long form is the one arguments are kept under; `-h,--help` is how the table writes both.
+std::string long_name(const Option& option) {
+    const std::size_t comma = option.name.find(',');
+    return comma == std::string::npos ? option.name : option.name.substr(comma + 1);
+}
+
+std::string option_lines(const std::vector<Option>& options) {
+    std::string text;
+    for (const auto& option : options) {
+        std::string left = "  " + option.name + (option.value.empty() ? "" : " " + option.value);
+        const std::string fallback = option.fallback.empty() ? "" : fmt::format(" [{}]", option.fallback);
+        if (left.size() > 30) {
+            text += left + "\n";
+            left.clear();
+        }
+        text += fmt::format("{:<32}{}{}\n", left, option.help, fallback);
+    }
+    return text;
+}
+
+std::string usage(const Command& command) {
+    return fmt::format("spiked {} {}[options]", command.name,
+                       command.positionals.empty() ? "" : command.positionals + " ");
+}
+
+[[noreturn]] void refuse_option(const Command& command, const std::string& typed) {
+    std::vector<std::string> legal;
+    for (const auto& option : all_options(command)) legal.push_back(long_name(option));
+    std::vector<std::string> owners;
+    for (const auto& other : commands())
+        for (const auto& option : other.options)
+            if (long_name(option) == typed) owners.push_back(other.name);
+    if (!owners.empty() && nearest(typed, legal) == std::nullopt)
+        throw usage_error("{}: {} is an option of {}, not of this command (spiked {} --help lists its own)",
+                          command.name, typed, fmt::join(owners, ", "), command.name);
+    throw usage_error("{}: unknown option \"{}\"{}", command.name, typed, suggestion(typed, legal));
+}
+
+[[noreturn]] void refuse_missing_value(const Command& command, const Option& option) {
+    throw usage_error("{}: {} has no value behind it: write {} {}", command.name, long_name(option), long_name(option),
+                      option.value);
+}
+
+/// `.npy` and `.npz` of `FILE(.npy|.npz:name)`; of a dump those that dumps have.
+std::vector<std::string> suffixes_in(const std::string& text) {
+    if (text.find("DUMP") != std::string::npos && text.find('.') == text.find("...")) return sim::dump_suffixes();
+    std::vector<std::string> found;
+    const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
+    for (std::size_t at = text.find('.'); at != std::string::npos; at = text.find('.', at + 1)) {
+        std::size_t end = at + 1;
+        while (end < text.size() && letter(text[end])) ++end;
+        if (end > at + 1) found.push_back(text.substr(at, end - at));
+    }
+    return found;
+}
+
+/// `.npz` of `folder/data.npz:x`, where it is one that some command names.
+std::string known_suffix(const std::string& path) {
+    static const std::set<std::string> known = [] {
+        std::set<std::string> all = {".svg", ".png", ".pdf", ".json", ".tex"};
+        for (const auto& command : commands()) {
+            for (auto& suffix : suffixes_in(command.positionals)) all.insert(std::move(suffix));
+            for (const auto& option : command.options)
+                for (auto& suffix : suffixes_in(option.value)) all.insert(std::move(suffix));
+        }
+        return all;
+    }();
+    const std::string file = std::filesystem::path(path).filename().string();
+    const std::size_t dot = file.rfind('.', file.find(':'));
+    if (dot == std::string::npos || dot == 0) return "";
+    std::string suffix = file.substr(dot, file.find(':', dot) - dot);
+    return known.contains(suffix) ? suffix : "";
+}
+
+bool is_other_kind(const std::string& path, const std::vector<std::string>& legal) {
+    const std::string suffix = known_suffix(path);
+    return !legal.empty() && !suffix.empty() && std::find(legal.begin(), legal.end(), suffix) == legal.end();
+}
+
+/// What other programs call text or bytes: no option that names a kind of file means it.
+bool is_plain_file(const std::string& path) {
+    return path.ends_with(".txt") || path.ends_with(".bin") || path.ends_with(".dat");
+}
+
+/// `show` of data.npy: names the commands that read such a file.
+void refuse_other_kind(const Command& command, const std::string& path) {
+    if (!is_other_kind(path, suffixes_in(command.positionals))) return;
+    std::vector<std::string> readers;
+    for (const auto& other : commands()) {
+        const auto read = suffixes_in(other.positionals);
+        if (std::find(read.begin(), read.end(), known_suffix(path)) != read.end()) readers.push_back(other.name);
+    }
+    const std::string message =
+        fmt::format("{}: {} stands where {} is expected{}", command.name, path, command.positionals,
+                    readers.empty() ? ": name a file of that kind"
+                                    : fmt::format(" ({} is read by {}): name a file of that kind", known_suffix(path),
+                                                  fmt::join(readers, ", ")));
+    throw Error(command.positionals.find(".toml") == std::string::npos ? ExitCode::unusable_input : ExitCode::usage,
+                message);
+}
+
+}  // namespace
+
+/// Where `,...` begins in a value that is a list.
+static std::size_t list_mark(const std::string& value) { return value.find("[,"); }
+
+bool is_list(const std::string& value) { return list_mark(value) != std::string::npos; }
+
+Choices choices(std::string value) {
+    value.resize(std::min(value.size(), list_mark(value)));
+    if (value.starts_with('[') && value.ends_with(']')) value = value.substr(1, value.size() - 2);
+    if (value.find('|') == std::string::npos) return {};
+    Choices found{{}, true};
+    for (auto& word : split(value, '|')) {
+        // FILE.md|FILE.html are no words to type.
+        if (!word.empty() && word.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string::npos)
+            found.closed = false;
+        else if (word.empty() || word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos)
+            return {};
+        else
+            found.words.push_back(std::move(word));
+    }
+    return found;
+}
+
+std::vector<Option> all_options(const Command& command) {
+    std::vector<Option> options = command.options;
+    options.insert(options.end(), common_options().begin(), common_options().end());
+    return options;
+}
+
+std::string Arguments::text(std::string_view option) const {
+    const std::string key(option);
+    if (const auto found = given.find(key); found != given.end() && !found->second.empty()) return found->second.back();
+    const auto fallback = fallbacks.find(key);
+    return fallback == fallbacks.end() ? "" : fallback->second;
+}
+
+std::vector<std::string> Arguments::list(std::string_view option) const {
+    std::vector<std::string> values;
+    const auto found = given.find(std::string(option));
+    const std::vector<std::string> sources = found != given.end() ? found->second : std::vector{text(option)};
+    for (const auto& source : sources) {
+        if (source.empty() && found == given.end()) continue;
+        for (const auto& part : split(source, ',')) {
+            const std::size_t begin = part.find_first_not_of(' ');
+            if (begin == std::string::npos)
+                throw usage_error("{} \"{}\" has an empty entry: separate values with single commas", option, source);
+            values.push_back(part.substr(begin, part.find_last_not_of(' ') + 1 - begin));
+        }
+    }
+    return values;
+}
+
+double Arguments::number(std::string_view option) const {
+    const auto value = to_number(text(option));
+    if (!value)
+        throw usage_error("{} \"{}\" is not a number: write it with digits and a point, as 0.5", option, text(option));
+    return *value;
+}
+
+std::size_t Arguments::count(std::string_view option) const {
+    const auto value = to_integer(text(option));
+    if (!value || *value < 0)
+        throw usage_error("{} \"{}\" is not a whole number of at least 0: write for example {} 2", option, text(option),
+                          option);
+    return static_cast<std::size_t>(*value);
+}
+
+std::vector<std::size_t> Arguments::counts(std::string_view option) const {
+    std::vector<std::size_t> values;
+    for (const auto& part : list(option)) {
+        const auto value = to_integer(part);
+        if (!value || *value < 0)
+            throw usage_error("{}: \"{}\" is not a whole number of at least 0: separate several by commas, 0,1,2",
+                              option, part);
+        values.push_back(static_cast<std::size_t>(*value));
+    }
+    return values;
+}
+
+const std::vector<Option>& common_options() {
+    static const std::vector<Option> options = {
+        {"--json", "", "print one JSON document instead of text", "", false},
+        {"-q,--quiet", "", "no progress, no remarks", "", false},
+        {"-v,--verbose", "", "also say what build this is and how long it took", "", false},
+        {"--progress", "auto|bar|lines|none", "how to show progress", "auto", false},
+        {"--color", "auto|always|never", "colour on a terminal; NO_COLOR turns it off", "auto", false},
+        {"-h,--help", "", "this text", "", false},
+    };
+    return options;
+}
+
+Arguments parse(const Command& command, const std::vector<std::string>& words) {
+    CLI::App app;
+    app.set_help_flag("");
+    app.allow_extras();
+    Arguments arguments;
+    const std::vector<Option> options = all_options(command);
+    std::map<std::string, CLI::Option*> handles;
+    std::map<std::string, std::vector<std::string>> values;
+    for (const auto& option : options) {
+        const std::string name = long_name(option);
+        if (option.value.empty())
+            handles[name] = app.add_flag(option.name)->disable_flag_override();
+        else
+            handles[name] = app.add_option(option.name, values[name])->expected(1)->take_all()->allow_extra_args(false);
+        if (!option.fallback.empty()) arguments.fallbacks[name] = option.fallback;
+    }
+    try {
+        app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    } catch (const CLI::ArgumentMismatch& error) {
+        for (const auto& option : options)
+            if (std::string_view(error.what()).starts_with(long_name(option) + ":") && !option.value.empty())
+                refuse_missing_value(command, option);
+        throw usage_error("{}: {}: see spiked {} --help", command.name, error.what(), command.name);
+    } catch (const CLI::ParseError& error) {
+        throw usage_error("{}: {}: see spiked {} --help", command.name, error.what(), command.name);
+    }
+    for (const auto& option : options) {
+        const std::string name = long_name(option);
+        if (handles[name]->count() == 0) continue;
+        arguments.given[name] = values[name];
+        // The next option was taken for it, or a variable of the shell was empty.
+        for (const auto& value : values[name])
+            if (value.empty() || handles.contains(value)) refuse_missing_value(command, option);
+        if (!option.value.empty() && !option.repeatable && values[name].size() > 1)
+            throw usage_error("{}: {} was given {} times (it takes one value)", command.name, name,
+                              values[name].size());
+    }
+    for (const auto& word : app.remaining()) {
+        if (word.size() > 1 && word.front() == '-' && !to_number(word)) {
+            refuse_option(command, word.substr(0, word.find('=')));
+        }
+        arguments.positionals.push_back(word);
+    }
+    if (arguments.has("--help")) return arguments;
+    if (arguments.positionals.size() < command.least_positionals)
+        throw usage_error("{}: {} is missing: usage is {}", command.name,
+                          split(command.positionals, ' ')[arguments.positionals.size()], usage(command));
+    // 3 of `--bits 2 3` is no file, nor is a name without a suffix.
+    const auto is_file = [](const std::string& word) {
+        std::error_code none;
+        return word.find_first_of("./") != std::string::npos || std::filesystem::exists(word, none);
+    };
+    for (std::size_t at = 2; at < words.size(); ++at)
+        for (const auto& option : options)
+            if (option.repeatable && words[at - 2] == long_name(option) && !words[at].starts_with("-") &&
+                (to_number(words[at]) ||
+                 (is_list(option.value) && !suffixes_in(command.positionals).empty() && !is_file(words[at]))))
+                throw usage_error("{}: \"{}\" stands alone (several values are one word): write {} {}{}{}",
+                                  command.name, words[at], words[at - 2], words[at - 1],
+                                  words[at - 1].ends_with(',') ? "" : ",", words[at]);
+    if (arguments.positionals.size() > command.most_positionals)
+        throw usage_error("{}: \"{}\" is one word too many: usage is {}", command.name,
+                          arguments.positionals[command.most_positionals], usage(command));
+    for (const auto& path : arguments.positionals) refuse_other_kind(command, path);
+    for (const auto& option : options) {
+        const auto legal = suffixes_in(option.value);
+        if (option.value.find("SPEC") != std::string::npos) continue;
+        for (const auto& path : values[long_name(option)])
+            if (is_other_kind(path, legal) || (!legal.empty() && is_plain_file(path)))
+                throw usage_error("{}: {} stands where {} is expected: {}FILE{}", command.name, path, option.value,
+                                  std::filesystem::exists(path) ? "give a " : "name it ", legal.front());
+    }
+    const auto check = [&](const std::string& what, const Choices& legal, const std::vector<std::string>& typed) {
+        for (const auto& value : typed)
+            if (legal.closed && std::find(legal.words.begin(), legal.words.end(), value) == legal.words.end())
+                throw usage_error("{}: {}\"{}\" is not possible{}", command.name, what, value,
+                                  suggestion(value, legal.words));
+    };
+    check("", choices(command.positionals), arguments.positionals);
+    for (const auto& option : options) {
+        const std::string name = long_name(option);
+        if (arguments.has(name))
+            check(name + " ", choices(option.value), is_list(option.value) ? arguments.list(name) : values[name]);
+    }
+    return arguments;
+}
+
+std::string help(const Command& command) {
+    std::string text = command.summary + "\n\nExamples\n";
+    for (const auto& example : command.examples) text += "  " + example + "\n";
+    text += "\nUsage\n  " + usage(command) + "\n\n";
+    if (!command.options.empty()) text += "Options\n" + option_lines(command.options) + "\n";
+    return text + "Common options\n" + option_lines(common_options());
+}
+
+std::string overview(const std::string& group) {
+    std::string text =
+        group.empty() ? "spiked: simulate spiked random matrices, run the estimators and quantizers built on them,\n"
+                        "and say with an error bar which statements of the theory hold at your size.\n\nCommands\n"
+                      : fmt::format("spiked {} COMMAND\n\nCommands\n", group);
+    for (const auto& command : commands())
+        if (group.empty() || command.name.starts_with(group + " "))
+            text += fmt::format("  {:<17}{}\n", command.name, command.summary);
+    text +=
+        "\nspiked COMMAND --help shows examples first. spiked --version [--json] says what this build is.\nExit "
+        "codes: ";
+    for (const auto& [code, meaning] : exit_codes())
+        text += fmt::format("{}{} {}", code == 0 ? "" : ", ", code, meaning);
+    return text + ".\n";
+}
+
+const std::vector<std::pair<int, std::string>>& exit_codes() {
+    static const std::vector<std::pair<int, std::string>> table = {
+        {0, "fine"},           {1, "a check failed"},    {2, "usage"},        {3, "inconclusive (--strict)"},
+        {4, "unusable input"}, {5, "too many failures"}, {6, "cannot write"}, {7, "out of memory"},
+        {70, "bug"},           {75, "stopped, goes on"}};
+    return table;
+}
+
+void print_text(std::string_view text) { print_data(sim::without_control_characters(text)); }
+
+void print_data(std::string_view text) {
+    errno = 0;
+    const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+    if (whole && std::fflush(stdout) == 0) return;
+    // Who reads the beginning only, as head does, has what they want: the exit code says the rest.
+    if (errno == EPIPE) throw Error(ExitCode::cannot_write, "");
+    throw write_error("standard output cannot be written ({}): free space or choose another target",
+                      std::strerror(errno));
+}
+
+void print_json(const Json& document) { print_data(document.text(2) + "\n"); }
+
+void keep_apart(const std::string& output, const std::string& other) {
+    namespace fs = std::filesystem;
+    if (output.empty() || other.empty() || other == ":memory:") return;
+    std::error_code absent;
+    const bool same = fs::equivalent(output, other, absent) ||
+                      fs::absolute(output).lexically_normal() == fs::absolute(other).lexically_normal();
+    if (same)
+        throw usage_error("{}: writing there would destroy {} (they are one file): choose another name", output, other);
+}
+
+void remark(const Arguments& arguments, std::string_view text) {
+    if (!arguments.quiet()) std::fprintf(stderr, "%s\n", sim::without_control_characters(text).c_str());
+}
+
+}  // namespace spiked::app

@@ -1,0 +1,48 @@
+#include "app/cli/progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace spiked::app {
+
+ProgressDisplay::ProgressDisplay(const Arguments& arguments, std::string label) : label_(std::move(label)) {
+    const std::string asked = arguments.text("--progress");
+    if (arguments.quiet() || asked == "none") return;
+    const bool terminal = isatty(STDERR_FILENO) != 0;
+    mode_ = asked == "bar" || (asked == "auto" && terminal) ? Mode::bar : Mode::lines;
+}
+
+ProgressDisplay::~ProgressDisplay() {
+    if (drawn_) std::fputs("\r\033[K", stderr);
+}
+
+void ProgressDisplay::show(std::size_t done, std::size_t total) {
+    if (mode_ == Mode::none || done <= kept_) return;
+    const auto now = Clock::now();
+    const auto since = now - last_;
+    if (mode_ == Mode::bar ? (drawn_ && done < total && since < std::chrono::milliseconds(100))
+                           : since < std::chrono::seconds(30))
+        return;
+    last_ = now;
+    const double elapsed = std::chrono::duration<double>(now - start_).count();
+    const double share = static_cast<double>(done) / static_cast<double>(total);
+    // One or two parts say little about the others.
+    const std::string left = elapsed < 5.0 && done - kept_ < 5
+                                 ? ""
+                                 : fmt::format("{:.0f} s left", elapsed * static_cast<double>(total - done) /
+                                                                    static_cast<double>(done - kept_));
+    if (mode_ == Mode::bar) {
+        const std::size_t cells = static_cast<std::size_t>(20.0 * share);
+        std::string bar;
+        for (std::size_t i = 0; i < 20; ++i) bar += i < cells ? "█" : "░";
+        std::fputs(fmt::format("\r\033[K{}  {}  {}/{}  {}", label_, bar, done, total, left).c_str(), stderr);
+        std::fflush(stderr);
+        drawn_ = true;
+    } else {
+        std::fputs(fmt::format("{}: {}/{}, {}\n", label_, done, total, left).c_str(), stderr);
+    }
+}
+
+}  // namespace spiked::app

@@ -1,0 +1,33 @@
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "app/cli/command.hpp"
+
+namespace spiked::app {
+
+/// Progress on standard error: a bar on a terminal, otherwise a line every 30 s.
+class ProgressDisplay {
+public:
+    ProgressDisplay(const Arguments& arguments, std::string label);
+    ~ProgressDisplay();
+    ProgressDisplay(const ProgressDisplay&) = delete;
+    ProgressDisplay& operator=(const ProgressDisplay&) = delete;
+
+    /// What was done before the start says nothing about the time left.
+    void begin(std::size_t kept) { kept_ = kept; }
+    /// Not thread-safe: call it under the caller's lock.
+    void show(std::size_t done, std::size_t total);
+
+private:
+    using Clock = std::chrono::steady_clock;
+    enum class Mode { none, bar, lines } mode_ = Mode::none;
+    std::string label_;
+    Clock::time_point start_ = Clock::now();
+    Clock::time_point last_ = start_;
+    bool drawn_ = false;
+    std::size_t kept_ = 0;
+};
+
+}  // namespace spiked::app

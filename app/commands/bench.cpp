@@ -1,0 +1,359 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/cli/command.hpp"
+#include "app/commands/model_options.hpp"
+#include "core/runtime/error.hpp"
+#include "core/runtime/parallel.hpp"
+#include "core/timing/stopwatch.hpp"
+#include "estimators/quantizers/bench/quantize_bench.hpp"
+#include "estimators/svd/bench/decompose_bench.hpp"
+#include "reports/figures/gnuplot.hpp"
+#include "reports/figures/timing_figure.hpp"
+#include "reports/tables/text_table.hpp"
+#include "theory/laws/bench/theory_bench.hpp"
+#include "validation/model/bench/model_bench.hpp"
+#include "validation/trials/bench/device_bench.hpp"
+#include "validation/trials/bench/trial_bench.hpp"
+
+namespace spiked::app {
+namespace {
+
+Json document(const std::vector<Timing>& timings) {
+    Json rows = Json::array();
+    for (const auto& timing : timings)
+        rows.push(Json::object({{"what", timing.what}, {"median", timing.median}, {"p10", timing.p10}}));
+    return Json::object({{"schema", "spiked.bench/1"}, {"unit", "us"}, {"rows", std::move(rows)}});
+}
+
+std::string table(const std::vector<Timing>& timings) {
+    reports::TextTable table({"what", "median", "p10"});
+    for (const auto& timing : timings)
+        table.add({timing.what, fmt::format("{:.1f}", timing.median), fmt::format("{:.1f}", timing.p10)});
+    return table.text() +
+           "microseconds of processor time; p10 is what a quiet machine gives: compare rows of one run, in ratios.\n";
+}
+
+/// Seconds to measure; what is wrong with the other options is said before.
+double seconds_of(const Arguments& arguments) {
+    if (arguments.has("--plot")) (void)reports::picture_format(arguments.text("--plot"));
+    const double seconds = arguments.number("--seconds");
+    if (!(seconds > 0.0)) throw usage_error("--seconds {} is no time to measure in: write for example 5", seconds);
+    return seconds;
+}
+
+void plot(const Arguments& arguments, const std::string& title, const std::vector<Timing>& timings) {
+    if (arguments.has("--plot"))
+        reports::write_picture(reports::timing_figure(title, timings), arguments.text("--plot"));
+}
+
+int run_theory(const Arguments& arguments) {
+    const auto timings = time_interleaved(theory::benchmark_jobs(), seconds_of(arguments));
+    plot(arguments, "Theory", timings);
+    if (arguments.json())
+        print_json(document(timings));
+    else
+        print_text(table(timings));
+    return 0;
+}
+
+double p10(const std::vector<Timing>& timings, std::string_view what) {
+    return std::find_if(timings.begin(), timings.end(), [&](const Timing& row) { return row.what == what; })->p10;
+}
+
+std::string numpy_line(const Json& numpy) {
+    const auto said = [&](const char* key) { return *numpy.find(key)->string(); };
+    return fmt::format("NumPy {} of Python {} on {}\n", said("numpy"), said("python"), said("blas"));
+}
+
+std::string ratios(const std::vector<Timing>& timings) {
+    std::string text;
+    for (const char* ours : {"spiked", "spiked-eigenbasis-hadamard"})
+        text +=
+            fmt::format("{} is {:.1f} times as fast as numpy and {:.1f} times as fast as numpy-eigh (p10).\n", ours,
+                        p10(timings, "numpy") / p10(timings, ours), p10(timings, "numpy-eigh") / p10(timings, ours));
+    return text;
+}
+
+std::string fine_table(const std::vector<Timing>& timings) {
+    reports::TextTable rows({"what", "median", "p10"});
+    for (const auto& timing : timings)
+        rows.add({timing.what, fmt::format("{:.3f}", timing.median), fmt::format("{:.3f}", timing.p10)});
+    return rows.text();
+}
+
+/// `auto` may have found none.
+spiked::cuda::Device device_beside_the_cpu(const Arguments& arguments) {
+    auto device = spiked::cuda::choose_device(arguments.text("--device"));
+    if (device.backend == spiked::cuda::Backend::cpu)
+        throw usage_error("--device {} is the CPU{}: leave --device out, or name cuda:0 or emulated",
+                          arguments.text("--device"), device.note.empty() ? "" : " (" + device.note + ")");
+    if (device.numbers.size() > 1)
+        throw usage_error("--device {}: one place is timed: name one", arguments.text("--device"));
+    return device;
+}
+
+Json device_document(const validation::DeviceTimings& timed, std::size_t threads) {
+    return document(timed.rows)
+        .set("threads", threads)
+        .set("clock", "wall")
+        .set("batch", timed.batch)
+        .set("rows_of_block", timed.shape.rows)
+        .set("cols_of_block", timed.shape.columns);
+}
+
+constexpr const char* of_the_wall =
+    "microseconds of the clock on the wall a block, of batches of {} that lie on the device; cpu: {} threads; p10 is "
+    "what a quiet machine gives.\n";
+
+int run_decompose_on_device(const Arguments& arguments, estimators::Shape shape, std::size_t wanted, bool in_float) {
+    const auto device = device_beside_the_cpu(arguments);
+    const std::size_t threads = thread_count(0);
+    const auto timed =
+        validation::time_device_decompositions(device, shape, wanted, in_float, threads, seconds_of(arguments));
+    const std::string backend(name_of(device.backend));
+    plot(arguments,
+         fmt::format("All singular values and {} vectors a side of {} x {}, {}, {} beside {} threads", wanted,
+                     shape.rows, shape.columns, in_float ? "float" : "double", backend, threads),
+         timed.rows);
+    if (arguments.json()) {
+        print_json(
+            device_document(timed, threads).set("precision", in_float ? "float" : "double").set("vectors", wanted));
+        return 0;
+    }
+    const double ours = p10(timed.rows, backend);
+    std::string text = fine_table(timed.rows);
+    text += fmt::format("{}: {:.0f} blocks a second at {:.3g} Gflop/s, {:.3g} times the CPU's", backend, 1e6 / ours,
+                        1e-3 * estimators::operations(shape, wanted) / ours, p10(timed.rows, "cpu") / ours);
+    for (const auto& row : timed.rows)
+        if (row.what.starts_with("cusolver")) text += fmt::format(", {:.3g} times {}'s", row.p10 / ours, row.what);
+    text += fmt::format(" (p10); {:.0f} bidiagonalisations a second\n", 1e6 / p10(timed.rows, backend + "-bidiagonal"));
+    if (!timed.left_out.empty()) text += fmt::format("cuSOLVER is not timed: {}\n", timed.left_out);
+    print_text(text +
+               fmt::format("{} x {} in {}, all singular values and {} vectors a side; ", shape.rows, shape.columns,
+                           in_float ? "float" : "double", wanted) +
+               fmt::format(of_the_wall, timed.batch, threads));
+    return 0;
+}
+
+int run_quantize_on_device(const Arguments& arguments) {
+    const auto device = device_beside_the_cpu(arguments);
+    const std::size_t threads = thread_count(0);
+    const auto timed = validation::time_device_quantizers(device, threads, seconds_of(arguments));
+    plot(arguments,
+         fmt::format("Row quantizers on blocks of {0} x {0}, {1} beside {2} threads", timed.shape.rows,
+                     name_of(device.backend), threads),
+         timed.rows);
+    if (arguments.json()) {
+        print_json(device_document(timed, threads));
+        return 0;
+    }
+    const std::string copied = fmt::format("tq-mse:4:copied:{}", name_of(device.backend));
+    print_text(fine_table(timed.rows) +
+               fmt::format("tq-mse at 4 bits: {0} blocks in {1:.3f} ms between copies from and to pinned memory "
+                           "(p10).\n{2} x {2} in float, bits packed; copied: encoded between such copies; ",
+                           timed.batch, 1e-3 * static_cast<double>(timed.batch) * p10(timed.rows, copied),
+                           timed.shape.rows) +
+               fmt::format(of_the_wall, timed.batch, threads));
+    return 0;
+}
+
+int run_on_device(const Arguments& arguments) {
+    const spiked::cuda::Device device = spiked::cuda::choose_device(arguments.text("--device"));
+    const std::size_t threads = thread_count(0);
+    const auto timings = validation::time_studies(device, threads, seconds_of(arguments));
+    plot(arguments, fmt::format("Trials of studies, 128 x 128, float, {} threads", threads), timings);
+    if (arguments.json()) {
+        print_json(document(timings).set("threads", threads).set("clock", "wall"));
+        return 0;
+    }
+    std::string text;
+    for (const char* what : {"dense", "eigenbasis", "coded"})
+        if (device.backend != spiked::cuda::Backend::cpu)
+            text += fmt::format("{}: {:.0f} trials a second, {:.3g} times the CPU's (p10)\n", what,
+                                1e6 / p10(timings, fmt::format("{}:{}", what, name_of(device.backend))),
+                                p10(timings, fmt::format("{}:cpu", what)) /
+                                    p10(timings, fmt::format("{}:{}", what, name_of(device.backend))));
+    print_text(
+        fine_table(timings) + text +
+        fmt::format("microseconds of the clock on the wall a trial of a study, {} threads: 128 x 128 in float, two "
+                    "signals, eOptShrink; coded: and tq-mse at 4 bits after a Haar rotation, with all metrics.\n",
+                    threads));
+    return 0;
+}
+
+int run_trial(const Arguments& arguments) {
+    if (arguments.has("--device")) return run_on_device(arguments);
+    const validation::TrialTimings timed = validation::time_trials(seconds_of(arguments));
+    plot(arguments, "Whole trials and their parts, 128 x 128, float, one thread", timed.rows);
+    if (arguments.json()) {
+        print_json(document(timed.rows).set("numpy", timed.numpy).set("outcomes", timed.outcomes));
+        return 0;
+    }
+    print_text(table(timed.rows) + ratios(timed.rows) +
+               "A trial: 128 x 128 in float, signal of rank 4, 4 bits, one thread.\n" + numpy_line(timed.numpy));
+    return 0;
+}
+
+int run_model(const Arguments& arguments) {
+    require_model_and_tokens(arguments);
+    const validation::ModelTimings timed =
+        validation::time_model(arguments.text("--model"), arguments.text("--tokens"), seconds_of(arguments));
+    const auto rate = [&](std::string_view what) { return 1e6 / p10(timed.rows, what); };
+    if (arguments.json()) {
+        print_json(document(timed.rows)
+                       .set("tokens", timed.tokens)
+                       .set("nats", timed.nats)
+                       .set("nats_in_numpy", timed.nats_in_numpy)
+                       .set("tokens_per_second", rate("spiked"))
+                       .set("tokens_per_second_in_numpy", rate("numpy"))
+                       .set("numpy", timed.numpy));
+        return 0;
+    }
+    print_text(table(timed.rows) +
+               fmt::format("A token, in a reading of {} in blocks of 128, with predictions, one thread: spiked {:.0f} "
+                           "tokens a second, numpy {:.0f}, {:.2f} times as many (p10).\n{:.6f} nats a token, numpy "
+                           "{:.6f}.\n",
+                           timed.tokens, rate("spiked"), rate("numpy"), rate("spiked") / rate("numpy"), timed.nats,
+                           timed.nats_in_numpy) +
+               numpy_line(timed.numpy));
+    return 0;
+}
+
+int run_decompose(const Arguments& arguments) {
+    const estimators::Shape shape{arguments.count("--rows"), arguments.count("--cols")};
+    const std::size_t wanted = arguments.count("--vectors");
+    const std::string precision = arguments.text("--precision");
+    for (const std::size_t side : {shape.rows, shape.columns})
+        if (side < 2 || side > 4096)
+            throw usage_error("--rows and --cols are whole numbers from 2 to 4096, not {}: write for example 128",
+                              side);
+    if (arguments.has("--device")) return run_decompose_on_device(arguments, shape, wanted, precision == "float");
+    const auto time =
+        precision == "float" ? estimators::time_decompositions<float> : estimators::time_decompositions<double>;
+    const estimators::DecompositionTimings timed = time(shape, wanted, seconds_of(arguments));
+    plot(arguments,
+         fmt::format("All singular values and {} vectors a side of {} x {}, {}, one thread", wanted, shape.rows,
+                     shape.columns, precision),
+         timed.rows);
+    if (arguments.json()) {
+        print_json(document(timed.rows)
+                       .set("precision", precision)
+                       .set("rows_of_block", shape.rows)
+                       .set("cols_of_block", shape.columns)
+                       .set("vectors", wanted)
+                       .set("best_route", timed.best_route)
+                       .set("numpy", timed.numpy)
+                       .set("errors", timed.errors));
+        return 0;
+    }
+    const auto ratio = [&](std::string_view to) { return p10(timed.rows, to) / p10(timed.rows, "spiked"); };
+    print_text(
+        table(timed.rows) +
+        fmt::format("spiked is {:.1f} times as fast as armadillo, {:.1f} times as fast as lapack-best ({}), {:.1f} "
+                    "times as fast as numpy, and takes {:.2f} times the gemm-floor (p10).\n",
+                    ratio("armadillo"), ratio("lapack-best"), timed.best_route, ratio("numpy"),
+                    1.0 / ratio("gemm-floor")) +
+        fmt::format("{} x {} in {}, all singular values and {} vectors a side, one thread.\n", shape.rows,
+                    shape.columns, precision, wanted) +
+        numpy_line(timed.numpy));
+    return 0;
+}
+
+int run_quantize(const Arguments& arguments) {
+    if (arguments.has("--device")) return run_quantize_on_device(arguments);
+    const std::vector<Timing> timings = estimators::time_row_quantizers(seconds_of(arguments));
+    plot(arguments, "Row quantizers on blocks of 128 x 128, float, bits packed, one thread", timings);
+    if (arguments.json()) {
+        print_json(document(timings));
+        return 0;
+    }
+    const double gemm = p10(timings, "gemm");
+    reports::TextTable table({"what", "median", "p10", "p10 / gemm"});
+    for (const auto& timing : timings)
+        table.add({timing.what, fmt::format("{:.1f}", timing.median), fmt::format("{:.1f}", timing.p10),
+                   fmt::format("{:.2f}", timing.p10 / gemm)});
+    print_text(table.text() +
+               "microseconds a block of 128 x 128 in float, bits packed, one thread; gemm is a product of two such "
+               "blocks.\np10 is what a quiet machine gives.\n");
+    return 0;
+}
+
+const Option plot_option = {"--plot", "FILE", "bars of how many a second: .svg, .png or .pdf", "", false};
+
+}  // namespace
+
+Command bench_decompose_command() {
+    return {"bench decompose",
+            "times all singular values and leading vectors of a block, here, in LAPACK and in NumPy",
+            {"spiked bench decompose", "spiked bench decompose --rows 256 --cols 128 --precision double --json",
+             "spiked bench decompose --device cuda:0"},
+            "",
+            0,
+            0,
+            {{"--rows", "N", "of a block", "128", false},
+             {"--cols", "D", "of a block", "128", false},
+             {"--precision", "float|double", "of the entries", "float", false},
+             {"--vectors", "R", "leading vectors a side", "16", false},
+             {"--seconds", "S", "about how long to measure", "5", false},
+             {"--device", "cuda:0|emulated",
+              "instead: batches there, on all processors and in NVIDIA's libraries, by the wall clock", "", false},
+             plot_option},
+            run_decompose};
+}
+
+Command bench_quantize_command() {
+    return {
+        "bench quantize",
+        "times row quantizers, bits packed, in units of a matrix product",
+        {"spiked bench quantize", "spiked bench quantize --seconds 20 --json",
+         "spiked bench quantize --plot quantize.svg"},
+        "",
+        0,
+        0,
+        {{"--seconds", "S", "about how long to measure", "5", false},
+         {"--device", "cuda:0|emulated", "instead: batches there and on all processors, by the wall clock", "", false},
+         plot_option},
+        run_quantize};
+}
+
+Command bench_theory_command() {
+    return {"bench theory",
+            "times the theory: edge, threshold and strengths; density",
+            {"spiked bench theory", "spiked bench theory --seconds 10 --json"},
+            "",
+            0,
+            0,
+            {{"--seconds", "S", "about how long to measure", "2", false}, plot_option},
+            run_theory};
+}
+
+Command bench_model_command() {
+    return {"bench model",
+            "times the forward pass of a model, here and in NumPy",
+            {"spiked bench model --model model/ --tokens pages.npy"},
+            "",
+            0,
+            0,
+            {{"--model", "FOLDER", "config.json and model.safetensors of a Llama-shaped model", "", false},
+             {"--tokens", "FILE.npy", "token ids; the first row is read", "", false},
+             {"--seconds", "S", "about how long to measure", "5", false}},
+            run_model};
+}
+
+Command bench_trial_command() {
+    return {"bench trial",
+            "times a whole simulated trial, here and in NumPy",
+            {"spiked bench trial", "spiked bench trial --seconds 20 --json", "spiked bench trial --device cuda:0"},
+            "",
+            0,
+            0,
+            {{"--seconds", "S", "about how long to measure", "5", false},
+             {"--device", "cuda:0|emulated",
+              "instead: trials of studies there and on all processors, by the wall clock", "", false},
+             plot_option},
+            run_trial};
+}
+
+}  // namespace spiked::app

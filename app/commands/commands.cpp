@@ -1,0 +1,57 @@
+#include "app/cli/command.hpp"
+
+// The table of subcommands. Each is defined in a file that nothing else needs to know, and declared here.
+namespace spiked::app {
+
+Command demo_command();
+Command init_command();
+Command run_command();
+Command report_command();
+Command show_command();
+Command export_command();
+Command merge_command();
+Command compare_command();
+Command replay_command();
+Command spectrum_command();
+Command quantize_command();
+Command kv_inspect_command();
+Command kv_generate_command();
+Command kv_run_command();
+Command kv_frontier_command();
+Command kv_encode_command();
+Command kv_decode_command();
+Command kv_golden_command();
+Command kv_adequacy_command();
+Command kv_retrieve_command();
+Command kv_perplexity_command();
+Command kv_dump_command();
+Command theory_command();
+Command bench_theory_command();
+Command bench_trial_command();
+Command bench_model_command();
+Command bench_decompose_command();
+Command bench_quantize_command();
+Command validate_command();
+Command selftest_command();
+Command list_command();
+Command doctor_command();
+Command completion_command();
+
+const std::vector<Command>& commands() {
+    static const std::vector<Command> table = {
+        demo_command(),           init_command(),        run_command(),
+        report_command(),         show_command(),        export_command(),
+        merge_command(),          compare_command(),     replay_command(),
+        spectrum_command(),       quantize_command(),    kv_inspect_command(),
+        kv_generate_command(),    kv_run_command(),      kv_frontier_command(),
+        kv_encode_command(),      kv_decode_command(),   kv_golden_command(),
+        kv_adequacy_command(),    kv_retrieve_command(), kv_perplexity_command(),
+        kv_dump_command(),        theory_command(),      bench_theory_command(),
+        bench_trial_command(),    bench_model_command(), bench_decompose_command(),
+        bench_quantize_command(), validate_command(),    selftest_command(),
+        list_command(),           doctor_command(),      completion_command(),
+    };
+    return table;
+}
+
+}  // namespace spiked::app

@@ -1,0 +1,125 @@
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <armadillo>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "app/cli/build_info.hpp"
+#include "app/cli/command.hpp"
+#include "core/runtime/error.hpp"
+#include "estimators/svd/decomposition.hpp"
+#include "sim/random/normal.hpp"
+#include "validation/trials/parity.hpp"
+
+namespace spiked::app {
+namespace {
+
+struct Finding {
+    std::string name;
+    std::string status;  ///< ok | warning | failed
+    std::string detail;
+};
+
+arma::mat gaussian(std::size_t rows, std::size_t columns, std::uint64_t replicate) {
+    arma::mat matrix(rows, columns);
+    stream::fill_normal(stream::Stream(stream::StudySeed{}, "doctor", stream::Role::noise, replicate),
+                        {matrix.memptr(), matrix.n_elem});
+    return matrix;
+}
+
+/// Some BLAS builds compute wrong products on some processors; three nested loops do not.
+Finding check_product() {
+    const arma::mat a = gaussian(131, 257, 0);
+    const arma::mat b = gaussian(257, 67, 1);
+    const arma::mat fast = a * b;
+    double worst = 0.0;
+    for (arma::uword j = 0; j < b.n_cols; ++j)
+        for (arma::uword i = 0; i < a.n_rows; ++i) {
+            double sum = 0.0;
+            for (arma::uword k = 0; k < a.n_cols; ++k) sum += a(i, k) * b(k, j);
+            worst = std::max(worst, std::abs(sum - fast(i, j)));
+        }
+    return {"matrix product", worst < 1e-11 ? "ok" : "failed",
+            fmt::format("131 x 257 x 67 differs from plain loops by at most {:.1e} (allowed 1e-11)", worst)};
+}
+
+Finding check_decomposition() {
+    const arma::mat a = gaussian(96, 64, 2);
+    const auto values = estimators::singular_values(a);
+    const auto vectors = estimators::leading_vectors(a, 64);
+    const arma::mat back = vectors.left * arma::diagmat(arma::vec(values)) * vectors.right.t();
+    const double worst = arma::abs(back - a).max();
+    return {
+        "decomposition", worst < 1e-12 ? "ok" : "failed",
+        fmt::format("96 x 64 comes back from its singular values and vectors within {:.1e} (allowed 1e-12)", worst)};
+}
+
+Finding check_folder() {
+    if (access(".", W_OK) != 0)
+        return {"current folder", "warning",
+                fmt::format("not writable ({}): give output paths elsewhere", std::strerror(errno))};
+    struct statvfs disk {};
+    if (statvfs(".", &disk) != 0) return {"current folder", "ok", "writable"};
+    const double gib = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize) / 0x1p30;
+    return {"current folder", gib < 0.1 ? "warning" : "ok", fmt::format("writable, {:.1f} GiB free", gib)};
+}
+
+int run(const Arguments& arguments) {
+    const spiked::cuda::Device gpu = spiked::cuda::choose_device("auto");
+    const spiked::cuda::Device device = spiked::cuda::choose_device(arguments.text("--device"));
+    std::vector<Finding> findings = {
+        {"spiked", "ok", version_line().substr(7, version_line().size() - 8)},
+        {"BLAS", "ok", blas_description() + ", one thread"},
+        {"processors", "ok", std::to_string(std::thread::hardware_concurrency())},
+        {"memory", "ok",
+         fmt::format("{:.1f} GiB", static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
+                                       static_cast<double>(sysconf(_SC_PAGESIZE)) / 0x1p30)},
+        {"GPU", "ok", gpu.note.empty() ? "cuda:0 can be used" : gpu.note},
+        check_product(),
+        check_decomposition(),
+        check_folder(),
+    };
+    for (const auto& check : validation::check_parity(device))
+        findings.push_back({check.name, check.passed ? "ok" : "failed", check.detail});
+    if (arguments.has("--stress")) {
+        if (device.backend == spiked::cuda::Backend::cpu)
+            throw usage_error("--stress is for a device: name it, as in --device cuda:0 --stress");
+        const bool on_a_gpu = device.backend == spiked::cuda::Backend::cuda;
+        for (const auto& check : validation::check_under_load(device, on_a_gpu ? 4096 : 17, on_a_gpu ? 1 << 20 : 16))
+            findings.push_back({check.name, check.passed ? "ok" : "failed", check.detail});
+    }
+    bool failed = false;
+    std::string text;
+    Json list = Json::array();
+    for (const auto& finding : findings) {
+        failed = failed || finding.status == "failed";
+        text += fmt::format("{:<8} {:<16} {}\n", finding.status, finding.name, finding.detail);
+        list.push(Json::object({{"name", finding.name}, {"status", finding.status}, {"detail", finding.detail}}));
+    }
+    if (arguments.json())
+        print_json(Json::object({{"schema", "spiked.doctor/1"}, {"healthy", !failed}, {"findings", std::move(list)}}));
+    else
+        print_text(text);
+    return static_cast<int>(failed ? ExitCode::check_failed : ExitCode::fine);
+}
+
+}  // namespace
+
+Command doctor_command() {
+    return {
+        "doctor",
+        "what this machine and build can do, and whether its linear algebra computes right",
+        {"spiked doctor", "spiked doctor --json", "spiked doctor --device cuda:0"},
+        "",
+        0,
+        0,
+        {{"--device", "cuda:0|emulated",
+          "compare its kernels with the CPU: a GPU, or its code on the host; exit 1 where one differs", "cpu", false},
+         {"--stress", "", "with --device also full batches of every kernel and a million random matrices", "", false}},
+        run};
+}
+
+}  // namespace spiked::app

@@ -1,0 +1,66 @@
+#include "app/commands/dump_options.hpp"
+
+#include <map>
+
+#include "core/runtime/error.hpp"
+#include "sim/kv/dump_view.hpp"
+
+namespace spiked::app {
+namespace {
+
+std::optional<sim::Side> read_side(const Arguments& arguments) {
+    const std::string side = arguments.text("--side");
+    if (side.empty()) return std::nullopt;
+    return side == "key" ? sim::Side::key : sim::Side::value;
+}
+
+}  // namespace
+
+const std::vector<Option>& dump_options() {
+    static const std::vector<Option> options = {
+        {"--block", "TOKENS", "tokens of a block", "128", false},
+        {"--layers", "L[,L...]", "only these layers", "", true},
+        {"--heads", "H[,H...]", "only these heads", "", true},
+        {"--side", "key|value", "only this side", "", false},
+        {"--tensor", "PATTERN", "names of the tensors", "layers.{layer}.{side}", false},
+        {"--layout", "head,token,dim", "order of the axes, where the file does not say", "", false},
+        {"--prompt-id", "KEY", "metadata key that names the prompt", "prompt_id", false},
+    };
+    return options;
+}
+
+validation::KvPlan read_dump_plan(const Arguments& arguments) {
+    validation::KvPlan plan;
+    plan.dumps = arguments.positionals;
+    plan.block_tokens = arguments.count("--block");
+    for (const auto layer : arguments.counts("--layers")) plan.layers.insert(layer);
+    for (const auto head : arguments.counts("--heads")) plan.heads.insert(head);
+    plan.side = read_side(arguments);
+    plan.dump.layout = arguments.text("--layout");
+    plan.dump.tensor_pattern = arguments.text("--tensor");
+    plan.dump.prompt_id_key = arguments.text("--prompt-id");
+    return plan;
+}
+
+bool has_rotary_keys(const std::string& path, const sim::DumpOptions& options) {
+    try {
+        return sim::has_rotary(sim::KvDump(path, options));
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+void require_dump_name(const std::string& output) {
+    if (!output.ends_with(".safetensors"))
+        throw usage_error("{}: the dump is written as safetensors: name it FILE.safetensors", output);
+}
+
+Option dtype_option() { return {"--dtype", "f16|bf16|f32|f64", "of the numbers in the file", "f16", false}; }
+
+sim::DType read_dtype(const Arguments& arguments) {
+    static const std::map<std::string, sim::DType> types = {
+        {"f16", sim::DType::f16}, {"bf16", sim::DType::bf16}, {"f32", sim::DType::f32}, {"f64", sim::DType::f64}};
+    return types.at(arguments.text("--dtype"));
+}
+
+}  // namespace spiked::app

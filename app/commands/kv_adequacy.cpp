@@ -1,0 +1,51 @@
+#include "app/cli/command.hpp"
+#include "app/cli/progress.hpp"
+#include "app/commands/dump_options.hpp"
+#include "reports/tables/adequacy_report.hpp"
+#include "validation/kv/adequacy.hpp"
+
+namespace spiked::app {
+namespace {
+
+int run(const Arguments& arguments) {
+    validation::AdequacyPlan plan;
+    plan.blocks = read_dump_plan(arguments);
+    plan.seed = stream::StudySeed::parse(arguments.text("--seed"));
+    plan.level = arguments.number("--level");
+    plan.threads = arguments.count("--threads");
+    validation::Adequacy found;
+    {
+        ProgressDisplay display(arguments, "blocks");
+        plan.progress = [&](std::uint64_t done, std::uint64_t total) { display.show(done, total); };
+        found = validation::measure_adequacy(plan);
+    }
+    if (arguments.json())
+        print_json(reports::adequacy_json(found));
+    else
+        print_text(reports::adequacy_text(found, arguments.verbose()));
+    return 0;
+}
+
+}  // namespace
+
+Command kv_adequacy_command() {
+    std::vector<Option> options = dump_options();
+    const std::vector<Option> own = {
+        {"--level", "P", "significance level of each test", "0.01", false},
+        {"--seed", "HEX", "of the simulated null laws", "0x5eed", false},
+        {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
+    };
+    options.insert(options.end(), own.begin(), own.end());
+    return {
+        "kv adequacy",
+        "does the spiked model describe the blocks of KV dumps? Share of blocks that tests of it reject",
+        {"spiked kv adequacy dump.safetensors", "spiked kv adequacy a.safetensors b.safetensors --side value --json",
+         "spiked kv adequacy dump.safetensors --layers 0,1 --block 64 --level 0.05 -v"},
+        "DUMP...",
+        1,
+        1 << 20,
+        options,
+        run};
+}
+
+}  // namespace spiked::app

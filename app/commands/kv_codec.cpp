@@ -1,0 +1,221 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "app/cli/command.hpp"
+#include "app/cli/progress.hpp"
+#include "app/commands/dump_options.hpp"
+#include "app/commands/method_options.hpp"
+#include "codec/container/kv_decoder.hpp"
+#include "codec/container/kv_encoder.hpp"
+#include "core/device/device.hpp"
+#include "core/files/output_file.hpp"
+#include "core/files/text_file.hpp"
+#include "core/runtime/error.hpp"
+#include "core/runtime/parallel.hpp"
+#include "core/text/printable.hpp"
+#include "estimators/compressors/golden_vectors.hpp"
+#include "reports/tables/kv_report.hpp"
+#include "validation/trials/device_trials.hpp"
+
+namespace spiked::app {
+namespace {
+
+using estimators::Item;
+
+std::string required_output(const Arguments& arguments, const char* example) {
+    if (!arguments.has("--output")) throw usage_error("nowhere to write (-o is missing): add -o {}", example);
+    keep_apart(arguments.text("--output"), arguments.positionals.front());
+    return arguments.text("--output");
+}
+
+Json optional_json(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+Json ledger_bits_json(const estimators::Ledger& ledger) {
+    Json json = Json::object();
+    for (std::size_t item = 0; item < estimators::item_count; ++item)
+        json.set(std::string(estimators::item_names[item]),
+                 static_cast<std::int64_t>(ledger.bits(static_cast<Item>(item))));
+    return json;
+}
+
+Json as_json(const validation::EncodePlan& plan, const validation::EncodeSummary& found) {
+    return Json::object({{"schema", "spiked.encode/1"},
+                         {"dump", plan.dump},
+                         {"file", plan.output},
+                         {"method", plan.method},
+                         {"bits", bits_json(plan.bits)},
+                         {"block", plan.block_tokens},
+                         {"bytes", found.bytes},
+                         {"tensors", found.tensors},
+                         {"blocks", found.blocks},
+                         {"entries", found.entries},
+                         {"device_blocks", found.device_blocks},
+                         {"window_tokens", found.window_tokens},
+                         {"bits_per_entry", found.bits_per_entry()},
+                         {"paper_bits", optional_json(found.paper_bits)},
+                         {"mean_rank", optional_json(found.mean_rank)},
+                         {"ledger", reports::ledger_json(reports::per_entry(found.ledger, found.entries))},
+                         {"ledger_bits", ledger_bits_json(found.ledger)},
+                         {"relative_l2", Json::object({{"key", optional_json(found.key_error)},
+                                                       {"value", optional_json(found.value_error)}})},
+                         {"uncoded", Json::object({{"tensors", found.kept_tensors}, {"bytes", found.kept_bytes}})}});
+}
+
+std::string as_text(const validation::EncodePlan& plan, const validation::EncodeSummary& found) {
+    const auto percent = [](const std::optional<double>& value) {
+        return value ? fmt::format("{:.4f} %", 100.0 * *value) : std::string("no full block");
+    };
+    return fmt::format(
+        "{} at {} bits: {} -> {}, {}\n{} tensors of keys and values in {} blocks of {} tokens; {} other tensors as "
+        "they "
+        "are, {}\nrelative L2  keys {}, values {}\npaper's bits  {}\n\n{}",
+        plan.method, plan.bits, plan.dump, plan.output, sim::bytes_text(found.bytes), found.tensors, found.blocks,
+        plan.block_tokens, found.kept_tensors, sim::bytes_text(found.kept_bytes), percent(found.key_error),
+        percent(found.value_error), found.paper_bits ? fmt::format("{:.4f}", *found.paper_bits) : "none",
+        reports::ledger_text(reports::per_entry(found.ledger, found.entries)));
+}
+
+int encode(const Arguments& arguments) {
+    validation::EncodePlan plan;
+    plan.dump = arguments.positionals.front();
+    plan.output = required_output(arguments, "dump.spkv");
+    plan.method = one_method(arguments);
+    refuse_unused_options(arguments, {plan.method});
+    const auto bits = read_bits(arguments);
+    if (bits.size() != 1) throw usage_error("--bits takes one number here: a file is coded at one bit width");
+    plan.bits = bits.front();
+    plan.block_tokens = arguments.count("--block");
+    plan.threads = arguments.count("--threads");
+    plan.dump_options.layout = arguments.text("--layout");
+    plan.dump_options.tensor_pattern = arguments.text("--tensor");
+    plan.quantizer = read_quantizer_options(arguments);
+    plan.quantizer.residual = arguments.count("--residual");
+    const spiked::cuda::Device device = spiked::cuda::choose_device(arguments.text("--device"));
+    if (!device.note.empty()) remark(arguments, device.note);
+    if (device.backend != spiked::cuda::Backend::cpu)
+        plan.coder = std::make_shared<validation::DeviceBlockCoder>(device, thread_count(plan.threads));
+    ProgressDisplay display(arguments, "blocks");
+    plan.progress = [&](std::uint64_t done, std::uint64_t total) { display.show(done, total); };
+    const auto found = validation::encode_dump(plan);
+    if (plan.coder && found.device_blocks < found.blocks)
+        remark(arguments, fmt::format("{} of {} blocks were coded on the CPU (kernels code by tq-mse, tq-prod, eden "
+                                      "and kivi, numbers in fp16, no token kept in full)",
+                                      found.blocks - found.device_blocks, found.blocks));
+    if (arguments.json())
+        print_json(as_json(plan, found));
+    else
+        print_text(as_text(plan, found));
+    return 0;
+}
+
+int decode(const Arguments& arguments) {
+    const std::string& file = arguments.positionals.front();
+    const std::string output = required_output(arguments, "dump.safetensors");
+    require_dump_name(output);
+    ProgressDisplay display(arguments, "blocks");
+    const auto found =
+        validation::decode_container(file, output, arguments.count("--threads"),
+                                     [&](std::uint64_t done, std::uint64_t total) { display.show(done, total); });
+    if (arguments.json())
+        print_json(Json::object({{"schema", "spiked.decode/1"},
+                                 {"file", file},
+                                 {"dump", output},
+                                 {"method", found.method},
+                                 {"bits", bits_json(found.bits)},
+                                 {"bytes", found.bytes},
+                                 {"tensors", found.tensors},
+                                 {"blocks", found.blocks}}));
+    else
+        print_text(fmt::format("{} -> {}: {} at {} bits, {} tensors, {} blocks, {}\n", file, output,
+                               sim::printable(found.method), found.bits, found.tensors, found.blocks,
+                               sim::bytes_text(found.bytes)));
+    return 0;
+}
+
+constexpr std::uint64_t most_golden_bytes = 1 << 24;
+
+int golden(const Arguments& arguments) {
+    if (arguments.has("--write") == arguments.has("--verify"))
+        throw usage_error("kv golden does one of two things: give --write FILE or --verify FILE");
+    const bool writes = arguments.has("--write");
+    const std::string path = arguments.text(writes ? "--write" : "--verify");
+    std::size_t count = 0;
+    std::optional<std::string> difference;
+    if (writes) {
+        const Json document = validation::golden_vectors();
+        count = document.find("vectors")->items()->size();
+        sim::write_file(path, validation::golden_text(document));
+    } else {
+        const Json given = Json::parse(sim::read_text_file(path, most_golden_bytes, "a set of test vectors"), path);
+        difference = validation::golden_difference(given, path);
+        count = given.find("vectors")->items()->size();
+    }
+    const char* verdict = writes ? "written" : difference ? "differs" : "agrees";
+    if (arguments.json())
+        print_json(Json::object({{"schema", "spiked.golden-check/1"},
+                                 {"file", path},
+                                 {"vectors", count},
+                                 {"verdict", verdict},
+                                 {"difference", difference ? Json(*difference) : Json()}}));
+    else
+        print_text(fmt::format("{}: {} test vectors, {}\n{}", path, count, verdict,
+                               difference ? *difference + "\n" : std::string()));
+    return difference ? static_cast<int>(ExitCode::check_failed) : 0;
+}
+
+const Option threads_option = {"--threads", "N", "0: all of the machine; never changes a byte", "0", false};
+
+}  // namespace
+
+Command kv_encode_command() {
+    std::vector<Option> options = {
+        {"-o,--output", "FILE.spkv", "where the coded dump goes", "", false},
+        {"--method", "NAME", "quantizer or composition; spiked list shows all", "tq-mse", false},
+        {"--bits", "B", "index bits an entry; ecsq also takes fractions", "4", false},
+        {"--block", "TOKENS", "tokens of a block; the last ones that fill none stay fp16", "128", false},
+        {"--tensor", "PATTERN", "names of the tensors", "layers.{layer}.{side}", false},
+        {"--layout", "head,token,dim", "order of the axes, where the file does not say", "", false},
+        residual_option(),
+        threads_option,
+        {"--device", "cpu|cuda:0|emulated",
+         "what codes blocks that kernels can code: tq-mse, tq-prod, eden, kivi, in float", "cpu", false},
+    };
+    options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
+    return {"kv encode",
+            "compress the keys and values of a dump into one file, every bit of it accounted for",
+            {"spiked kv encode dump.safetensors -o dump.spkv --method tq-mse --bits 4",
+             "spiked kv encode dump.safetensors -o dump.spkv --method eoptshrink+tq-mse --bits 2 --json",
+             "spiked kv encode dump.npz -o dump.spkv --method kivi --bits 2 --group 32 --layout head,token,dim"},
+            "DUMP",
+            1,
+            1,
+            options,
+            encode};
+}
+
+Command kv_decode_command() {
+    return {"kv decode",
+            "the dump that a coded file holds, in its own names, dtypes and metadata",
+            {"spiked kv decode dump.spkv -o back.safetensors", "spiked kv decode dump.spkv -o back.safetensors --json"},
+            "FILE.spkv",
+            1,
+            1,
+            {{"-o,--output", "DUMP.safetensors", "where the dump goes", "", false}, threads_option},
+            decode};
+}
+
+Command kv_golden_command() {
+    return {
+        "kv golden",
+        "test vectors of every method for other programs: write them, or verify a file of them",
+        {"spiked kv golden --write golden.json", "spiked kv golden --verify golden.json"},
+        "",
+        0,
+        0,
+        {{"--write", "FILE.json", "write the vectors", "", false},
+         {"--verify", "FILE.json", "compute them again and compare; exit 1 names the first that differs", "", false}},
+        golden};
+}
+
+}  // namespace spiked::app

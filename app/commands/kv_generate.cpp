@@ -1,0 +1,94 @@
+#include <fmt/format.h>
+
+#include "app/cli/command.hpp"
+#include "app/commands/dump_options.hpp"
+#include "core/runtime/error.hpp"
+#include "sim/kv/kv_like.hpp"
+
+namespace spiked::app {
+namespace {
+
+int run(const Arguments& arguments) {
+    const std::string& path = arguments.text("--output");
+    require_dump_name(path);
+    sim::KvLikeOptions options;
+    options.tokens = arguments.count("--tokens");
+    options.head_dim = arguments.count("--head-dim");
+    options.context.rank = arguments.count("--context-rank");
+    options.noise.scale = arguments.number("--noise");
+    options.queries.heads = arguments.count("--query-heads");
+    if (arguments.has("--no-rotary"))
+        options.rotary.reset();
+    else
+        options.rotary->rope.base = arguments.number("--rotary-base");
+    if (arguments.has("--no-sink")) options.sink.reset();
+
+    sim::KvLikeCache cache;
+    cache.layers = arguments.count("--layers");
+    cache.heads = arguments.count("--heads");
+    cache.dtype = read_dtype(arguments);
+    cache.seed = stream::StudySeed::parse(arguments.text("--seed"));
+    cache.replicate = arguments.count("--prompt");
+    if (cache.layers == 0 || cache.heads == 0)
+        throw usage_error("a cache of {} layers and {} heads holds nothing: give 1 or more of each", cache.layers,
+                          cache.heads);
+    cache.needles = arguments.count("--needles");
+    cache.needle_logit = arguments.number("--needle-logit");
+    sim::write_kv_like(path, options, cache);
+
+    if (arguments.json())
+        print_json(Json::object({{"schema", "spiked.generate/1"},
+                                 {"file", path},
+                                 {"layers", cache.layers},
+                                 {"heads", cache.heads},
+                                 {"query_heads", cache.heads * options.queries.heads},
+                                 {"tokens", options.tokens},
+                                 {"head_dim", options.head_dim},
+                                 {"seed", cache.seed.text()},
+                                 {"prompt", static_cast<std::int64_t>(cache.replicate)},
+                                 {"needles", cache.needles},
+                                 {"model", sim::describe(options)}}));
+    else
+        print_text(fmt::format("wrote {}\nnext: spiked kv inspect {}; spiked kv {} {}{}\n", path, path,
+                               cache.needles > 0 ? "retrieve" : "run", path,
+                               cache.needles == 0 && options.tokens < validation::KvPlan{}.block_tokens
+                                   ? fmt::format(" --block {}", options.tokens)
+                                   : ""));
+    return 0;
+}
+
+}  // namespace
+
+Command kv_generate_command() {
+    const sim::KvLikeOptions options;
+    const sim::KvLikeCache cache;
+    return {
+        "kv generate",
+        "write an attention-like KV cache with known statistics as a dump",
+        {"spiked kv generate -o like.safetensors",
+         "spiked kv generate -o like.safetensors --tokens 4096 --head-dim 128 --layers 4 --heads 8 --prompt 3",
+         "spiked kv generate -o like.safetensors --tokens 1024 --needles 32 && spiked kv retrieve like.safetensors"},
+        "",
+        0,
+        0,
+        {{"-o,--output", "DUMP.safetensors", "where to write it", "kv-like.safetensors", false},
+         {"--tokens", "T", "of the sequence", std::to_string(options.tokens), false},
+         {"--head-dim", "D", "channels of a head", std::to_string(options.head_dim), false},
+         {"--layers", "L", "each a model of its own", std::to_string(cache.layers), false},
+         {"--heads", "H", "key and value heads of a layer", std::to_string(cache.heads), false},
+         {"--query-heads", "Q", "query heads of each of them", std::to_string(options.queries.heads), false},
+         {"--context-rank", "R", "directions that all tokens share", std::to_string(options.context.rank), false},
+         {"--noise", "S", "scale of what is each token's own", fmt::format("{:g}", options.noise.scale), false},
+         {"--rotary-base", "B", "of the rotary embedding of keys and queries", "10000", false},
+         {"--no-rotary", "", "leave the rotary embedding out", "", false},
+         {"--no-sink", "", "leave the attention sink out", "", false},
+         {"--needles", "N", "planted in the last layer, and asked for by its last tokens: for kv retrieve", "0", false},
+         {"--needle-logit", "L", "of a question with its needle: found above some 8, whatever the noise",
+          fmt::format("{:g}", cache.needle_logit), false},
+         dtype_option(),
+         {"--prompt", "P", "another prompt of the same model", "0", false},
+         {"--seed", "HEX", "of the model and its prompts", "0x5eed", false}},
+        run};
+}
+
+}  // namespace spiked::app

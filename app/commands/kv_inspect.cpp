@@ -1,0 +1,173 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+
+#include "app/cli/command.hpp"
+#include "core/runtime/error.hpp"
+#include "core/text/printable.hpp"
+#include "reports/tables/text_table.hpp"
+#include "sim/kv/kv_dump.hpp"
+#include "validation/kv/open_dumps.hpp"
+
+namespace spiked::app {
+namespace {
+
+struct Want {
+    const char* key;
+    const char* without;  ///< what cannot be done without it
+};
+
+constexpr Want wanted_metadata[] = {
+    {"layout", "the order of the axes; give --layout"},
+    {"model", "dumps of different models cannot be told apart"},
+    {"prompt_id", "errors are clustered by head, never by prompt"},
+    {"keys", "whether rotary embedding was applied is unknown; unrope is refused"},
+    {"attention", "causal or bidirectional is unknown; attention metrics need --attention"},
+};
+
+/// What `kv inspect` knows without a layout, and with one.
+struct Inspection {
+    std::unique_ptr<sim::TensorContainer> file;
+    std::optional<sim::KvDump> dump;
+    std::vector<std::string> legal;    ///< layouts the first tensor of several axes may have
+    std::vector<std::string> missing;  ///< keys of wanted_metadata
+};
+
+Inspection inspect(const std::string& path, const sim::DumpOptions& options) {
+    Inspection found;
+    found.file = sim::open_tensors(path);
+    const auto& metadata = found.file->metadata();
+    for (const auto& want : wanted_metadata)
+        if (sim::find_metadata(metadata, want.key) == nullptr ||
+            (want.key == std::string_view("attention") && !validation::stated_attention(metadata)))
+            found.missing.emplace_back(want.key);
+    for (const auto& tensor : found.file->tensors())
+        if (found.legal.empty() && tensor.shape.size() >= 3)
+            found.legal = sim::legal_layouts(tensor.shape, sim::stated_tokens(metadata));
+    if (!options.layout.empty() || sim::find_metadata(metadata, "layout") != nullptr) found.dump.emplace(path, options);
+    return found;
+}
+
+/// What is there and yet no use.
+std::vector<std::string> remarks_on(const Inspection& found) {
+    std::vector<std::string> remarks;
+    if (!found.dump) return remarks;
+    for (const auto& tensor : found.dump->tensors())
+        if (tensor.side == sim::Side::query)
+            if (const auto why = validation::queries_mismatch(*found.dump, tensor.layer); !why.empty())
+                remarks.push_back("queries are not used (" + why + ")");
+    return remarks;
+}
+
+std::size_t blocks_of(const sim::DumpTensor& tensor, std::size_t block) {
+    return tensor.heads * (tensor.tokens / block);
+}
+
+Json as_json(const Inspection& found, std::size_t block) {
+    std::map<std::size_t, const sim::DumpTensor*> of_cache;
+    if (found.dump)
+        for (const auto& tensor : found.dump->tensors()) of_cache.emplace(tensor.index, &tensor);
+    Json tensors = Json::array();
+    for (std::size_t i = 0; i < found.file->tensors().size(); ++i) {
+        const auto& tensor = found.file->tensors()[i];
+        Json shape = Json::array();
+        for (const auto size : tensor.shape) shape.push(size);
+        Json line = Json::object({{"name", tensor.name}, {"dtype", tensor.dtype_text}, {"shape", std::move(shape)}});
+        if (const auto place = of_cache.find(i); place != of_cache.end())
+            line.set("layer", place->second->layer)
+                .set("side", side_name(place->second->side))
+                .set("heads", place->second->heads)
+                .set("tokens", place->second->tokens)
+                .set("dim", place->second->dim)
+                .set("blocks", blocks_of(*place->second, block));
+        tensors.push(std::move(line));
+    }
+    Json::Object metadata;
+    for (const auto& [key, value] : found.file->metadata()) metadata.emplace_back(key, value);
+    Json legal = Json::array();
+    for (const auto& layout : found.legal) legal.push(layout);
+    Json ignored = Json::array();
+    if (found.dump)
+        for (const auto& name : found.dump->ignored()) ignored.push(name);
+    Json missing = Json::array();
+    for (const auto& key : found.missing) missing.push(key);
+    Json remarks = Json::array();
+    for (const auto& one : remarks_on(found)) remarks.push(one);
+    return Json::object({{"schema", "spiked.kv-inspect/1"},
+                         {"file", found.file->path()},
+                         {"block", block},
+                         {"layout", found.dump ? Json(found.dump->layout().text()) : Json()},
+                         {"legal_layouts", std::move(legal)},
+                         {"tensors", std::move(tensors)},
+                         {"ignored", std::move(ignored)},
+                         {"metadata", Json::object(std::move(metadata))},
+                         {"missing", std::move(missing)},
+                         {"remarks", std::move(remarks)}});
+}
+
+std::string as_text(const Inspection& found, std::size_t block) {
+    std::string text = sim::one_line(found.file->path()) + "\n";
+    if (found.dump) {
+        text += fmt::format("layout {}\n\n", found.dump->layout().text());
+        reports::TextTable table(
+            {"tensor", "side", "dtype", "layer", "heads", "tokens", "dim", "blocks of " + std::to_string(block)}, 3);
+        for (const auto& tensor : found.dump->tensors())
+            table.add({sim::printable(tensor.name), std::string(side_name(tensor.side)),
+                       std::string(sim::dtype_name(tensor.dtype)), std::to_string(tensor.layer),
+                       std::to_string(tensor.heads), std::to_string(tensor.tokens), std::to_string(tensor.dim),
+                       std::to_string(blocks_of(tensor, block))});
+        text += table.text();
+        if (!found.dump->ignored().empty())
+            text += fmt::format("\noutside the cache: {}\n", sim::list_text(found.dump->ignored()));
+    } else {
+        text += "\n";
+        reports::TextTable table({"tensor", "dtype", "shape"}, 3);
+        for (const auto& tensor : found.file->tensors())
+            table.add({sim::printable(tensor.name), sim::printable(tensor.dtype_text), sim::shape_text(tensor.shape)});
+        text += table.text();
+    }
+    for (const auto& one : remarks_on(found)) text += "\n" + one + "\n";
+    text += fmt::format("\nlayouts its shape allows: {}\n", found.legal.empty()
+                                                                ? "none (no tensor has three axes)"
+                                                                : fmt::format("{}", fmt::join(found.legal, " | ")));
+    if (!found.file->metadata().empty()) text += "\nmetadata\n";
+    for (const auto& [key, value] : found.file->metadata())
+        text += fmt::format("  {:<16}{}\n", sim::printable(key), sim::printable(value));
+    if (!found.missing.empty()) text += "\nmissing\n";
+    for (const auto& want : wanted_metadata)
+        if (std::find(found.missing.begin(), found.missing.end(), want.key) != found.missing.end())
+            text += fmt::format("  {:<16}{}\n", want.key, want.without);
+    return text;
+}
+
+int run(const Arguments& arguments) {
+    sim::DumpOptions options;
+    options.layout = arguments.text("--layout");
+    options.tensor_pattern = arguments.text("--tensor");
+    const std::size_t block = arguments.count("--block");
+    if (block == 0) throw usage_error("a block of 0 tokens is not possible: choose --block 1 or more");
+    const Inspection found = inspect(arguments.positionals.front(), options);
+    if (arguments.json())
+        print_json(as_json(found, block));
+    else
+        print_text(as_text(found, block));
+    return 0;
+}
+
+}  // namespace
+
+Command kv_inspect_command() {
+    return {"kv inspect",
+            "tensors, possible layouts and missing metadata of a KV dump",
+            {"spiked kv inspect dump.safetensors", "spiked kv inspect dump.npz --layout head,token,dim --json"},
+            "DUMP",
+            1,
+            1,
+            {{"--block", "TOKENS", "tokens of a block", "128", false},
+             {"--tensor", "PATTERN", "names of the tensors", "layers.{layer}.{side}", false},
+             {"--layout", "head,token,dim", "order of the axes, where the file does not say", "", false}},
+            run};
+}
+
+}  // namespace spiked::app

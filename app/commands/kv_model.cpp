@@ -1,0 +1,188 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "app/cli/command.hpp"
+#include "app/cli/progress.hpp"
+#include "app/commands/dump_options.hpp"
+#include "app/commands/method_options.hpp"
+#include "app/commands/model_options.hpp"
+#include "core/runtime/error.hpp"
+#include "reports/figures/gnuplot.hpp"
+#include "reports/figures/needle_figure.hpp"
+#include "reports/tables/model_report.hpp"
+#include "sim/llama/llama_dump.hpp"
+#include "validation/model/perplexity.hpp"
+#include "validation/model/retrieval.hpp"
+
+// Commands that run a model.
+
+namespace spiked::app {
+namespace {
+
+int perplexity(const Arguments& arguments) {
+    require_model_and_tokens(arguments);
+    validation::PerplexityPlan plan = read_perplexity_plan(arguments);
+    validation::Perplexity found;
+    {
+        ProgressDisplay display(arguments, "documents");
+        plan.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
+        found = validation::measure_perplexity(plan);
+    }
+    if (arguments.json())
+        print_json(reports::perplexity_json(found));
+    else
+        print_text(reports::perplexity_text(found));
+    return 0;
+}
+
+int retrieve(const Arguments& arguments) {
+    validation::RetrievalPlan plan;
+    plan.dumps = arguments.positionals;
+    if (plan.dumps.empty() && !arguments.has("--model"))
+        throw usage_error("neither dumps nor --model: name dumps with needles, or the folder of a retrieval model");
+    if (!plan.dumps.empty())
+        for (const char* option :
+             {"--model", "--filler", "--vocabulary", "--needles", "--asked", "--prompts", "--context"})
+            if (arguments.has(option))
+                throw usage_error(
+                    "{} belongs to prompts that are built for a model, and {} brings its own: leave one "
+                    "of them out",
+                    option, plan.dumps.front());
+    plan.dump.layout = arguments.text("--layout");
+    plan.dump.tensor_pattern = arguments.text("--tensor");
+    read_needles(arguments, plan);
+    if (arguments.has("--plot")) {
+        (void)reports::picture_format(arguments.text("--plot"));  // before anything runs
+        for (const auto& dump : plan.dumps) keep_apart(arguments.text("--plot"), dump);
+    }
+    plan.last_layer_only = arguments.text("--layers") == "last";
+    if (!plan.dumps.empty() && arguments.has("--layers") && !plan.last_layer_only)
+        throw usage_error("--layers all needs the model (a dump redoes its last layer only): give --model");
+    validation::Retrieval found;
+    {
+        ProgressDisplay display(arguments, "prompts");
+        plan.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
+        found = validation::measure_retrieval(plan);
+    }
+    if (arguments.has("--plot")) reports::write_picture(reports::needle_figure(found), arguments.text("--plot"));
+    if (arguments.json())
+        print_json(reports::retrieval_json(found));
+    else
+        print_text(reports::retrieval_text(found, arguments.verbose()));
+    return 0;
+}
+
+int dump(const Arguments& arguments) {
+    require_model_and_tokens(arguments);
+    const std::string& folder = arguments.text("--model");
+    const std::string& path = arguments.text("--output");
+    require_dump_name(path);
+    const sim::Llama model(folder);
+    const auto documents =
+        validation::read_documents(arguments.text("--tokens"), model.config(), model.config().context + 1);
+    const std::size_t which = arguments.count("--document");
+    if (which >= documents.size())
+        throw usage_error("--document {} is not possible: {} has {}, from 0 on", which, arguments.text("--tokens"),
+                          documents.size());
+    std::span<const std::int32_t> tokens = documents[which];
+    tokens = tokens.first(std::min(tokens.size(), model.config().context));
+    sim::LlamaDumpOptions options{.model = std::filesystem::path(folder + "/").parent_path().filename().string(),
+                                  .prompt_id = fmt::format("document-{}", which),
+                                  .dtype = read_dtype(arguments)};
+    if (arguments.has("--name")) options.model = arguments.text("--name");
+    sim::write_llama_dump(path, model, tokens, options);
+    const auto& shape = model.config();
+    if (arguments.json())
+        print_json(Json::object({{"schema", "spiked.dump/1"},
+                                 {"file", path},
+                                 {"model", options.model},
+                                 {"prompt_id", options.prompt_id},
+                                 {"layers", shape.layers},
+                                 {"heads", shape.kv_heads},
+                                 {"query_heads", shape.heads},
+                                 {"tokens", tokens.size()},
+                                 {"head_dim", shape.head_dim}}));
+    else
+        print_text(fmt::format(
+            "wrote {}: {} tokens, {} layers of {} heads of {}\nnext: spiked kv inspect {}; spiked kv run {}\n", path,
+            tokens.size(), shape.layers, shape.kv_heads, shape.head_dim, path, path));
+    return 0;
+}
+
+}  // namespace
+
+Command kv_dump_command() {
+    return {"kv dump",
+            "run a model over a text and write its keys, values and queries as a dump",
+            {"spiked kv dump --model model/ --tokens pages.npy -o page-0.safetensors",
+             "spiked kv dump --model model/ --tokens pages.npy --document 3 --dtype f32 -o page-3.safetensors"},
+            "",
+            0,
+            0,
+            {model_option(),
+             {"--tokens", "FILE.npy", "token ids, a document a row; a token beyond the context is left out", "", false},
+             {"-o,--output", "DUMP.safetensors", "where to write it", "kv-dump.safetensors", false},
+             {"--document", "N", "row of the tokens", "0", false},
+             {"--name", "NAME", "of the model, for the metadata; by default the folder's", "", false},
+             dtype_option()},
+            dump};
+}
+
+Command kv_retrieve_command() {
+    std::vector<Option> options = {
+        model_option(),
+        model_method_option(),
+        {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", "1,2,3", true},
+        {"--layers", "all|last", "which are compressed; of a dump the last", "all", false},
+        budget_option(),
+        {"--block", "TOKENS", "tokens of a block", "128", false},
+        {"--plot", "FILE",
+         "what the questions of the first prompt attend to, before and after, as heatmaps: .svg, .png or .pdf", "",
+         false},
+        {"--tensor", "PATTERN", "names of a dump's tensors", "layers.{layer}.{side}", false},
+        {"--layout", "head,token,dim", "order of their axes, where the file does not say", "", false},
+        {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
+    };
+    options.insert(options.begin() + 1, needle_options().begin(), needle_options().end());
+    options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
+    return {"kv retrieve",
+            "ask a model, or the last layer in a dump, for needles in a compressed context: which answers survive",
+            {"spiked kv retrieve --model model/",
+             "spiked kv retrieve needles-a.safetensors needles-b.safetensors --plot attention.svg",
+             "spiked kv retrieve --model model/ --needles 240 --prompts 32 --method tq-mse,kivi --bits 2 -v",
+             "spiked kv retrieve --model model/ --method tq-mse,snapkv,snapkv+tq-mse --bits 2 --budget 0.07"},
+            "[DUMP...]",
+            0,
+            1 << 20,
+            options,
+            retrieve};
+}
+
+Command kv_perplexity_command() {
+    std::vector<Option> options = {
+        model_option(),
+        {"--tokens", "FILE.npy", "token ids, a document a row", "", false},
+        model_method_option(),
+        {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", "2,3,4", true},
+        budget_option(),
+        {"--only", "LAYER:SIDE[,...]", "compress only these; key or value", "", true},
+        {"--block", "TOKENS", "tokens of a block", "128", false},
+        {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
+    };
+    options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
+    return {"kv perplexity",
+            "run a model on its own compressed cache: nats a token that compression adds",
+            {"spiked kv perplexity --model model/ --tokens pages.npy",
+             "spiked kv perplexity --model model/ --tokens pages.npy --method tq-mse --bits 1,2 --only 0:key,0:value",
+             "spiked kv perplexity --model model/ --tokens pages.npy --method snapkv,h2o+tq-mse --budget 0.1,0.2"},
+            "",
+            0,
+            0,
+            options,
+            perplexity};
+}
+
+}  // namespace spiked::app

@@ -1,0 +1,312 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <set>
+
+#include "app/cli/command.hpp"
+#include "app/cli/stop_requests.hpp"
+#include "app/commands/dump_options.hpp"
+#include "app/commands/method_options.hpp"
+#include "app/commands/model_options.hpp"
+#include "app/commands/study_run.hpp"
+#include "core/files/output_file.hpp"
+#include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
+#include "reports/figures/figures.hpp"
+#include "reports/figures/gnuplot.hpp"
+#include "reports/tables/kv_report.hpp"
+#include "reports/tables/metric_words.hpp"
+#include "validation/kv/kv_measurement.hpp"
+#include "validation/kv/kv_table.hpp"
+#include "validation/kv/open_dumps.hpp"
+#include "validation/model/model_study.hpp"
+#include "validation/study/study.hpp"
+
+namespace spiked::app {
+namespace {
+
+/// What of a command differs from `kv run`.
+struct Measuring {
+    std::vector<std::string> of_rotated;  ///< default methods where every dump says how its keys were rotated
+    bool needs_attention = false;
+};
+
+/// What is asked for; by default those of the table, calibrated caches where there is a dump to calibrate on, and
+/// behind `unrope` where every dump says how to undo its keys' rotary embedding.
+std::vector<std::string> methods_of(const Arguments& arguments, const Measuring& measuring,
+                                    const validation::KvPlan& plan) {
+    std::vector<std::string> methods = arguments.list("--method");
+    const auto rotated = [&](const std::string& dump) { return has_rotary_keys(dump, plan.dump); };
+    if (arguments.has("--method")) return methods;
+    if (arguments.has("--calibrate")) methods.insert(methods.end(), {"palu", "cskv", "ojakv", "kvtc"});
+    if (plan.side != sim::Side::value && std::all_of(plan.dumps.begin(), plan.dumps.end(), rotated)) {
+        methods.insert(methods.end(), measuring.of_rotated.begin(), measuring.of_rotated.end());
+        if (arguments.has("--calibrate")) methods.emplace_back("unrope+kvtc");
+    }
+    return methods;
+}
+
+/// Known before anything runs: an error of attention is asked for and no head has one.
+void refuse_without_attention(const validation::Experiment& experiment) {
+    const auto& modes = *experiment.science.find("attention")->items();
+    if (std::all_of(modes.begin(), modes.end(), [](const Json& mode) { return mode.is_null(); }))
+        throw input_error(
+            "attention is not measured (the dumps lack queries, keys, values or the word causal or bidirectional): "
+            "give --attention, or leave --metric out");
+}
+
+/// Means over blocks of two models are of neither: heads of another model are other clusters, but who reads one row a
+/// method is told.
+void remark_on_two_models(const Arguments& arguments, const validation::KvPlan& plan) {
+    std::set<std::string> models;
+    for (const auto& path : plan.dumps) {
+        const sim::KvDump dump(path, plan.dump);
+        models.insert(fmt::format("{} ({} channels a head)", dump.model().empty() ? "unnamed" : dump.model(),
+                                  dump.tensors().front().dim));
+    }
+    if (models.size() > 1)
+        remark(arguments, fmt::format("the table mixes dumps of {}: run them one by one for numbers of each",
+                                      fmt::join(models, " and ")));
+}
+
+/// Where the numbers are kept; refuses to write over what is read.
+StudyRun study_of(const Arguments& arguments, const std::vector<std::string>& inputs, const std::string& label) {
+    StudyRun study{.store_path = ":memory:", .threads = arguments.count("--threads"), .label = label};
+    if (arguments.has("--output"))
+        study.store_path = arguments.text("--output");
+    else if (arguments.has("--report")) {
+        study.store_path = std::filesystem::path(arguments.text("--report")).replace_extension(".spiked").string();
+        sim::refuse_derived_name(study.store_path);
+    }
+    study.report_path = arguments.text("--report");
+    for (const auto& input : inputs) {
+        keep_apart(study.store_path, input);
+        keep_apart(study.report_path, input);
+    }
+    return study;
+}
+
+/// Measures the dumps into a store; `print` says what it holds.
+int measured(const Arguments& arguments, const Measuring& measuring,
+             const std::function<void(validation::Database& store)>& print) {
+    validation::KvPlan plan = read_dump_plan(arguments);
+    plan.quantizer = read_quantizer_options(arguments);
+    plan.quantizer.residual = arguments.count("--residual");
+    plan.calibration = arguments.list("--calibrate");
+    if (arguments.has("--attention")) plan.attention = validation::attention_mode(arguments.text("--attention"));
+
+    validation::Experiment experiment;
+    experiment.name = "kv-run";
+    experiment.title = plan.dumps.size() == 1 ? std::filesystem::path(plan.dumps.front()).filename().string()
+                                              : fmt::format("{} dumps", plan.dumps.size());
+    experiment.config_source = command_line();
+    experiment.claims = validation::claims_of_studies();
+    experiment.science = Json::object({{"spiked", 1}, {"kind", "kv_dump"}});
+    Json names = Json::array();
+    const std::vector<std::string> methods = methods_of(arguments, measuring, plan);
+    std::vector<std::string> codecs, caches;
+    for (const auto& method : methods) {
+        names.push(method);
+        (estimators::is_cache_method(method) ? caches : codecs).push_back(method);
+    }
+    refuse_unused_options(arguments, methods);
+    for (const auto bits : read_bits(arguments)) names.push(bits_json(bits));
+    experiment.science.set("methods", std::move(names));
+    experiment.seed = plan.quantizer.seed;
+    experiment.seed_source = arguments.has("--seed") ? "cli" : "config";
+    experiment.raw_per_cell = 0;
+    plan.caches = validation::named_caches(caches, read_bits(arguments));
+    make_dump_experiment(experiment, plan, validation::named_codecs(codecs, read_bits(arguments)));
+    if (measuring.needs_attention) refuse_without_attention(experiment);
+    remark_on_two_models(arguments, plan);
+
+    return run_study(arguments, experiment, study_of(arguments, plan.dumps, "blocks"), print);
+}
+
+int run(const Arguments& arguments) {
+    const Measuring measuring{{"unrope+eoptshrink+tq-mse"}, false};
+    return measured(arguments, measuring, [&](validation::Database& store) {
+        const validation::KvTable table = kv_table(store);
+        const auto equal = equal_bits(store);
+        if (arguments.json())
+            print_json(reports::kv_json(table, equal));
+        else
+            print_text(reports::kv_text(table, equal));
+    });
+}
+
+/// What a model loses, into a store.
+int measured_model(const Arguments& arguments, const std::string& metric,
+                   const std::function<void(validation::Database& store)>& print) {
+    for (const char* option : {"--layers", "--heads", "--side", "--tensor", "--layout", "--prompt-id", "--attention",
+                               "--calibrate", "--residual"})
+        if (arguments.has(option))
+            throw usage_error("{} is of dumps and --model runs a model: leave one of them out", option);
+    validation::Experiment experiment;
+    experiment.name = "kv-frontier";
+    experiment.title = std::filesystem::path(arguments.text("--model") + "/").parent_path().filename().string();
+    experiment.config_source = command_line();
+    experiment.claims = validation::claims_of_studies();
+    experiment.science = Json::object({{"spiked", 1}, {"kind", "kv_model"}});
+    experiment.seed = read_quantizer_options(arguments).seed;
+    experiment.seed_source = arguments.has("--seed") ? "cli" : "config";
+    if (arguments.has("--tokens"))
+        for (const Option& option : needle_options())
+            if (arguments.has(option.name) || metric != "added_nats")
+                throw usage_error("{} asks for needles and --tokens for added nats: leave one of them out",
+                                  metric != "added_nats" ? "--metric " + metric : option.name);
+    if (metric == "added_nats") {
+        if (!arguments.has("--tokens"))
+            throw usage_error("--metric added_nats needs --tokens: name a file of token ids, a document a row");
+        const auto plan = read_perplexity_plan(arguments);
+        make_perplexity_experiment(experiment, plan);
+        return run_study(arguments, experiment, study_of(arguments, {plan.tokens}, "documents"), print);
+    }
+    validation::RetrievalPlan plan;
+    read_needles(arguments, plan);
+    make_retrieval_experiment(experiment, plan);
+    return run_study(arguments, experiment, study_of(arguments, {plan.filler}, "prompts"), print);
+}
+
+/// The metric asked for: of a model or of dumps, whichever is given.
+std::string frontier_metric(const Arguments& arguments) {
+    const bool model = arguments.has("--model");
+    if (model == !arguments.positionals.empty())
+        throw usage_error("{}", model ? "dumps and --model are given: leave one of them out"
+                                      : "neither dumps nor --model: name dumps, or the folder of a model");
+    if (model && !arguments.has("--metric")) return arguments.has("--tokens") ? "added_nats" : "retrieval";
+    const std::string metric = arguments.text("--metric");
+    if (model != (metric == "added_nats" || metric == "retrieval" || metric == "wrong_answers"))
+        throw usage_error("--metric {} is of {}: choose another, or leave --metric out", metric,
+                          model ? "dumps" : "a model (--model)");
+    return metric;
+}
+
+void refuse_options_of_models(const Arguments& arguments) {
+    std::vector<std::string> names = {"--tokens", "--budget"};
+    for (const Option& option : needle_options()) names.push_back(option.name);
+    for (const auto& name : names)
+        if (arguments.has(name))
+            throw usage_error("{} is of a model (--model) and dumps are given: leave it out", name);
+}
+
+int frontier(const Arguments& arguments) {
+    const auto& metrics = reports::frontier_metrics();
+    const std::string metric = frontier_metric(arguments);
+    if (!arguments.has("--model")) refuse_options_of_models(arguments);
+    if (metric != metrics.front() && arguments.text("--attention") == "none")
+        throw usage_error("--metric {} is not measured with --attention none: leave one of them out", metric);
+    if (metric == "attention_logits" && arguments.text("--side") == "value")
+        throw usage_error("--metric {} is of keys and --side value leaves them out: leave one of them out", metric);
+    std::optional<double> at;
+    if (arguments.has("--at")) {
+        at = arguments.number("--at");
+        if (!(*at > 0.0 && *at <= 64.0))
+            throw usage_error("--at {} bits are no budget of an entry: give for example --at 2.5",
+                              arguments.text("--at"));
+    }
+    if (arguments.has("--plot")) {
+        const std::string picture = arguments.text("--plot");
+        (void)reports::picture_format(picture);  // before anything runs
+        for (const auto& dump : arguments.positionals) keep_apart(picture, dump);
+    }
+    const Measuring measuring{{"unrope+eoptshrink+tq-mse", "unrope+svd:rd+tcq"}, metric != metrics.front()};
+    const auto print = [&](validation::Database& store) {
+        const validation::KvTable table = kv_table(store);
+        const auto methods = at ? methods_at(store, *at, metric) : std::vector<validation::EqualBits>();
+        if (at && methods.empty())
+            throw usage_error("no method is measured around {} bits: give --bits on both sides of it", *at);
+        if (arguments.has("--plot"))
+            reports::write_picture(reports::figures_of_kind("frontier", store, Json::object({{"y", metric}})).front(),
+                                   arguments.text("--plot"));
+        if (arguments.json())
+            print_json(reports::frontier_json(table, metric, methods));
+        else
+            print_text(reports::frontier_text(table, metric, methods));
+    };
+    if (arguments.has("--model")) return measured_model(arguments, metric, print);
+    return measured(arguments, measuring, print);
+}
+
+/// The options of both commands behind --method.
+std::vector<Option> measuring_options(const std::string& bits) {
+    std::vector<Option> options = {
+        {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", bits, true},
+        {"--calibrate", "DUMP[,DUMP...]", "other sequences of the same model, for palu, cskv, ojakv, kvtc", "", true},
+        residual_option(),
+        {"--attention", "causal|bidirectional|none",
+         "which keys a query sees, where the file does not say (then attention is left out without it); none: never "
+         "measure attention",
+         "", false},
+        {"-o,--output", "STORE.spiked", "keep every number in a store; the same command again resumes", "", false},
+        {"--report", "FILE.html", "write the report; its store stands beside it unless -o says where", "", false},
+        {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
+    };
+    options.insert(options.begin() + 1, dump_options().begin(), dump_options().end());
+    options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
+    return options;
+}
+
+}  // namespace
+
+Command kv_run_command() {
+    std::vector<Option> options = {
+        {"--method", "NAME[,NAME...]",
+         "what to compare; spiked list shows all. Behind the default ones comes unrope+eoptshrink+tq-mse where dumps "
+         "allow it",
+         "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse", true}};
+    const std::vector<Option> more = measuring_options("2,3,4");
+    options.insert(options.end(), more.begin(), more.end());
+    return {"kv run",
+            "compress every block of KV dumps and print the paper's table with error bars",
+            {"spiked kv run dump.safetensors",
+             "spiked kv run a.safetensors b.safetensors --method tq-mse --bits 2,4 --json",
+             "spiked kv run dump.safetensors -o results/dump.spiked --report results/dump.html"},
+            "DUMP...",
+            1,
+            1 << 20,
+            options,
+            run};
+}
+
+Command kv_frontier_command() {
+    std::vector<Option> options = {
+        {"--method", "NAME[,NAME...]",
+         "what to compare; behind the default ones come unrope+eoptshrink+tq-mse and unrope+svd:rd+tcq where dumps "
+         "allow it; of a model those of kv perplexity",
+         "tq-mse,tq-prod,eden-mmse,qjl,kivi,rabitq,polarquant,kvquant,pq,rht-uniform,gear,ecsq,tcq,svd:1+tq-mse,"
+         "eoptshrink+tq-mse,eoptshrink+tcq,svd:rd+tcq,xkv",
+         true},
+        {"--metric", fmt::format("{}", fmt::join(reports::frontier_metrics(), "|")),
+         "the error of the hull, of --at and of --plot; the table shows all that are measured. Of a model added_nats, "
+         "retrieval or wrong_answers",
+         "relative_l2", false},
+        {"--plot", "FILE", "the error against stored bits with the convex hull: .svg, .png or .pdf", "", false},
+        {"--at", "BITS", "also every method at this many stored bits an entry, the best first", "", false}};
+    std::vector<Option> more = measuring_options("1,2,3,4");
+    options.insert(options.end(), more.begin(), more.end());
+    more = {model_option(),
+            {"--tokens", "FILE.npy", "of a model: token ids, a document a row; without, it is asked for needles", "",
+             false},
+            budget_option()};
+    options.insert(options.end(), more.begin(), more.end());
+    options.insert(options.end(), needle_options().begin(), needle_options().end());
+    return {"kv frontier",
+            "which method loses least at how many stored bits: in order, the convex hull marked",
+            {"spiked kv frontier dump.safetensors --at 2.5",
+             "spiked kv frontier dump.safetensors --calibrate other.safetensors --plot frontier.svg",
+             "spiked kv frontier dump.safetensors --at 3 --metric attention_output -o dump.spiked",
+             "spiked kv frontier dump.safetensors --method tq-mse,tcq,unrope+eoptshrink+tcq --bits 2,3 --json",
+             "spiked kv frontier --model model/ --tokens pages.npy --method tq-mse,eoptshrink+tq-mse --plot nats.svg",
+             "spiked kv frontier --model model/ --needles 240 --prompts 16 --method tq-mse,snapkv --budget 0.1,0.2"},
+            "[DUMP...]",
+            0,
+            1 << 20,
+            options,
+            frontier};
+}
+
+}  // namespace spiked::app

@@ -1,0 +1,245 @@
+#include "app/commands/list.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "app/cli/command.hpp"
+#include "core/runtime/error.hpp"
+#include "core/text/catalogue.hpp"
+#include "core/text/names.hpp"
+#include "estimators/caches/cache_method.hpp"
+#include "estimators/caches/eviction.hpp"
+#include "estimators/compressors/compressor.hpp"
+#include "estimators/ranks/rank_rule.hpp"
+#include "reports/figures/figures.hpp"
+#include "sim/spiked/covariance_kinds.hpp"
+#include "sim/spiked/covariance_spec.hpp"
+#include "sim/spiked/entry_law.hpp"
+#include "sim/spiked/signal.hpp"
+#include "validation/claims/claims.hpp"
+#include "validation/metrics/metric_table.hpp"
+
+namespace spiked::app {
+namespace {
+
+using Line = CatalogueLine;
+
+struct Topic {
+    std::string name;
+    std::vector<Line> (*lines)();
+};
+
+std::vector<Line> estimator_lines() {
+    std::vector<Line> lines(estimators::spectral_estimators().begin(), estimators::spectral_estimators().end());
+    for (Line line : estimators::transforms()) {
+        line.name += "+NAME";
+        lines.push_back(std::move(line));
+    }
+    return lines;
+}
+
+std::vector<Line> rank_lines() { return estimators::rank_rules(); }
+
+std::vector<Line> with_bits(const std::vector<estimators::QuantizerEntry>& entries) {
+    std::vector<Line> lines(entries.begin(), entries.end());
+    for (std::size_t i = 0; i < entries.size(); ++i)
+        lines[i].options.insert(lines[i].options.begin(), "--bits B: " + entries[i].bits_mean);
+    return lines;
+}
+
+std::vector<Line> quantizer_lines() {
+    std::vector<Line> lines = with_bits(estimators::row_quantizers());
+    lines.push_back({"ESTIMATOR+QUANTIZER",
+                     "the estimator's low-rank part stored in factors, the rest through the quantizer",
+                     {"--factor-bits N (default 4)", "--factor-codebook normal|lloyd|fp16", "--open-loop"},
+                     "paper Algorithm 1"});
+    lines.push_back(
+        {"svd:rd+tcq",
+         "recommended for values from some 2.4 stored bits on, for keys with a rotary embedding behind unrope+",
+         {},
+         "measured: docs/METHODS.md, which method at 2.5 bits"});
+    for (const auto& [alias, meaning] : estimators::method_aliases())
+        lines.push_back({alias, "the paper's name of " + meaning, {}, "paper"});
+    return lines;
+}
+
+std::vector<Line> cache_lines() { return with_bits(estimators::cache_methods()); }
+
+std::vector<Line> eviction_lines() {
+    std::vector<Line> lines;
+    for (const auto& entry : estimators::evictions())
+        lines.push_back({entry.name, entry.summary, {"--budget SHARE of the bytes in fp16"}, entry.source});
+    lines.push_back({"EVICTION+METHOD", "what is kept goes through a method; the budget is of all its bytes", {}, ""});
+    return lines;
+}
+
+std::vector<Line> covariance_lines() {
+    std::vector<Line> lines;
+    for (const auto& kind : sim::covariance_kinds()) {
+        std::vector<std::string> options = {"in a study: " + kind.table()};
+        if (kind.size == sim::CovarianceKind::Size::optional) options.emplace_back("as words: N (default 64)");
+        lines.push_back({kind.words(), kind.summary, options, kind.source});
+    }
+    return lines;
+}
+
+std::vector<Line> entry_lines() { return sim::entry_laws(); }
+std::vector<Line> basis_lines() { return sim::covariance_bases(); }
+std::vector<Line> vector_lines() { return sim::vector_laws(); }
+
+std::vector<Line> metric_lines() {
+    std::vector<Line> lines;
+    for (const auto& metric : validation::metrics())
+        lines.push_back(
+            {metric.name, metric.definition, {metric.unit, "better: " + metric.better, "of: " + metric.of}, ""});
+    return lines;
+}
+
+std::vector<Line> claim_lines() {
+    std::vector<Line> lines;
+    for (const auto& claim : validation::claims()) {
+        std::vector<std::string> options;
+        if (!claim.corrected.empty()) options.push_back("corrected: " + claim.corrected);
+        if (claim.in_study)
+            options.push_back("in studies: metric " + claim.in_study->metric + ", control: " + claim.in_study->control);
+        lines.push_back({claim.id, claim.statement, std::move(options), claim.place});
+    }
+    return lines;
+}
+
+std::vector<Line> figure_lines() {
+    std::vector<Line> lines;
+    for (const auto& kind : reports::figure_kinds()) {
+        std::vector<std::string> keys = {"title"};
+        keys.insert(keys.end(), kind.keys.begin(), kind.keys.end());
+        lines.push_back({kind.name, kind.summary, {fmt::format("keys: {}", fmt::join(keys, ", "))}, ""});
+    }
+    return lines;
+}
+
+std::vector<Line> convention_lines() {
+    return {{"block", "n rows (tokens) by d columns (features)", {}, ""},
+            {"noise", "Z = A^(1/2) X B^(1/2), entries of X have variance 1/d", {}, "paper Assumption 1"},
+            {"aspect ratio", "n/d", {}, ""},
+            {"eigenvalue", "of Z Z^T, the square of a singular value; bulk edges and outliers are eigenvalues", {}, ""},
+            {"strength", "singular value of the clean signal; thresholds are on this scale", {}, ""},
+            {"overlap", "squared inner product of true and observed singular vector", {}, ""},
+            {"bits", "every stored bit: indices, norms, factors, singular values, ranks, padding", {}, ""},
+            {"v(e)", "a value with its standard error in units of the last digits", {}, ""}};
+}
+
+const std::vector<Topic>& topics() {
+    static const std::vector<Topic> table = {
+        {"estimators", estimator_lines},   {"ranks", rank_lines},         {"quantizers", quantizer_lines},
+        {"caches", cache_lines},           {"evictions", eviction_lines}, {"entries", entry_lines},
+        {"covariances", covariance_lines}, {"bases", basis_lines},        {"vectors", vector_lines},
+        {"metrics", metric_lines},         {"claims", claim_lines},       {"figures", figure_lines},
+        {"conventions", convention_lines}};
+    return table;
+}
+
+/// What is to be shown: topics with all their lines, or those with lines of a name.
+std::vector<std::pair<std::string, std::vector<Line>>> chosen_lines(const std::vector<std::string>& words) {
+    std::vector<std::pair<std::string, std::vector<Line>>> chosen;
+    std::vector<std::string> known;
+    for (const auto& topic : topics()) {
+        if (words.empty() || words.front() == topic.name) chosen.emplace_back(topic.name, topic.lines());
+        known.push_back(topic.name);
+    }
+    if (!chosen.empty()) return chosen;
+    // A method is shown by its parts, snapkv+tq-mse:group=8 by two lines.
+    const std::vector<std::string> parts = split(words.front(), '+');
+    const auto is_asked = [&](const Line& line) {
+        const bool method = line.name.find('+') != std::string::npos;
+        return line.name == words.front() || std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
+                   return line.name == part + "+NAME" ||
+                          (!method && parse_name(line.name).name == parse_name(part).name);
+               });
+    };
+    for (const auto& topic : topics()) {
+        std::vector<Line> named;
+        for (auto& line : topic.lines()) {
+            known.push_back(line.name);
+            if (is_asked(line)) named.push_back(std::move(line));
+        }
+        if (!named.empty()) chosen.emplace_back(topic.name, std::move(named));
+    }
+    if (!chosen.empty()) return chosen;
+    const auto near = nearest(words.front(), known);
+    known.resize(topics().size());
+    throw usage_error("list: nothing is called \"{}\"{}", words.front(),
+                      near ? fmt::format("; did you mean \"{}\"?", *near) : suggestion("", known));
+}
+
+/// `a; b; c`, broken where a row would be long.
+std::vector<std::string> rows_of(const std::vector<std::string>& options) {
+    constexpr std::size_t widest = 100;
+    std::vector<std::string> rows;
+    for (const auto& option : options) {
+        if (!rows.empty()) rows.back() += ';';
+        if (rows.empty() || rows.back().size() + option.size() + 1 > widest)
+            rows.push_back(option);
+        else
+            rows.back() += ' ' + option;
+    }
+    return rows;
+}
+
+int run(const Arguments& arguments) {
+    const auto chosen = chosen_lines(arguments.positionals);
+    if (arguments.json()) {
+        Json document = Json::object({{"schema", "spiked.list/1"}});
+        for (const auto& [topic, entries] : chosen) {
+            Json lines = Json::array();
+            for (const auto& line : entries) {
+                Json options = Json::array();
+                for (const auto& option : line.options) options.push(option);
+                lines.push(Json::object({{"name", line.name},
+                                         {"summary", line.summary},
+                                         {"options", std::move(options)},
+                                         {"source", line.source.empty() ? Json() : Json(line.source)}}));
+            }
+            document.set(topic, std::move(lines));
+        }
+        print_json(document);
+        return 0;
+    }
+    std::string text;
+    for (const auto& [topic, entries] : chosen) {
+        text += (text.empty() ? "" : "\n") + topic + "\n";
+        for (const auto& line : entries) {
+            text += fmt::format("  {:<28}{}\n", line.name, line.summary);
+            for (const auto& row : rows_of(line.options)) text += fmt::format("  {:<28}  {}\n", "", row);
+            if (!line.source.empty()) text += fmt::format("  {:<28}  source: {}\n", "", line.source);
+        }
+    }
+    print_text(text);
+    return 0;
+}
+
+}  // namespace
+
+std::vector<std::string> listed_names(const std::string& topic) {
+    std::vector<std::string> names;
+    for (const auto& known : topics())
+        if (known.name == topic)
+            for (auto& line : known.lines())
+                if (line.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_.+") == std::string::npos)
+                    names.push_back(std::move(line.name));
+    return names;
+}
+
+Command list_command() {
+    std::vector<std::string> names;
+    for (const auto& topic : topics()) names.push_back(topic.name);
+    return {"list",
+            "names, options, defaults and sources of everything there is",
+            {"spiked list", "spiked list estimators", "spiked list tq-mse", "spiked list quantizers --json"},
+            fmt::format("[{}|NAME]", fmt::join(names, "|")),
+            0,
+            1,
+            {},
+            run};
+}
+
+}  // namespace spiked::app

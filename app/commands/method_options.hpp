@@ -1,0 +1,23 @@
+#pragma once
+#include "app/cli/command.hpp"
+#include "estimators/quantizers/quantizer_options.hpp"
+
+namespace spiked::app {
+
+/// The options that every command with a quantizer takes, and what they say.
+[[nodiscard]] const std::vector<Option>& quantizer_options();
+[[nodiscard]] estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments);
+
+/// Throws usage_error for an option given that changes nothing of any of the methods.
+void refuse_unused_options(const Arguments& arguments, const std::vector<std::string>& methods);
+
+/// `--residual` of commands on whole sequences.
+[[nodiscard]] Option residual_option();
+
+/// The value of `--method` where one is taken. Throws usage_error.
+[[nodiscard]] std::string one_method(const Arguments& arguments);
+
+/// Bit widths; methods say which of them they take. Throws usage_error.
+[[nodiscard]] std::vector<double> read_bits(const Arguments& arguments);
+
+}  // namespace spiked::app

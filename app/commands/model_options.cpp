@@ -1,0 +1,166 @@
+#include "app/commands/model_options.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "app/commands/dump_options.hpp"
+#include "app/commands/method_options.hpp"
+#include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
+
+namespace spiked::app {
+namespace {
+
+/// 0:key,3:value
+std::set<std::pair<std::size_t, sim::Side>> read_only(const Arguments& arguments) {
+    std::set<std::pair<std::size_t, sim::Side>> only;
+    for (const auto& word : arguments.list("--only")) {
+        const auto colon = word.find(':');
+        const auto layer = to_number(word.substr(0, colon));
+        const std::string side = colon == std::string::npos ? "" : word.substr(colon + 1);
+        if (!layer || !(*layer >= 0.0 && *layer < 1e6) || *layer != static_cast<double>(static_cast<long>(*layer)) ||
+            (side != "key" && side != "value"))
+            throw usage_error("--only \"{}\" is not LAYER:key or LAYER:value: write --only 0:key,3:value", word);
+        only.emplace(static_cast<std::size_t>(*layer), side == "key" ? sim::Side::key : sim::Side::value);
+    }
+    return only;
+}
+
+/// bos=0,ask=1,keys=512:1023,values=1024:1535
+validation::NeedleVocabulary read_vocabulary(const Arguments& arguments) {
+    validation::NeedleVocabulary words;
+    for (const auto& entry : arguments.list("--vocabulary")) {
+        const auto mistake = usage_error(
+            "--vocabulary \"{}\" is not WORD=TOKEN or WORD=FIRST:LAST: write "
+            "bos=0,ask=1,keys=512:1023,values=1024:1535",
+            entry);
+        const auto equals = entry.find('=');
+        if (equals == std::string::npos) throw mistake;
+        const std::string word = entry.substr(0, equals);
+        const std::string tokens = entry.substr(equals + 1);
+        const auto colon = tokens.find(':');
+        const auto token = [&](const std::string& text) {
+            const auto value = to_number(text);
+            if (!value || !(*value >= 0.0 && *value < 2e9) || *value != std::floor(*value)) throw mistake;
+            return static_cast<std::int32_t>(*value);
+        };
+        const std::int32_t first = token(tokens.substr(0, colon));
+        const std::int32_t last = colon == std::string::npos ? first : token(tokens.substr(colon + 1));
+        if (word == "bos")
+            words.bos = first;
+        else if (word == "ask")
+            words.ask = first;
+        else if (word == "keys")
+            words.first_key = first, words.last_key = last;
+        else if (word == "values")
+            words.first_value = first, words.last_value = last;
+        else
+            throw mistake;
+    }
+    return words;
+}
+
+std::vector<validation::CacheRequest> read_methods(const Arguments& arguments, bool rotated = true) {
+    std::vector<double> budgets;
+    for (const auto& word : arguments.list("--budget")) {
+        const auto share = to_number(word);
+        if (!share) throw usage_error("--budget: \"{}\" is not a number: write for example --budget 0.1", word);
+        budgets.push_back(*share);
+    }
+    auto methods = arguments.has("--method") ? arguments.list("--method") : split(model_method_option().fallback, ',');
+    if (!arguments.has("--method") && !rotated)
+        std::erase_if(methods, [](const std::string& name) { return name.starts_with("unrope+"); });
+    if (!budgets.empty() && !arguments.has("--method"))
+        for (const auto& eviction : estimators::evictions()) methods.push_back(eviction.name);
+    auto requests = validation::cache_requests(methods, read_bits(arguments), budgets);
+    refuse_unused_options(arguments, methods);
+    return requests;
+}
+
+}  // namespace
+
+Option model_option() {
+    return {"--model", "FOLDER", "config.json and model.safetensors of a Llama-shaped model", "", false};
+}
+
+void require_model_and_tokens(const Arguments& arguments) {
+    for (const char* option : {"--model", "--tokens"})
+        if (!arguments.has(option))
+            throw usage_error(
+                "{} is missing (a model reads tokens): write for example --model model/ --tokens pages.npy", option);
+}
+
+Option model_method_option() {
+    return {"--method", "NAME[,NAME...]", "what the cache is sent through; spiked list shows all",
+            "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse,unrope+eoptshrink+tq-mse", true};
+}
+
+Option budget_option() {
+    return {"--budget", "SHARE[,SHARE...]",
+            "of evictions (spiked list evictions, also in front of a method: snapkv+tq-mse): what is kept may take "
+            "this share of the bytes that the tokens to compress take in fp16; one token at least has to fit",
+            "", true};
+}
+
+const std::vector<Option>& needle_options() {
+    static const std::vector<Option> options = {
+        {"--needles", "N", "in a prompt", "16", false},
+        {"--asked", "Q", "needles asked for in a prompt, at most", "32", false},
+        {"--prompts", "P", "drawn from the seed", "64", false},
+        {"--context", "TOKENS",
+         "of a prompt with its questions; by default what the model reads, or as the filler allows", "", false},
+        {"--exact-questions", "", "compress the context before the questions only", "", false},
+        {"--at-once", "",
+         "compress the context after all of it has been read, and no question; always so where a method evicts", "",
+         false},
+        {"--observe-questions", "", "evictions see the attention of all questions, too: they know what will be asked",
+         "", false},
+        {"--filler", "FILE.npy", "what lies between the needles, a stream of tokens a row [FOLDER/filler.npy]", "",
+         false},
+        {"--vocabulary", "WORD=TOKENS[,...]", "what tokens mean", "bos=0,ask=1,keys=512:1023,values=1024:1535", true},
+    };
+    return options;
+}
+
+validation::PerplexityPlan read_perplexity_plan(const Arguments& arguments) {
+    validation::PerplexityPlan plan;
+    plan.model = arguments.text("--model");
+    plan.tokens = arguments.text("--tokens");
+    plan.methods = read_methods(arguments);
+    plan.block_tokens = arguments.count("--block");
+    plan.only = read_only(arguments);
+    plan.quantizer = read_quantizer_options(arguments);
+    plan.threads = arguments.count("--threads");
+    return plan;
+}
+
+void read_needles(const Arguments& arguments, validation::RetrievalPlan& plan) {
+    plan.model = arguments.text("--model");
+    plan.filler = arguments.has("--filler") ? arguments.text("--filler") : plan.model + "/filler.npy";
+    if (!arguments.has("--filler") && std::filesystem::exists(plan.model + "/config.json") &&
+        !std::filesystem::exists(plan.filler))
+        throw input_error(
+            "{}: no such file (needles are hidden between tokens of a filler): give --filler FILE.npy, and "
+            "--vocabulary, which says what tokens mean",
+            plan.filler);
+    plan.vocabulary = read_vocabulary(arguments);
+    plan.needles = arguments.count("--needles");
+    plan.asked = arguments.count("--asked");
+    plan.prompts = arguments.count("--prompts");
+    if (arguments.has("--context")) {
+        plan.prompt_tokens = arguments.count("--context");
+        if (plan.prompt_tokens == 0) throw usage_error("--context 0 is not possible: give the tokens of a prompt");
+    }
+    plan.methods = read_methods(arguments, std::all_of(plan.dumps.begin(), plan.dumps.end(), [&](const auto& path) {
+                                    return has_rotary_keys(path, plan.dump);
+                                }));
+    plan.block_tokens = arguments.count("--block");
+    plan.exact_questions = arguments.has("--exact-questions");
+    plan.at_once = arguments.has("--at-once");
+    plan.observe_questions = arguments.has("--observe-questions");
+    plan.quantizer = read_quantizer_options(arguments);
+    plan.threads = arguments.count("--threads");
+}
+
+}  // namespace spiked::app

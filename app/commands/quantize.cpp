@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+
+#include "app/cli/command.hpp"
+#include "app/commands/method_options.hpp"
+#include "core/runtime/error.hpp"
+#include "estimators/caches/method_name.hpp"
+#include "estimators/compressors/relative_error.hpp"
+#include "reports/tables/kv_report.hpp"
+#include "sim/io/matrix_file.hpp"
+#include "sim/io/npy.hpp"
+
+namespace spiked::app {
+namespace {
+
+int run(const Arguments& arguments) {
+    const estimators::Method method = estimators::method_named(one_method(arguments));
+    estimators::refuse_unrope(method);
+    refuse_unused_options(arguments, {method.text});
+    const auto bits = read_bits(arguments);
+    if (bits.size() != 1) throw usage_error("--bits takes one number here: run the command once a bit width");
+    auto options = read_quantizer_options(arguments);
+    options.axis = estimators::group_axis(arguments.text("--axis"));
+    options.residual = arguments.count("--residual");
+    const std::string& file = arguments.positionals.front();
+    keep_apart(arguments.text("--output"), file);
+
+    estimators::check_bits(method, bits.front());
+
+    // From here on it is the file that does not suit the words.
+    const auto of_file = [&] { return file; };
+    estimators::AnalysedBlock block(sim::read_matrix(file));
+    const auto compressor =
+        located(of_file, [&] { return estimators::Compressor(method, block.block().n_cols, bits.front(), options); });
+    const auto [encoded, rank] = located(of_file, [&] { return compressor.encode(block); });
+    const arma::mat decoded = compressor.decode(encoded.bytes, block.block().n_rows);
+    if (arguments.has("--output")) sim::write_npy(arguments.text("--output"), decoded);
+
+    const double entries = static_cast<double>(decoded.n_elem);
+    const double relative_l2 = estimators::relative_l2(block.block(), decoded);
+    const double bits_per_entry = static_cast<double>(encoded.ledger.total()) / entries;
+    const double paper_bits = compressor.paper_bits(rank, decoded.n_rows);
+    const auto ledger = reports::per_entry(encoded.ledger, decoded.n_elem);
+
+    if (arguments.json()) {
+        print_json(Json::object({{"schema", "spiked.quantize/1"},
+                                 {"method", method.text},
+                                 {"bits", bits_json(bits.front())},
+                                 {"bits_per_entry", bits_per_entry},
+                                 {"paper_bits", paper_bits},
+                                 {"bytes", encoded.bytes.size()},
+                                 {"rank", rank},
+                                 {"ledger", reports::ledger_json(ledger)},
+                                 {"relative_l2", relative_l2}}));
+        return 0;
+    }
+    print_text(fmt::format(
+        "{} at {} bits on {}: {} x {}, rank {}, {} bytes\nrelative L2  {:.4f} %\npaper's bits  {:.4f}\n\n{}",
+        method.text, bits.front(), file, decoded.n_rows, decoded.n_cols, rank, encoded.bytes.size(),
+        100.0 * relative_l2, paper_bits, reports::ledger_text(ledger)));
+    return 0;
+}
+
+}  // namespace
+
+Command quantize_command() {
+    std::vector<Option> options = {
+        {"--method", "NAME", "quantizer or composition; spiked list shows all", "tq-mse", false},
+        {"--bits", "B", "index bits an entry; ecsq also takes fractions", "4", false},
+        {"--axis", "key|value", "groups along tokens or along channels (kivi, kvquant, gear)", "value", false},
+        {"--residual", "R", "last tokens kept in fp16 (kivi)", "0", false},
+        {"-o,--output", "DECODED.npy", "write the decoded matrix", "", false},
+    };
+    options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
+    return {"quantize",
+            "compress one matrix, count its bits, measure its error",
+            {"spiked quantize data.npy --method tq-mse --bits 2",
+             "spiked quantize data.npz:x --method eoptshrink+tq-mse --bits 3 -o back.npy",
+             "spiked quantize dump.safetensors:layers.0.key:1 --method svd:1+tq-mse --json"},
+            sim::matrix_words(),
+            1,
+            1,
+            options,
+            run};
+}
+
+}  // namespace spiked::app

@@ -1,0 +1,106 @@
+#include "app/commands/rehearsal.hpp"
+
+#include <fmt/format.h>
+
+#include "app/commands/study_run.hpp"
+#include "core/runtime/parallel.hpp"
+#include "core/text/printable.hpp"
+#include "reports/tables/text_table.hpp"
+#include "validation/engine/rehearsal.hpp"
+
+namespace spiked::app {
+namespace {
+
+std::string duration_text(double seconds) {
+    if (seconds < 10.0) return fmt::format("{:.1f} s", seconds);
+    if (seconds < 120.0) return fmt::format("{:.0f} s", seconds);
+    if (seconds < 7200.0) return fmt::format("{:.0f} min", seconds / 60.0);
+    return seconds < 172800.0 ? fmt::format("{:.1f} h", seconds / 3600.0)
+                              : fmt::format("{:.1f} days", seconds / 86400.0);
+}
+
+/// Of a forecast, whose bytes mean nothing.
+std::string rough_size(std::uint64_t bytes) {
+    const double size = static_cast<double>(bytes);
+    return size < 1e6   ? fmt::format("{:.0f} kB", size / 1e3)
+           : size < 1e9 ? fmt::format("{:.1f} MB", size / 1e6)
+                        : fmt::format("{:.1f} GB", size / 1e9);
+}
+
+std::string forecast_text(const validation::CheckForecast& check) {
+    std::string text = fmt::format("{}: {} of {} questions within reach", sim::one_line(check.check), check.reachable,
+                                   check.questions);
+    if (check.blind > 0)
+        text += fmt::format("; {} never (the planted fault lies inside the margin: make it smaller)", check.blind);
+    if (check.untried > 0) text += fmt::format("; {} not tried", check.untried);
+    if (check.needed > 0)
+        text += fmt::format("; the hardest, {}: interval +- {:.3g} must be below {:.3g}, from about {} replicates on",
+                            sim::one_line(check.cell), check.half_width, check.room, check.needed);
+    return text;
+}
+
+}  // namespace
+
+std::string plan_line(const validation::Experiment& experiment, std::size_t threads) {
+    return fmt::format(
+        "plan: {}, {}, {}, {}; seed {} ({}); {}; false-alarm rate for the whole run {:g}",
+        reports::counted(experiment.cells.size(), "cell"), reports::counted(experiment.replicates(), "replicate"),
+        reports::counted(experiment.methods.size() - 1, "method"), reports::counted(experiment.checks.size(), "check"),
+        experiment.seed.text(), experiment.seed_source,
+        threads == 0 ? "all threads" : reports::counted(threads, "thread"), experiment.false_alarm);
+}
+
+int rehearse_study(const Arguments& arguments, const validation::Study& study) {
+    constexpr double seconds_of_rehearsal = 10.0;
+    const auto& plan = study.experiment;
+    const std::size_t threads = thread_count(study.threads);
+    validation::refuse_beyond_memory(plan, threads);
+    const validation::Forecast forecast = validation::rehearse(plan, threads, seconds_of_rehearsal);
+    if (arguments.json()) {
+        Json checks = Json::array();
+        for (const auto& check : forecast.checks)
+            checks.push(Json::object({{"name", check.check},
+                                      {"questions", check.questions},
+                                      {"reachable", check.reachable},
+                                      {"blind", check.blind},
+                                      {"untried", check.untried},
+                                      {"hardest_cell", check.cell},
+                                      {"half_width", check.half_width},
+                                      {"room", check.room},
+                                      {"needed_replicates", check.needed}}));
+        print_json(Json::object({{"schema", "spiked.plan/1"},
+                                 {"name", plan.name},
+                                 {"cells", plan.cells.size()},
+                                 {"replicates", plan.replicates()},
+                                 {"least_replicates", plan.least_replicates()},
+                                 {"methods", plan.methods.size() - 1},
+                                 {"checks", plan.checks.size()},
+                                 {"seed", plan.seed.text()},
+                                 {"science_hash", plan.science_hash()},
+                                 {"store", study.store_path},
+                                 {"threads", threads},
+                                 {"seconds", forecast.most_seconds},
+                                 {"least_seconds", forecast.least_seconds},
+                                 {"memory_bytes", forecast.memory_bytes},
+                                 {"store_bytes", forecast.store_bytes},
+                                 {"cells_tried", forecast.cells_tried},
+                                 {"replicates_tried", forecast.replicates_tried},
+                                 {"reach", std::move(checks)}}));
+        return 0;
+    }
+    std::string text = plan_line(plan, study.threads) + "\n";
+    text += fmt::format("time     about {} on {}", duration_text(forecast.least_seconds),
+                        reports::counted(threads, "thread"));
+    if (forecast.most_seconds > forecast.least_seconds)
+        text += fmt::format(", at most {} where until asks for more", duration_text(forecast.most_seconds));
+    text += fmt::format("\nmemory   about {}\nstore    {}, at most about {}\n", rough_size(forecast.memory_bytes),
+                        sim::one_line(study.store_path), rough_size(forecast.store_bytes));
+    for (const auto& check : forecast.checks) text += "check    " + forecast_text(check) + "\n";
+    text += fmt::format("tried    {} in {} of {}; nothing was kept\n",
+                        reports::counted(forecast.replicates_tried, "replicate"), forecast.cells_tried,
+                        reports::counted(plan.cells.size(), "cell"));
+    print_text(text);
+    return 0;
+}
+
+}  // namespace spiked::app

@@ -1,0 +1,435 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "app/cli/command.hpp"
+#include "app/commands/rehearsal.hpp"
+#include "app/commands/study_run.hpp"
+#include "app/commands/study_texts.hpp"
+#include "core/device/device.hpp"
+#include "core/files/output_file.hpp"
+#include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
+#include "core/text/printable.hpp"
+#include "reports/figures/figures.hpp"
+#include "reports/page/html_report.hpp"
+#include "reports/page/printed_values.hpp"
+#include "reports/tables/export.hpp"
+#include "reports/tables/kv_report.hpp"
+#include "reports/tables/store_queries.hpp"
+#include "reports/tables/store_text.hpp"
+#include "reports/tables/text_table.hpp"
+#include "validation/kv/kv_table.hpp"
+#include "validation/study/study.hpp"
+
+// Commands around a study file and its store: run, demo, init, report, show, export.
+namespace spiked::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+validation::StudyOverrides read_overrides(const Arguments& arguments) {
+    validation::StudyOverrides overrides;
+    overrides.seed = arguments.text("--seed");
+    // Figures are drawn in another room than the study is read in.
+    for (const auto& kind : reports::figure_kinds())
+        overrides.figures.push_back({kind.name, kind.keys, kind.of_dumps, kind.of_blocks});
+    if (arguments.has("--set"))
+        for (const auto& assignment : arguments.given.at("--set")) {
+            const std::size_t equals = assignment.find('=');
+            if (equals == std::string::npos || equals == 0)
+                throw usage_error("--set \"{}\" is no assignment: write for example --set run.reps.min=1000",
+                                  assignment);
+            overrides.set.emplace_back(assignment.substr(0, equals), assignment.substr(equals + 1));
+        }
+    return overrides;
+}
+
+Json run_json(validation::Database& store, const std::string& path) {
+    validation::Statement study(store, "SELECT name, kind, seed, status, science_hash, backend FROM study");
+    (void)study.step();
+    return Json::object({{"schema", "spiked.run/1"},
+                         {"name", study.text(0)},
+                         {"kind", study.text(1)},
+                         {"seed", study.text(2)},
+                         {"status", study.text(3)},
+                         {"science_hash", study.text(4)},
+                         {"backend", study.text(5)},
+                         {"store", path},
+                         {"replicates", store.integer("SELECT coalesce(sum(reps), 0) FROM batch")},
+                         {"failed", store.integer("SELECT coalesce(sum(failed), 0) FROM batch")},
+                         {"checks", reports::counts_json(count_verdicts(store))}});
+}
+
+std::string results_text(validation::Database& store) {
+    validation::Statement study(store, "SELECT kind, status FROM study");
+    if (!study.step()) throw validation::damaged_store(store.path(), "it has no study");
+    std::string partial;
+    if (study.text(1) != "complete")
+        partial = fmt::format("PARTIAL ({}): {} of {}{} replicates\n\n", sim::one_line(study.text(1)),
+                              store.integer("SELECT coalesce(sum(reps), 0) FROM batch"),
+                              store.integer("SELECT sum(reps_least < reps_target) FROM cell") > 0 ? "at most " : "",
+                              store.integer("SELECT sum(reps_target) FROM cell"));
+    if (reports::replicate_word(store) == "block")
+        return partial + reports::kv_text(kv_table(store), equal_bits(store));
+    if (validation::of_dumps_or_models(study.text(0)))
+        return partial + reports::frontier_text(kv_table(store), reports::frontier_metric(store), {});
+    if (store.integer("SELECT count(*) FROM verdict") == 0)
+        return partial + reports::export_table(store, "summary", "text");
+    return partial + reports::checks_text(store);
+}
+
+/// The first lines of a long text, and where the rest is.
+std::string beginning_of(const std::string& text, const std::string& store_path) {
+    constexpr std::ptrdiff_t most = 200;
+    const std::ptrdiff_t lines = std::count(text.begin(), text.end(), '\n');
+    if (lines <= most) return text;
+    std::size_t end = 0;
+    for (std::ptrdiff_t line = 0; line < most; ++line) end = text.find('\n', end) + 1;
+    return text.substr(0, end) +
+           fmt::format("... {} more lines: spiked show {}\n", lines - most, shell_word(store_path));
+}
+
+/// Seconds in `90`, `90s`, `10m` or `4h`.
+unsigned read_duration(const std::string& text) {
+    if (text.empty()) return 0;
+    const std::map<char, double> units = {{'s', 1.0}, {'m', 60.0}, {'h', 3600.0}};
+    const auto unit = units.find(text.back());
+    const auto number = to_number(unit == units.end() ? text : text.substr(0, text.size() - 1));
+    const double seconds = number.value_or(0.0) * (unit == units.end() ? 1.0 : unit->second);
+    if (!(seconds >= 1.0 && seconds < 1e9))
+        throw usage_error("--max-time \"{}\" is not a time of a second or more: write for example 90s, 10m or 4h",
+                          text);
+    return static_cast<unsigned>(seconds);
+}
+
+/// NAME.html beside NAME.spiked, which nobody typed: it never replaces anything but such a page.
+std::string page_beside(const std::string& store, const char* advice) {
+    const std::string page = fs::path(store).replace_extension(".html").string();
+    if (!reports::may_replace(page))
+        throw write_error("{}: would be replaced by the report, and is no report of this program: {}, or move it", page,
+                          advice);
+    return page;
+}
+
+/// The path in a study file, which may come from elsewhere, with the links beside it: below the current folder.
+void refuse_path_outside(const std::string& study, const std::string& path) {
+    std::error_code failure;
+    const fs::path here = fs::canonical(".", failure);
+    const fs::path target = fs::weakly_canonical(here / path, failure);
+    const auto [end, rest] = std::mismatch(here.begin(), here.end(), target.begin(), target.end());
+    // A link that leads to nothing is not followed by weakly_canonical, and a store would be made where it leads.
+    if (!failure && end == here.end() && !fs::is_symlink(path, failure) && !fs::path(path).is_absolute()) return;
+    throw usage_error(
+        "{}: [store] path \"{}\" leads out of the current folder (a study file may come from elsewhere): if that is "
+        "wanted, type it: -o {}",
+        study, sim::one_line(path), shell_word(path));
+}
+
+/// What the words alone say of a run.
+StudyRun words_of_run(const Arguments& arguments) {
+    StudyRun run{.strict = arguments.has("--strict"),
+                 .junit_path = arguments.text("--junit"),
+                 .seconds = read_duration(arguments.text("--max-time")),
+                 .label = "replicates"};
+    if (arguments.has("--shard")) run.shard = validation::Shard::parse(arguments.text("--shard"));
+    return run;
+}
+
+int run_into_store(const Arguments& arguments, validation::Study study) {
+    StudyRun run = words_of_run(arguments);
+    run.store_path = study.store_path;
+    run.threads = study.threads;
+    run.executor = executor_for(study);
+    if (!arguments.has("--no-report"))
+        run.report_path = page_beside(study.store_path, "add --no-report or choose another name with -o");
+    remark(arguments, sim::one_line(study.experiment.title) + "\n" + plan_line(study.experiment, study.threads));
+    move_to_device(arguments, study.experiment, run, study.device);
+    return run_study(arguments, study.experiment, run, [&](validation::Database& store) {
+        if (arguments.json())
+            print_json(run_json(store, study.store_path));
+        else
+            print_text(beginning_of(results_text(store), study.store_path));
+    });
+}
+
+int run(const Arguments& arguments) {
+    const std::string& file = arguments.positionals.front();
+    (void)words_of_run(arguments);  // a rehearsal refuses what the run would
+    if (fs::is_directory(file)) throw usage_error("{}: is a folder, not a study file: name the .toml file in it", file);
+    validation::StudyOverrides overrides = read_overrides(arguments);
+    validation::Study study = read_study(file, overrides);
+    const auto names_store = [](const auto& assignment) { return assignment.first == "store.path"; };
+    if (arguments.has("--output")) {
+        study.store_path = arguments.text("--output");
+        if (study.store_path == ":memory:")
+            throw usage_error(
+                "-o :memory: would keep the results in memory only, and lose them: name a file, FILE.spiked");
+    } else if (std::none_of(overrides.set.begin(), overrides.set.end(), names_store))
+        refuse_path_outside(file, study.store_path);
+    // A drawn seed is drawn once: a store that is there already has it.
+    if (study.experiment.seed_source == "generated") {
+        const std::string path = study.store_path;
+        const std::string stored = fs::exists(path) ? validation::stored_seed(path) : "";
+        if (!stored.empty() && overrides.seed == "fresh" && !arguments.has("--dry-run"))
+            throw usage_error(
+                "{}: the store has another seed ({}) than a fresh one: leave --seed fresh out to go on with it, or "
+                "name another store with -o",
+                path, stored);
+        if (stored.empty() && arguments.has("--shard"))
+            throw usage_error(
+                "--shard {}: each part would draw a seed of its own (parts of different seeds cannot be merged): give "
+                "the study a seed, or all parts the same --seed",
+                arguments.text("--shard"));
+        if (!stored.empty() && overrides.seed != "fresh") {
+            overrides.seed = stored;
+            study = read_study(file, overrides);
+            study.store_path = path;
+            study.experiment.seed_source = "generated";
+        }
+    }
+    if (arguments.has("--threads")) study.threads = arguments.count("--threads");
+    if (arguments.has("--device")) {
+        study.device = arguments.text("--device");
+        (void)spiked::cuda::choose_device(study.device);  // asked for: it must be there
+    }
+    if (arguments.has("--dry-run")) return rehearse_study(arguments, study);
+    return run_into_store(arguments, std::move(study));
+}
+
+int demo(const Arguments& arguments) {
+    validation::Study study = validation::parse_study(demo_study, "demo.toml");
+    sim::refuse_derived_name(study.store_path);
+    return run_into_store(arguments, std::move(study));
+}
+
+int init(const Arguments& arguments) {
+    static const std::map<std::string, const char*> texts = {
+        {"bbp", bbp_study}, {"null", null_study}, {"kv", kv_study}, {"matrix", matrix_study}};
+    const std::string kind = arguments.text("--kind");
+    if (!arguments.positionals.empty() && texts.contains(arguments.positionals.front()))
+        throw usage_error("init: \"{0}\" is a kind and would name a file: write --kind {0}",
+                          arguments.positionals.front());
+    const std::string path = arguments.positionals.empty() ? kind + ".toml" : arguments.positionals.front();
+    std::map<std::string, std::string> files = {{path, texts.at(kind)}};
+    std::string next = "spiked run " + shell_word(path);
+    if (arguments.has("--slurm")) {
+        std::string job = slurm_job;
+        job.replace(job.find("STUDY.toml"), std::string("STUDY.toml").size(), shell_word(path));
+        const std::string script = fs::path(path).replace_extension(".slurm").string();
+        files.emplace(script, job);
+        next = "sbatch " + shell_word(script);
+    }
+    for (const auto& [name, content] : files)
+        if (fs::exists(name)) throw write_error("{}: exists already (nothing is overwritten): give another name", name);
+    Json written = Json::array();
+    std::string names;
+    for (const auto& [name, content] : files) {
+        sim::write_file(name, content);
+        written.push(name);
+        names += "wrote " + name + "\n";
+    }
+    if (kind == "kv" || kind == "matrix") next = "name your data as source in " + shell_word(path) + ", then " + next;
+    if (arguments.json())
+        print_json(
+            Json::object({{"schema", "spiked.init/1"}, {"kind", kind}, {"file", path}, {"files", std::move(written)}}));
+    else
+        print_text(names + "next: " + next + "\n");
+    return 0;
+}
+
+/// A difference is no error, it is what the comparison is for; a printed value that nothing stands beside is one.
+void refuse_uncompared(const Arguments& arguments, const std::string& path) {
+    if (!arguments.has("--against")) return;
+    validation::Database store = validation::open_store(path);
+    const auto alone = reports::printed_without_partner(store, arguments.text("--against"));
+    if (!alone.empty())
+        throw input_error(
+            "{}{} (the store has no such mean): mend the file, or name a store that measured it", alone.front(),
+            alone.size() > 1 ? fmt::format(" and {} more printed values stand beside nothing", alone.size() - 1)
+                             : " stands beside nothing");
+}
+
+int report(const Arguments& arguments) {
+    const auto& stores = arguments.positionals;
+    if (stores.size() > 1 && !arguments.has("--output"))
+        throw usage_error("report: -o is missing (the page of {} stores): add for example -o report.html",
+                          stores.size());
+    const std::string path =
+        arguments.has("--output") ? arguments.text("--output") : page_beside(stores.front(), "name the page with -o");
+    for (const auto& store : stores) keep_apart(path, store);
+    if (arguments.has("--figure-format") && !arguments.has("--figures"))
+        throw usage_error(
+            "--figure-format: --figures is missing (the folder to write to): add for example --figures figures");
+    reports::write_html_report(stores, path,
+                               {.figure_folder = arguments.text("--figures"),
+                                .figure_formats = arguments.list("--figure-format"),
+                                .against = arguments.text("--against")});
+    if (arguments.json())
+        print_json(Json::object({{"schema", "spiked.report/1"},
+                                 {"store", stores.front()},
+                                 {"stores", Json(Json::Array(stores.begin(), stores.end()))},
+                                 {"report", path}}));
+    else
+        print_text(fmt::format("report   {}\n", path));
+    refuse_uncompared(arguments, stores.front());
+    return 0;
+}
+
+int show(const Arguments& arguments) {
+    validation::Database store = validation::open_store(arguments.positionals.front());
+    const std::string table =
+        arguments.text("--table").empty() && arguments.has("--metric") ? "methods" : arguments.text("--table");
+    const std::string format = arguments.json() ? "json" : "text";
+    if (arguments.has("--against")) {
+        if (!table.empty()) throw usage_error("--against makes a table of its own: leave --table out");
+        print_text(reports::against_printed(store, arguments.text("--against"), format));
+        refuse_uncompared(arguments, arguments.positionals.front());
+    } else if (arguments.json() || !table.empty())
+        print_text(reports::export_table(store, table.empty() ? "summary" : table, format, arguments.list("--metric")));
+    else
+        print_text(results_text(store));
+    return 0;
+}
+
+int export_store(const Arguments& arguments) {
+    validation::Database store = validation::open_store(arguments.positionals.front());
+    const std::string format = arguments.json() ? "json" : arguments.text("--format");
+    const std::string table = arguments.text("--table");
+    const std::map<std::string, std::string> suffixes = {
+        {"csv", ".csv"}, {"json", ".json"}, {"npy", ".npy"}, {"latex", ".tex"}};
+    const std::string suffix = fs::path(arguments.text("--output")).extension().string();
+    for (const auto& [other, of] : suffixes)
+        if (suffix == of && other != format)
+            throw usage_error("{}: its name is of {} and {} is written there: give --format {}, or another name",
+                              arguments.text("--output"), other, format, other);
+    if (format == "npy" && !arguments.has("--output") && isatty(STDOUT_FILENO) != 0)
+        throw usage_error("--format npy is bytes and standard output a terminal: add -o FILE.npy, or > FILE.npy");
+    const std::string content = format == "npy"
+                                    ? reports::export_npy(store, table)
+                                    : reports::export_table(store, table, format, arguments.list("--metric"));
+    if (!arguments.has("--output")) {
+        print_data(content);
+        return 0;
+    }
+    keep_apart(arguments.text("--output"), arguments.positionals.front());
+    sim::write_file(arguments.text("--output"), content);
+    return 0;
+}
+
+std::string table_names() {
+    std::string names;
+    for (const auto& table : reports::store_tables()) names += (names.empty() ? "" : "|") + table.name;
+    return names;
+}
+
+const Option against = {
+    "--against", "FILE.csv",
+    "means beside printed values: table,cell,method,metric,printed,note; exit 4 when one has no mean beside it", "",
+    false};
+const Option metric = {"--metric", "NAME[,NAME...]", "columns of the table methods; all when not given", "", true};
+const Option junit = {"--junit", "FILE.xml", "write the checks as JUnit XML", "", false};
+const Option strict = {"--strict", "", "exit 3 when a check is inconclusive", "", false};
+const Option no_report = {"--no-report", "", "leave the HTML report out", "", false};
+
+}  // namespace
+
+Command demo_command() {
+    return {"demo",
+            "run a study of about 20 seconds and write its store and report under results/",
+            {"spiked demo"},
+            "",
+            0,
+            0,
+            {strict, no_report},
+            demo};
+}
+
+Command run_command() {
+    return {"run",
+            "run a study file into its store, or go on where it was stopped",
+            {"spiked run study.toml", "spiked run study.toml -o long.spiked --set run.reps.min=1000 --threads 2",
+             "spiked run study.toml --dry-run"},
+            "STUDY.toml",
+            1,
+            1,
+            {{"-o,--output", "STORE.spiked", "where to keep the results", "", false},
+             {"--threads", "N", "0: all of the machine; never changes a number", "", false},
+             {"--seed", "HEX|fresh", "instead of the file's", "", false},
+             {"--set", "KEY=VALUE", "instead of what the file says, by dotted key", "", true},
+             {"-n,--dry-run", "", "check the file; say what it would take and what its checks could tell", "", false},
+             {"--shard", "I/K", "run part I of K into a store of its own; spiked merge joins them", "", false},
+             {"--max-time", "TIME", "stop after 90s, 10m, 4h; the same command again goes on", "", false},
+             {"--device", "auto|cpu|cuda:0|emulated",
+              "where to compute what has kernels: a GPU, several as cuda:0,cuda:1, or its code on the host, slow, for "
+              "checks",
+              "auto", false},
+             {"--mixed", "", "go on with a store that was begun on another device", "", false},
+             junit,
+             strict,
+             no_report},
+            run};
+}
+
+Command init_command() {
+    return {"init",
+            "write a commented study file to start from",
+            {"spiked init --kind bbp", "spiked init --kind kv my-dump.toml"},
+            "[FILE.toml]",
+            0,
+            1,
+            {{"--kind", "bbp|null|kv|matrix", "what to study", "bbp", false},
+             {"--slurm", "",
+              "also write a job script that runs it with spiked-mpi (a package of its own, built where Open MPI is)",
+              "", false}},
+            init};
+}
+
+Command report_command() {
+    return {"report",
+            "render stores as one self-contained HTML page",
+            {"spiked report results/demo.spiked", "spiked report a.spiked b.spiked -o both.html",
+             "spiked report results/demo.spiked -o page.html --figures figures/ --figure-format pdf,svg",
+             "spiked report paper-tables.spiked --against validation/studies/paper-tables.csv"},
+            "STORE.spiked...",
+            1,
+            1000,
+            {{"-o,--output", "FILE.html", "where to write the page; beside the store when not given", "", false},
+             {"--figures", "FOLDER", "also write each figure there: picture, gnuplot script and data", "", false},
+             {"--figure-format", "svg|pdf|png[,...]", "what pictures to write there", "svg", true},
+             against},
+            report};
+}
+
+Command show_command() {
+    return {"show",
+            "print a store: its checks, the paper's table of a dump, or any table",
+            {"spiked show results/demo.spiked", "spiked show results/demo.spiked --table summary",
+             "spiked show paper-tables.spiked --against validation/studies/paper-tables.csv"},
+            "STORE.spiked",
+            1,
+            1,
+            {{"--table", table_names(), "which table", "", false}, metric, against},
+            show};
+}
+
+Command export_command() {
+    return {"export",
+            "a table of a store as csv, json, npy or latex",
+            {"spiked export results/demo.spiked --table summary --format csv",
+             "spiked export results/demo.spiked --table methods --metric relative_error --format latex",
+             "spiked export results/demo.spiked --table values --format npy -o values.npy"},
+            "STORE.spiked",
+            1,
+            1,
+            {{"--table", table_names(), "which table", "summary", false},
+             metric,
+             {"--format", "csv|json|npy|latex", "how", "csv", false},
+             {"-o,--output", "FILE", "where to; standard output when not given", "", false}},
+            export_store};
+}
+
+}  // namespace spiked::app

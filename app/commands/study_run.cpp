@@ -1,0 +1,219 @@
+#include "app/commands/study_run.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <new>
+
+#include "app/cli/build_info.hpp"
+#include "app/cli/progress.hpp"
+#include "app/cli/stop_requests.hpp"
+#include "core/files/output_file.hpp"
+#include "core/runtime/error.hpp"
+#include "core/runtime/parallel.hpp"
+#include "core/text/names.hpp"
+#include "reports/page/html_report.hpp"
+#include "reports/tables/junit.hpp"
+#include "reports/tables/store_text.hpp"
+#include "validation/engine/rehearsal.hpp"
+#include "validation/trials/device_trials.hpp"
+#include "validation/trials/parity.hpp"
+
+namespace spiked::app {
+namespace {
+
+/// A time limit is a stop request at its end.
+class TimeLimit {
+public:
+    explicit TimeLimit(unsigned seconds) { alarm(seconds); }
+    ~TimeLimit() { alarm(0); }
+    TimeLimit(const TimeLimit&) = delete;
+    TimeLimit& operator=(const TimeLimit&) = delete;
+};
+
+void make_folder(const std::string& path) {
+    const auto folder = std::filesystem::path(path).parent_path();
+    if (path == ":memory:" || folder.empty()) return;
+    std::error_code failure;
+    std::filesystem::create_directories(folder, failure);
+    if (failure)
+        throw write_error("{}: the folder cannot be made ({}): choose another place", folder.string(),
+                          failure.message());
+}
+
+StudyExecutor& chosen_executor() {
+    static StudyExecutor executor;
+    return executor;
+}
+
+ExitCode exit_code(validation::RunOutcome outcome, const validation::VerdictCounts& verdicts, bool strict) {
+    if (outcome == validation::RunOutcome::too_many_failures) return ExitCode::too_many_failures;
+    if (outcome == validation::RunOutcome::stopped) return ExitCode::stopped;
+    // What a part shows of a check is no verdict: the whole is judged once, when the parts are merged.
+    if (outcome == validation::RunOutcome::part_complete) return ExitCode::fine;
+    if (verdicts.failed > 0) return ExitCode::check_failed;
+    if (strict && verdicts.inconclusive > 0) return ExitCode::inconclusive;
+    return ExitCode::fine;
+}
+
+/// What the work throws stands in the store before it goes on its way, as far as the store can still be written.
+void noting_failure(validation::Store& store, const std::string& status, const std::function<void()>& work) {
+    const auto note = [&](ExitCode code, const std::string& why) {
+        try {
+            store.finish(status, static_cast<int>(code), why);
+        } catch (const std::exception&) {
+            // The first failure is the one to tell.
+        }
+    };
+    try {
+        work();
+    } catch (const Error& error) {
+        note(error.code(), error.what());
+        throw;
+    } catch (const std::bad_alloc&) {
+        note(ExitCode::out_of_memory, "out of memory");
+        throw;
+    } catch (const std::exception& error) {
+        note(ExitCode::bug, error.what());
+        throw;
+    }
+}
+
+std::string status_of(validation::RunOutcome outcome, const validation::Shard& shard) {
+    switch (outcome) {
+        case validation::RunOutcome::complete:
+            return "complete";
+        case validation::RunOutcome::part_complete:
+            return "shard " + shard.text();
+        case validation::RunOutcome::stopped:
+            return "stopped";
+        default:
+            return "failed";
+    }
+}
+
+/// What a user of stop rules must know: a cell that ran to its end without meeting them, and a rule that asked nothing.
+void remark_on_stopping(const Arguments& arguments, validation::Database& store) {
+    const std::int64_t unmet =
+        store.integer("SELECT count(*) FROM cell WHERE why = 'max' AND EXISTS (SELECT 1 FROM stop_rule)");
+    if (unmet > 0)
+        remark(arguments, fmt::format("{} of {} cells ran all their replicates without reaching the accuracy of until",
+                                      unmet, store.integer("SELECT count(*) FROM cell")));
+    validation::Statement silent(
+        store,
+        "SELECT DISTINCT name FROM stop_rule JOIN metric USING(metric_id) WHERE EXISTS (SELECT "
+        "1 FROM batch) AND metric_id NOT IN (SELECT metric_id FROM moment) ORDER BY metric_id");
+    while (silent.step())
+        remark(arguments,
+               fmt::format("until {}: no method of this study measures it, so it stopped nothing", silent.text(0)));
+}
+
+}  // namespace
+
+void run_batches_with(StudyExecutor executor) { chosen_executor() = std::move(executor); }
+
+validation::BatchExecutor executor_for(const validation::Study& study) {
+    if (!chosen_executor()) return {};
+    return [&study](const auto& jobs, const auto& finished, const auto& halted) {
+        chosen_executor()(study, jobs, finished, halted);
+    };
+}
+
+void move_to_device(const Arguments& arguments, validation::Experiment& experiment, const StudyRun& run,
+                    const std::string& typed) {
+    experiment.mixed = arguments.has("--mixed");
+    std::string words = typed.empty() ? "auto" : typed;
+    if (words == "auto" && run.executor) words = "cpu";
+    if (words == "auto" && !experiment.mixed) {
+        const std::string stored = validation::stored_backend(run.store_path);
+        if (stored == "cpu" || stored == "emulated") words = stored == "emulated" ? stored : "cpu";
+    }
+    if (run.executor && words != "cpu")
+        throw usage_error("--device {} is not possible here (ranks compute on CPUs): leave it out", words);
+    const spiked::cuda::Device device = spiked::cuda::choose_device(words);
+    if (!typed.empty() && !device.note.empty()) remark(arguments, device.note);
+    if (device.backend == spiked::cuda::Backend::cpu) return;
+    // Nobody named this GPU: it computes where its numbers are the CPU's.
+    if (words == "auto")
+        for (const auto& check : validation::check_parity(device))
+            if (!check.passed) {
+                remark(arguments, fmt::format("all is computed on the CPU: the GPU differs from it ({} of {}), see "
+                                              "spiked doctor --device cuda:0",
+                                              check.name, check.detail));
+                return;
+            }
+    std::vector<std::string> remarks;
+    if (!experiment.move_to) remarks.emplace_back("all is computed on the CPU, no kernel does studies of dumps");
+    if (experiment.move_to && experiment.move_to(device, thread_count(run.threads), remarks)) {
+        experiment.backend = name_of(device.backend);
+        if (device.backend == spiked::cuda::Backend::cuda) experiment.together = validation::trials_of_a_gpu;
+    }
+    for (const auto& text : remarks) remark(arguments, text);
+}
+
+int run_study(const Arguments& arguments, const validation::Experiment& experiment, const StudyRun& run,
+              const std::function<void(validation::Database&)>& finished) {
+    for (const auto& output : {run.report_path, run.junit_path}) keep_apart(output, run.store_path);
+    take_stop_requests(!arguments.quiet());
+    const TimeLimit limit(run.seconds);
+    const std::size_t threads = thread_count(run.threads);
+    if (!run.executor) validation::refuse_beyond_memory(experiment, threads);
+    make_folder(run.store_path);
+    validation::Store store(run.store_path, experiment, command_line(), threads, build_json());
+    if (store.resumed()) {
+        const std::int64_t kept = store.database().integer("SELECT count(*) FROM batch");
+        remark(arguments, fmt::format("resuming {}: {} batches are kept", run.store_path, kept));
+    }
+    for (const auto& text : experiment.remarks) remark(arguments, text);
+    const std::int64_t batches_before = store.database().integer("SELECT count(*) FROM batch");
+    validation::RunOutcome outcome{};
+    ExitCode code{};
+    std::string status = "stopped";
+    noting_failure(store, status, [&] {
+        {
+            ProgressDisplay display(arguments, run.label);
+            outcome =
+                run_experiment(experiment, store,
+                               {.threads = threads,
+                                .stop = &stop_requests(),
+                                .progress = [&](std::size_t done, std::size_t total) { display.show(done, total); },
+                                .begun = [&](std::size_t kept) { display.begin(kept); },
+                                .shard = run.shard,
+                                .executor = run.executor});
+        }
+        code = exit_code(outcome, count_verdicts(store.database()), run.strict);
+        status = status_of(outcome, run.shard);
+        store.finish(status, static_cast<int>(code), outcome == validation::RunOutcome::stopped ? "asked to stop" : "");
+        if (finished) finished(store.database());
+        if (!run.junit_path.empty()) {
+            make_folder(run.junit_path);
+            sim::write_file(run.junit_path, reports::junit_xml(store.database()));
+        }
+        if (!run.report_path.empty()) {
+            make_folder(run.report_path);
+            reports::write_html_report({run.store_path}, run.report_path);
+            remark(arguments, fmt::format("report   {}", run.report_path));
+        }
+    });
+    if (run.store_path != ":memory:") remark(arguments, fmt::format("data     {}", run.store_path));
+    if (outcome == validation::RunOutcome::stopped) {
+        remark(arguments,
+               run.store_path == ":memory:"
+                   ? "stopped before the end, and nothing is kept: with -o STORE the same command would go on"
+                   : "stopped before the end: run the same command again to go on");
+        if (store.database().integer("SELECT count(*) FROM batch") == batches_before)
+            remark(arguments, "no batch was finished in this time: give it longer, or a smaller run.reps.batch");
+    }
+    if (outcome == validation::RunOutcome::part_complete)
+        remark(arguments, fmt::format("shard {} is done; spiked merge joins it with the others", run.shard.text()));
+    remark_on_stopping(arguments, store.database());
+    if (outcome == validation::RunOutcome::too_many_failures)
+        remark(arguments,
+               fmt::format("more than {} % of a cell's replicates failed: see spiked show {} --table failures",
+                           100.0 * experiment.failure_budget, shell_word(run.store_path)));
+    return static_cast<int>(code);
+}
+
+}  // namespace spiked::app

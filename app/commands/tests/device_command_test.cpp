@@ -1,0 +1,322 @@
+// Studies on a device through the command, with the code of a GPU on emulated blocks: the CPU's numbers, whatever the
+// batches, threads and interruptions.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <set>
+
+#include "app/tests/process.hpp"
+#include "validation/engine/sqlite.hpp"
+
+namespace spiked::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Blocks from 10 x 14 to 22 x 14, dense colouring.
+std::string blocks_folder(const std::string& name, const std::string& precision = "double",
+                          const std::string& estimator = "eoptshrink:edgefit", const std::string& more = "") {
+    return folder_with_study(name, R"(spiked = 1
+[study]
+name = "small"
+seed = "0x5eed"
+[model]
+kind = "spiked"
+n = 10
+d = 14
+noise = { row_cov = { kind = "ar1", rho = 0.5 }, col_cov = { kind = "exponential", c = 1.0 } }
+signal = { strength = [4.0, 2.0], unit = "threshold" }
+[sweep]
+n = [10, 22]
+[[estimator]]
+name = "eoptshrink"
+[[estimator]]
+name = ")" + estimator + R"("
+as = "second"
+[[codec]]
+name = "tq-mse"
+bits = [3]
+[run]
+reps = { min = 60, batch = 6 }
+precision = ")" + precision + "\"\n" + more +
+                                       R"([store]
+path = "small.spiked"
+)");
+}
+
+std::string table(const std::string& folder, const std::string& name) {
+    const Outcome found = spiked("export small.spiked --format csv --table " + name, in(folder));
+    EXPECT_EQ(found.code, 0) << found.err;
+    return found.out;
+}
+
+std::string backend(const std::string& folder) {
+    const std::string path = folder + "/small.spiked";
+    if (!fs::exists(path)) return "";
+    validation::Database store(path, validation::Database::Mode::read);
+    // A kill while the store was made leaves it without tables.
+    if (store.integer("SELECT count(*) FROM sqlite_master WHERE name = 'study'") == 0) return "";
+    validation::Statement study(store, "SELECT backend FROM study");
+    return study.step() ? study.text(0) : "";
+}
+
+/// The largest difference of two stores' values: of codecs beside the largest of their metric, of all others relative
+/// where they are above 1; infinite where one is missing.
+double worst_difference(const std::string& one, const std::string& other, bool codecs = false) {
+    validation::Database store(one + "/small.spiked", validation::Database::Mode::read);
+    store.execute("ATTACH '" + other + "/small.spiked' AS other");
+    // Beside the largest value of the same method and metric: a bias is a hundredth of an error.
+    validation::Statement values(
+        store,
+        "SELECT a.v, b.v, max(abs(a.v)) OVER (PARTITION BY a.method_id, a.metric_id) FROM value a JOIN method m "
+        "USING(method_id) LEFT JOIN other.value b USING(cell_id, rep, method_id, metric_id, k) "
+        "WHERE (m.kind = 'codec') = ?");
+    values.bind(1, codecs ? std::int64_t{1} : std::int64_t{0});
+    double worst = 0.0;
+    std::size_t count = 0;
+    while (values.step()) {
+        ++count;
+        if (values.is_null(0) != values.is_null(1)) return std::numeric_limits<double>::infinity();
+        if (values.is_null(0)) continue;
+        const double scale = codecs ? values.real(2) : std::max(1.0, std::abs(values.real(0)));
+        const double difference = std::abs(values.real(0) - values.real(1));
+        if (difference > 0.0) worst = std::max(worst, difference / scale);
+    }
+    EXPECT_GT(count, 2000U);
+    return worst;
+}
+
+TEST(DeviceCommand, AStudyOnEmulatedBlocksHasTheCpusNumbers) {
+    for (const auto& [precision, limit] : {std::pair{"double", 1e-10}, std::pair{"float", 2e-4}}) {
+        SCOPED_TRACE(precision);
+        const std::string all_kernels =
+            "[[estimator]]\nname = 'gd-hard'\n[[estimator]]\nname = 'gd-shrink'\n[[codec]]\nname = 'eden'\nbits = [2]\n"
+            "[[codec]]\nname = 'tq-prod'\nbits = [2]\n[[codec]]\nname = 'kivi:group=8'\nbits = [2]\n";
+        const auto folder = [&](const std::string& name) {
+            return blocks_folder(name + "-" + precision, precision, "eoptshrink:edgefit", all_kernels);
+        };
+        const std::string cpu = folder("cpu");
+        const std::string device = folder("device");
+        ASSERT_EQ(spiked("run study.toml --no-report --device cpu", in(cpu)).code, 0);
+        const Outcome found = spiked("run study.toml --no-report --device emulated", in(device));
+        ASSERT_EQ(found.code, 0) << found.err;
+        EXPECT_EQ(found.err.find("CPU"), std::string::npos) << "no cell stays there: " << found.err;
+        EXPECT_EQ(backend(cpu), "cpu");
+        EXPECT_EQ(backend(device), "emulated");
+        EXPECT_LT(worst_difference(cpu, device), limit);
+        // Norms and coordinates in float: what is stored of a row may be its neighbour in fp16, an index the next one.
+        EXPECT_LT(worst_difference(cpu, device, true), 1e-3);
+        EXPECT_NE(table(cpu, "values"), table(device, "values")) << "a control: the device computed something";
+    }
+}
+
+TEST(DeviceCommand, BatchesThreadsDevicesPartsAndInterruptionsChangeNoNumber) {
+    const std::string whole = blocks_folder("device-whole");
+    ASSERT_EQ(spiked("run study.toml --no-report --device emulated --threads 1", in(whole)).code, 0);
+    const std::string values = table(whole, "values");
+    const std::string other = blocks_folder("device-batches");
+    ASSERT_EQ(
+        spiked("run study.toml --no-report --device emulated,emulated --threads 3 --set run.reps.batch=25", in(other))
+            .code,
+        0);
+    EXPECT_EQ(table(other, "values"), values);
+
+    const std::string parts = blocks_folder("device-parts");
+    for (const char* part : {"1", "2"})
+        ASSERT_EQ(spiked(std::string("run study.toml --no-report --device emulated --shard ") + part + "/2 -o part" +
+                             part + ".spiked",
+                         in(parts))
+                      .code,
+                  0);
+    ASSERT_EQ(spiked("merge part1.spiked part2.spiked -o small.spiked", in(parts)).code, 0);
+    EXPECT_EQ(table(parts, "values"), values);
+
+    const std::string killed = blocks_folder("device-killed");
+    int kills = 0;
+    // Later and later, so that a slow program ends, too.
+    for (double seconds = 0.1; seconds < 300.0; seconds *= 1.1) {
+        // Without --device it goes on where it was begun.
+        const int code =
+            spiked(std::string("run study.toml --no-report") + (backend(killed).empty() ? " --device emulated" : ""),
+                   in(killed) + fmt::format("timeout -s KILL {:.3f}", seconds))
+                .code;
+        if (code == 0) break;
+        ASSERT_EQ(code, 137);
+        ++kills;
+    }
+    EXPECT_GE(kills, 1);
+    EXPECT_EQ(backend(killed), "emulated");
+    EXPECT_EQ(table(killed, "values"), values);
+}
+
+TEST(DeviceCommand, ReplayComputesWhereTheStoreWas) {
+    const std::string folder = blocks_folder("device-replay");
+    ASSERT_EQ(spiked("run study.toml --no-report --device emulated", in(folder)).code, 0);
+    const Outcome same = spiked("replay small.spiked --cell 2 --rep 17", in(folder));
+    EXPECT_EQ(same.code, 0) << same.out;
+    EXPECT_EQ(same.err.find("computed on"), std::string::npos) << same.err;
+    const Outcome near = spiked("replay small.spiked --cell 2 --rep 17 --device cpu", in(folder));
+    EXPECT_EQ(near.code, 0) << near.out;
+    EXPECT_NE(near.err.find("computed on emulated, this on cpu"), std::string::npos) << near.err;
+}
+
+TEST(DeviceCommand, AnotherBackendIsRefusedUnlessItMayBeMixed) {
+    const std::string folder = blocks_folder("device-mixed");
+    ASSERT_EQ(spiked("run study.toml --no-report --device emulated --set run.reps.min=60 --shard 1/2", in(folder)).code,
+              0);
+    const Outcome refused = spiked("run study.toml --no-report --device cpu", in(folder));
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_NE(refused.err.find("computed on emulated, this would be cpu"), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("--mixed"), std::string::npos);
+    // A store of another study is left as it is, whatever is asked for with it.
+    EXPECT_EQ(spiked("run study.toml --no-report --device cpu --mixed --seed 0x77", in(folder)).code, 2);
+    EXPECT_EQ(backend(folder), "emulated");
+    const Outcome mixed = spiked("run study.toml --no-report --device cpu --mixed --json", in(folder));
+    EXPECT_EQ(mixed.code, 0) << mixed.err;
+    EXPECT_EQ(*mixed.json().find("backend")->string(), "mixed");
+    EXPECT_EQ(backend(folder), "mixed");
+    const std::string cpu = blocks_folder("device-unmixed");
+    ASSERT_EQ(spiked("run study.toml --no-report --device cpu", in(cpu)).code, 0);
+    EXPECT_LT(worst_difference(folder, cpu), 1e-10);
+}
+
+TEST(DeviceCommand, WhatNoKernelComputesIsTheCpusAndSaid) {
+    const std::string folder = blocks_folder("device-none", "double", "screenot:4");
+    const Outcome found = spiked("run study.toml --no-report --device emulated", in(folder));
+    EXPECT_EQ(found.code, 0);
+    EXPECT_NE(found.err.find("2 of 2 cells are computed on the CPU, no kernel does this: estimator screenot:4"),
+              std::string::npos)
+        << found.err;
+    EXPECT_EQ(backend(folder), "cpu");
+    const std::string large = blocks_folder("device-large");
+    const Outcome some =
+        spiked("run study.toml --no-report --device emulated --set sweep.n=[10,257] --set run.reps.min=6", in(large));
+    EXPECT_EQ(some.code, 0);
+    EXPECT_NE(some.err.find("1 of 2 cells are computed on the CPU, no kernel does this: blocks of 257 x 14"),
+              std::string::npos)
+        << some.err;
+    EXPECT_EQ(backend(large), "emulated");
+}
+
+TEST(DeviceCommand, AGpuThatIsNotThereIsAnErrorOnlyWhenAskedFor) {
+    const std::string folder = blocks_folder("device-absent");
+    const Outcome asked = spiked("run study.toml --no-report --device cuda:99", in(folder));
+    EXPECT_EQ(asked.code, 2);
+    EXPECT_NE(asked.err.find("cuda:99"), std::string::npos);
+    EXPECT_FALSE(fs::exists(folder + "/small.spiked")) << "nothing ran";
+    const Outcome unasked = spiked("run study.toml --no-report", in(folder));
+    EXPECT_EQ(unasked.code, 0);
+    EXPECT_EQ(unasked.err.find("GPU"), std::string::npos) << unasked.err;
+    EXPECT_EQ(spiked("run study.toml --no-report --set exec.device='\"gpu\"'", in(folder)).code, 2);
+}
+
+TEST(DeviceCommand, DoctorComparesEveryStage) {
+    const Outcome found = spiked("doctor --device emulated --json");
+    ASSERT_EQ(found.code, 0) << found.out;
+    const Json json = found.json();
+    EXPECT_TRUE(*json.find("healthy")->boolean());
+    for (const char* stage : {"normals", "samples", "values", "vectors", "eOptShrink", "rotation", "quantizer bytes",
+                              "inner products", "whole trial"})
+        EXPECT_NE(found.out.find(std::string("\"name\": \"") + stage + "\""), std::string::npos) << stage << found.out;
+}
+
+/// Bytes that the CPU decodes: of Hadamard rotations nearly all those of the CPU, whose own arithmetic is in double.
+TEST(DeviceCommand, ADumpIsCodedOnADevice) {
+    const std::string folder = scratch("device-kv");
+    fs::create_directories(folder);
+    for (const char* how : {"tq-mse --rotation haar", "tq-mse --rotation rht2", "tq-mse --rotation identity",
+                            "eden --rotation rht2", "tq-prod --rotation haar", "kivi:residual=0:group=32"}) {
+        SCOPED_TRACE(how);
+        const std::string words = "kv encode '" + sample_dump + "' --bits 3 --json --method " + how;
+        const Outcome cpu = spiked(words + " -o cpu.spkv", in(folder));
+        const Outcome device = spiked(words + " -o device.spkv --device emulated --threads 2", in(folder));
+        ASSERT_EQ(device.code, 0) << device.err;
+        EXPECT_GT(number(device.json(), "blocks"), 3.0);
+        EXPECT_EQ(number(device.json(), "device_blocks"), number(device.json(), "blocks"));
+        EXPECT_EQ(number(cpu.json(), "device_blocks"), 0.0);
+        EXPECT_EQ(number(device.json(), "bytes"), number(cpu.json(), "bytes"));
+        EXPECT_EQ(device.json().find("ledger_bits")->text(), cpu.json().find("ledger_bits")->text());
+        for (const char* side : {"key", "value"})
+            EXPECT_NEAR(
+                number(*device.json().find("relative_l2"), side) / number(*cpu.json().find("relative_l2"), side), 1.0,
+                1e-4);
+        const std::string one = contents(folder + "/cpu.spkv");
+        const std::string other = contents(folder + "/device.spkv");
+        std::size_t differing = 0;
+        for (std::size_t i = 0; i < one.size(); ++i) differing += one[i] != other[i] ? 1 : 0;
+        EXPECT_LT(static_cast<double>(differing), 2e-3 * static_cast<double>(one.size()));
+        EXPECT_EQ(spiked("kv decode device.spkv -o back.safetensors", in(folder)).code, 0);
+    }
+    const Outcome none =
+        spiked("kv encode '" + sample_dump + "' --method rabitq --bits 2 -o none.spkv --device emulated", in(folder));
+    EXPECT_EQ(none.code, 0);
+    EXPECT_NE(none.err.find("blocks were coded on the CPU"), std::string::npos) << none.err;
+    EXPECT_EQ(spiked("kv encode '" + sample_dump + "' -o none.spkv --device cuda:99", in(folder)).code, 2);
+}
+
+/// Work is compared with the CPU's before it is timed: a benchmark that ends has done it.
+TEST(DeviceCommand, BenchmarksTimeBatchesBesideTheCpu) {
+    const auto rows_of = [](const Json& document) {
+        std::set<std::string> names;
+        for (const auto& row : *document.find("rows")->items()) {
+            EXPECT_GT(*row.find("p10")->real(), 0.0) << *row.find("what")->string();
+            names.insert(*row.find("what")->string());
+        }
+        return names;
+    };
+    for (const char* shape : {"--rows 20 --cols 12 --precision float", "--rows 12 --cols 20 --precision double"}) {
+        const Outcome timed =
+            spiked("bench decompose --device emulated --vectors 3 --seconds 0.05 --json " + std::string(shape));
+        ASSERT_EQ(timed.code, 0) << timed.err;
+        EXPECT_EQ(rows_of(timed.json()),
+                  (std::set<std::string>{"cpu", "emulated", "emulated-bidiagonal", "emulated-values"}));
+        EXPECT_EQ(*timed.json().find("clock")->string(), "wall");
+        EXPECT_EQ(*timed.json().find("batch")->integer(), 2);
+    }
+    const Outcome coded = spiked("bench quantize --device emulated --seconds 0.05 --json");
+    ASSERT_EQ(coded.code, 0) << coded.err;
+    const auto names = rows_of(coded.json());
+    EXPECT_EQ(names.size(), 50U) << "five methods at two widths: two parts here, three there";
+    EXPECT_TRUE(names.contains("tq-prod:4:copied:emulated"));
+    const auto refused = [](const std::string& options) {
+        const Outcome outcome = spiked("bench decompose --seconds 0.05 " + options);
+        EXPECT_EQ(outcome.code, 2) << options;
+        return outcome.err;
+    };
+    EXPECT_NE(refused("--device emulated --rows 300").find("kernels take 256 x 256"), std::string::npos);
+    EXPECT_NE(refused("--device emulated --vectors 40").find("kernels find 32"), std::string::npos);
+    EXPECT_NE(refused("--device cpu").find("leave --device out"), std::string::npos);
+    EXPECT_NE(refused("--device emulated,emulated").find("one place is timed"), std::string::npos);
+    EXPECT_EQ(refused("--device cuda:99").find("bug"), std::string::npos);
+}
+
+/// The script that a machine with a GPU runs, and a bundle that needs nothing of the machine it runs on.
+TEST(GpuCheck, WritesItsTableFromABundleInAnEmptyEnvironment) {
+    const std::string folder = scratch("gpu-check");
+    fs::create_directories(folder);
+    const std::string script = SPIKED_SOURCE_DIR "/tools/gpu-check";
+    ASSERT_EQ(
+        std::system((script + " --bundle '" + folder + "/b.tar.gz' --program '" SPIKED_BINARY "' > /dev/null").c_str()),
+        0);
+    EXPECT_LT(fs::file_size(folder + "/b.tar.gz"), 30'000'000U) << "what every way to such a machine carries";
+    ASSERT_EQ(std::system(("tar xf '" + folder + "/b.tar.gz' -C '" + folder + "'").c_str()), 0);
+    const std::string run = in(folder) + " env -i PATH=/usr/bin:/bin bundle/gpu-check --seconds 0.1 ";
+    const std::string steps = "--only doctor,decompose-128,trial,quantize,profile,racecheck ";
+    ASSERT_EQ(std::system((run + steps + "--device emulated 2> /dev/null").c_str()), 0);
+    const std::string table = contents(folder + "/gpu-check.md");
+    for (const char* row :
+         {"| normals | ok |", "| whole trial | ok |", "| racecheck | skipped |", "| coded:emulated | ok |",
+          "| emulated-bidiagonal 16 float | ok |", "| cpu 16 double | ok |", "| kivi:4:copied:emulated | ok |"})
+        EXPECT_NE(table.find(row), std::string::npos) << row << "\n" << table;
+    EXPECT_NE(std::system((run + "--only fast 2> /dev/null").c_str()), 0) << "no such step";
+    EXPECT_NE(std::system((run + "--only doctor --limit 0.01 --device emulated -o late.md 2> /dev/null").c_str()), 0);
+    EXPECT_NE(contents(folder + "/late.md").find("stopped after 0.01 seconds"), std::string::npos);
+    EXPECT_NE(std::system((run + "--device cuda:99 --only doctor -o none.md 2> /dev/null").c_str()), 0);
+    EXPECT_NE(contents(folder + "/none.md").find("| doctor | failed |"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace spiked::app

@@ -1,0 +1,411 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "app/tests/process.hpp"
+
+namespace spiked::app {
+namespace {
+
+/// A random model of 3 layers, 2 kv heads of 8 and 50 tokens, and what NumPy says of its 40 tokens.
+struct Model {
+    std::string folder = scratch("model");
+    double nats = 0.0;  ///< of the tokens behind the first 17
+
+    Model() {
+        std::filesystem::create_directories(folder);
+        const std::string line = "/usr/bin/python3 '" SPIKED_SOURCE_DIR "/sim/llama/tests/llama_in_numpy.py' '" +
+                                 folder + "' untied 40 > '" + folder + "/out'";
+        EXPECT_EQ(std::system(line.c_str()), 0);
+        std::ifstream file(folder + "/out");
+        double token = 0.0;
+        double value = 0.0;
+        for (int t = 0; file >> token >> value; ++t)
+            if (t > 16) nats += value / 23.0;
+    }
+    [[nodiscard]] std::string words(const std::string& tokens) const {
+        return " --model '" + folder + "' --tokens '" + folder + "/" + tokens + "' ";
+    }
+};
+
+const Model& model() {
+    static const Model made;
+    return made;
+}
+
+std::vector<double> added(const std::string& options) {
+    const Outcome found = spiked("kv perplexity" + model().words("documents.npy") + "--block 16 --json " + options);
+    EXPECT_EQ(found.code, 0) << found.err;
+    std::vector<double> nats;
+    const Json document = found.json();
+    for (const auto& row : *document.find("rows")->items()) nats.push_back(number(row, "added_nats"));
+    return nats;
+}
+
+TEST(PerplexityCommand, FullPrecisionIsNumpysAndCompressionCosts) {
+    const Outcome found = spiked("kv perplexity" + model().words("tokens.npy") +
+                                 "--block 16 --method tq-mse,unrope+tq-mse --bits 1,8 --json");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json document = found.json();
+    EXPECT_EQ(*document.find("schema")->string(), "spiked.perplexity/1");
+    EXPECT_NEAR(number(document, "nats"), model().nats, 1e-5);
+    EXPECT_EQ(*document.find("tokens")->integer(), 23);
+    EXPECT_EQ(*document.find("blocks_of")->integer(), 16);
+    EXPECT_TRUE(document.find("mcse_nats")->is_null());  // of one document
+    const auto& rows = *document.find("rows")->items();
+    ASSERT_EQ(rows.size(), 4);
+    for (const auto& row : rows) {
+        const bool coarse = number(row, "bits") == 1.0;
+        EXPECT_DOUBLE_EQ(number(row, "bits_per_entry"), coarse ? 3.0 : 10.0);  // a norm of 16 bits for 8 entries
+        EXPECT_LT(std::abs(number(row, "added_nats")), coarse ? 2.0 : 0.02);
+        EXPECT_GT(std::abs(number(row, "added_nats")), coarse ? 0.02 : 0.0);
+    }
+    EXPECT_NE(number(rows[0], "added_nats"), number(rows[2], "added_nats"));
+}
+
+TEST(PerplexityCommand, OnlyWhatIsNamedIsCompressed) {
+    const auto all = added("--method tq-mse --bits 2");
+    const auto keys = added("--method tq-mse --bits 2 --only 0:key,1:key,2:key");
+    const auto everything = added("--method tq-mse --bits 2 --only 0:key,1:key,2:key,0:value,1:value,2:value");
+    EXPECT_NE(all, keys);
+    EXPECT_EQ(all, everything);
+    // The rotary embedding is that of keys.
+    EXPECT_EQ(added("--method unrope+tq-mse --bits 2 --only 0:value,2:value"),
+              added("--method tq-mse --bits 2 --only 0:value,2:value"));
+    EXPECT_EQ(all, added("--method tq-mse --bits 2 --threads 1"));
+}
+
+TEST(PerplexityCommand, SaysWhatItMeasured) {
+    const Outcome found =
+        spiked("kv perplexity" + model().words("documents.npy") + "--block 16 --method tq-mse --bits 2");
+    ASSERT_EQ(found.code, 0) << found.err;
+    for (const char* part : {"full precision: ", "tq-mse", "4.000", "69 tokens of 3 documents", "block of 16"})
+        EXPECT_NE(found.out.find(part), std::string::npos) << part << found.out;
+}
+
+TEST(PerplexityCommand, RefusesWhatCannotBeMeasured) {
+    const auto refused = [](const std::string& words, int code, const std::string& part) {
+        const Outcome found = spiked("kv perplexity " + words);
+        EXPECT_EQ(found.code, code) << words << found.err;
+        EXPECT_NE(found.err.find(part), std::string::npos) << found.err;
+    };
+    const std::string good = model().words("tokens.npy");
+    refused("--tokens x.npy", 2, "--model is missing");
+    refused("--model '" + model().folder + "'", 2, "--tokens is missing");
+    refused(good + "--block 39", 4, "documents of 40 tokens (expected 41 or more for blocks of 39)");
+    refused(good + "--block 0", 2, "--block 0");
+    refused(good + "--only 3:key --block 16", 2, "--only 3:key: the model has layers 0 to 2");
+    refused(good + "--only key", 2, "is not LAYER:key or LAYER:value");
+    refused(good + "--method tq-mes --block 16", 2, "did you mean \"tq-mse\"");
+    refused(good + "--method palu --block 16", 2, "palu");
+    refused(good + "--method snapkw --block 16", 2, "did you mean \"snapkv\"");
+    refused(good + "--method a-method --block 16", 2, "pyramidkv");
+    refused(good + "--method snapkv+h2o+tq-mse --block 16", 2, "h2o evicts and is not first");
+    refused(good + "--method tq-mse+snapkv --block 16", 2, "write snapkv or snapkv+tq-mse");
+    refused(good + "--method svd:9+tq-mse --block 16", 2, "layer 0, key of head 0, 16 tokens from 0 to 15");
+    refused(model().words("keys.npy") + "--block 16", 4, "token 0 of document 0 is");
+    refused(good + "--block 16 --method snapkv --budget 0", 2, "--budget 0 is not possible");
+    refused(good + "--block 16 --method snapkv --budget 1e-7", 2, "--budget 1e-07 has no room for one of 16 tokens");
+    refused(good + "--block 16 --method snapkv --budget 1.5", 2, "--budget 1.5 is not possible");
+    refused(good + "--block 16 --method snapkv --budget half", 2, "--budget: \"half\" is not a number");
+    refused(good + "--block 16 --method snapkv", 2, "\"snapkv\" evicts and no budget is given");
+    refused(good + "--block 16 --method snapkv --budget 0.5 --only 0:key", 2, "name both or neither");
+    refused("--model /no/such --tokens x.npy", 4, "/no/such/config.json");
+    const Outcome elsewhere = spiked("kv run x.safetensors --method snapkv+tq-mse");
+    EXPECT_EQ(elsewhere.code, 2);
+    EXPECT_NE(elsewhere.err.find("use spiked kv perplexity, kv retrieve or kv frontier --model"), std::string::npos);
+}
+
+TEST(PerplexityCommand, EvictsToABudget) {
+    const auto nats = added("--method snapkv,h2o,dmc,streaming,pyramidkv --budget 1");
+    EXPECT_EQ(nats, std::vector<double>(5, 0.0));
+    const Outcome found = spiked("kv perplexity" + model().words("documents.npy") +
+                                 "--block 16 --json --budget 0.7,0.4 --bits 1 --method snapkv,snapkv+tq-mse,tq-mse");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json document = found.json();
+    const auto& rows = *document.find("rows")->items();
+    ASSERT_EQ(rows.size(), 5);
+    for (std::size_t i = 0; i < 4; ++i) {
+        EXPECT_EQ(number(rows[i], "budget"), i % 2 == 0 ? 0.7 : 0.4);
+        EXPECT_LE(number(rows[i], "bits_per_entry"), 16.0 * number(rows[i], "budget"));
+        EXPECT_EQ(number(rows[i], "bits"), i < 2 ? 16.0 : 1.0);
+        EXPECT_GT(std::abs(number(rows[i], "added_nats")), 0.0);
+    }
+    // All tokens at 3 bits fit either budget.
+    EXPECT_EQ(number(rows[2], "added_nats"), number(rows[3], "added_nats"));
+    EXPECT_EQ(number(rows[2], "bits_per_entry"), 3.0);
+    EXPECT_TRUE(rows[4].find("budget")->is_null());
+    EXPECT_EQ(number(rows[4], "added_nats"), number(rows[2], "added_nats"));
+    // What later choices need is a part of the bits.
+    const Json held = spiked("kv perplexity" + model().words("documents.npy") +
+                             "--block 16 --json --budget 0.5 --bits 2 --method h2o,snapkv,snapkv+svd:1+tq-mse,tq-mse")
+                          .json();
+    std::vector<std::pair<bool, bool>> found_held;
+    for (const Json& row : *held.find("rows")->items()) {
+        const Json& ledger = *row.find("ledger");
+        double sum = 0.0;
+        for (const char* part : {"rows", "positions", "scores", "exact_rows"}) sum += number(ledger, part);
+        EXPECT_NEAR(sum, number(row, "bits_per_entry"), 1e-12);
+        found_held.emplace_back(number(ledger, "scores") > 0.0, number(ledger, "exact_rows") > 0.0);
+    }
+    EXPECT_EQ(found_held,
+              (std::vector<std::pair<bool, bool>>{{true, false}, {false, false}, {false, true}, {false, false}}));
+    const Outcome said = spiked("kv perplexity" + model().words("documents.npy") + "--block 16 --budget 0.4 --bits 2");
+    EXPECT_NE(said.out.find("snapkv at 0.4"), std::string::npos) << said.out << said.err;
+    EXPECT_NE(said.out.find("scores (h2o)"), std::string::npos) << said.out;
+    EXPECT_NE(said.out.find("tq-mse"), std::string::npos);
+}
+
+TEST(FrontierOfAModel, IsWhatPerplexityMeasures) {
+    const std::string words = model().words("documents.npy") + "--block 16 --method tq-mse,snapkv --bits 1,3,6 ";
+    const std::string store = scratch("model.spiked");
+    const std::string picture = scratch("model.svg");
+    const Outcome found = spiked("kv frontier" + words + "--budget 0.3,0.6 --json -o '" + store + "' --report '" +
+                                 scratch("model.html") + "' --plot '" + picture + "'");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json expected = spiked("kv perplexity" + words + "--budget 0.3,0.6 --json").json();
+    const Json document = found.json();
+    EXPECT_EQ(*document.find("metric")->string(), "added_nats");
+    EXPECT_EQ(*document.find("cluster")->string(), "document");
+    const auto& rows = *document.find("rows")->items();
+    const auto& plain = *expected.find("rows")->items();
+    ASSERT_EQ(rows.size(), 5);
+    std::size_t on_hull = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        EXPECT_EQ(*rows[i].find("side")->string(), "cache");
+        EXPECT_EQ(*rows[i].find("method")->string(), *plain[i].find("method")->string());
+        for (const char* key : {"bits", "bits_per_entry"})
+            EXPECT_NEAR(number(rows[i], key), number(plain[i], key), 1e-12);
+        EXPECT_EQ(rows[i].find("budget")->text(), plain[i].find("budget")->text());
+        for (const char* key : {"added_nats", "mcse_added_nats"})
+            EXPECT_NEAR(number(rows[i], key), number(plain[i], key), 1e-12);
+        EXPECT_TRUE(rows[i].find("relative_l2")->is_null());
+        on_hull += *rows[i].find("on_hull")->boolean() ? 1 : 0;
+    }
+    EXPECT_GE(on_hull, 1);
+    for (const char* part : {">tq-mse<", ">added nats a token<"})
+        EXPECT_NE(contents(picture).find(part), std::string::npos) << part;
+    // The page names budgets, and has means over documents with their errors, not a row for each.
+    const std::string page = contents(scratch("model.html"));
+    for (const char* part : {">snapkv at 0.3<", ">snapkv at 0.6<", "caches, 3 documents or prompts", "added nats</th>"})
+        EXPECT_NE(page.find(part), std::string::npos) << part;
+    // The store is the source: again without the work, and as a table.
+    const Outcome again = spiked("kv frontier" + words + "--budget 0.3,0.6 -o '" + store + "'");
+    EXPECT_EQ(again.code, 0) << again.err;
+    for (const char* part :
+         {"cache, 3 documents", "added nats", "snapkv at 0.3", "snapkv at 0.6", "clustered by document (3 clusters)"})
+        EXPECT_NE(again.out.find(part), std::string::npos) << part << again.out;
+    EXPECT_NE(spiked("kv frontier" + words + "--budget 0.3 -o '" + store + "'").code, 0);
+    // And wherever a store is shown.
+    EXPECT_EQ(spiked("show '" + store + "'").out, again.out);
+    EXPECT_NE(page.find("3 documents \u00b7 "), std::string::npos);
+    const Outcome one = spiked("kv frontier --model '" + model().folder + "' --tokens '" + model().folder +
+                               "/tokens.npy' --block 16 --method tq-mse --bits 2");
+    EXPECT_NE(one.out.find("cache, 1 document\n"), std::string::npos) << one.out << one.err;
+
+    const auto refused = [](const std::string& all, int code, const std::string& part) {
+        const Outcome outcome = spiked("kv frontier " + all);
+        EXPECT_EQ(outcome.code, code) << all << outcome.err;
+        EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+    };
+    refused("", 2, "neither dumps nor --model");
+    refused(sample_dump + words, 2, "dumps and --model are given");
+    refused(words + "--metric relative_l2 --budget 0.5", 2, "--metric relative_l2 is of dumps");
+    refused(sample_dump + " --metric added_nats", 2, "--metric added_nats is of a model");
+    refused(sample_dump + " --budget 0.5", 2, "--budget is of a model");
+    refused(sample_dump + " --prompts 3", 2, "--prompts is of a model");
+    refused(words + "--layers 0 --budget 0.5", 2, "--layers is of dumps");
+    refused(words + "--needles 4 --budget 0.5", 2, "--needles asks for needles and --tokens for added nats");
+    refused(words + "--metric retrieval --budget 0.5", 2, "--metric retrieval asks for needles");
+    refused("--model '" + model().folder + "' --metric added_nats", 2, "needs --tokens");
+    refused("--model '" + model().folder + "' --filler '" + model().folder +
+                "/documents.npy' --needles 12 --prompts 2 "
+                "--vocabulary bos=0,ask=1,keys=10:29,values=30:49",
+            4, "the model answers");
+}
+
+TEST(FrontierOfAModel, ShowsWhatRetrievalLoses) {
+    const char* models = std::getenv("SPIKED_EXTRA_MODELS");
+    if (models == nullptr) GTEST_SKIP() << "SPIKED_EXTRA_MODELS names no folder";
+    const std::string words =
+        " --model '" + std::string(models) + "/needle' --prompts 3 --method tq-mse --bits 1,2 --json";
+    const std::string page = scratch("needles.html");
+    const Outcome found = spiked("kv frontier" + words + " --report '" + page + "'");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json document = found.json();
+    EXPECT_EQ(*document.find("metric")->string(), "retrieval");
+    const Json plain = spiked("kv retrieve" + words).json();
+    const auto& exact = *plain.find("rows")->items();
+    const auto& rows = *document.find("rows")->items();
+    for (std::size_t i = 0; i < 2; ++i)
+        EXPECT_NEAR(number(rows[i], "retrieval"),
+                    number(exact[0], "log_probability") - number(exact[i + 1], "log_probability"), 1e-9);
+    for (std::size_t i = 0; i < 2; ++i)
+        EXPECT_NEAR(number(rows[i], "wrong_answers"), 1.0 - number(exact[i + 1], "right"), 1e-9);
+    // What loses nothing that could be told is named, not dropped.
+    const Outcome lossless = spiked("kv frontier --model '" + std::string(models) +
+                                    "/needle' --prompts 2 --method snapkv --budget 1 --report '" + page + ".2.html'");
+    ASSERT_EQ(lossless.code, 0) << lossless.err;
+    EXPECT_NE(contents(page + ".2.html").find("nothing is lost that could be told"), std::string::npos);
+    for (const char* part : {"attention of 16 questions on their needles", ">full precision<", ">tq-mse, 1.12 bits<",
+                             ">nats lost of the answers' log-probability<"})
+        EXPECT_NE(contents(page).find(part), std::string::npos) << part;
+}
+
+TEST(FrontierOfAModel, TokensMayStandInAFileWithoutASuffix) {
+    std::filesystem::copy_file(model().folder + "/documents.npy", scratch("pages"),
+                               std::filesystem::copy_options::overwrite_existing);
+    const Outcome found = spiked("kv frontier --model '" + model().folder + "' --tokens '" + scratch("pages") +
+                                 "' --block 16 --method tq-mse --bits 1,2");
+    EXPECT_EQ(found.code, 0) << found.err;
+}
+
+TEST(DumpStudyOfAModel, IsTheStudyOfItsDumps) {
+    const auto study = [](const std::string& name, const std::string& source) {
+        std::ofstream(scratch(name)) << "spiked = 1\n[study]\nname = \"m\"\nseed = \"0x5eed\"\n[model]\nkind = "
+                                        "\"kv_dump\"\nblock = { tokens = 16, tail = \"skip\" }\n"
+                                     << source << "\n[[codec]]\nname = \"tq-mse\"\nbits = [2]\n";
+        return "run '" + scratch(name) + "' --no-report -o '" + scratch(name + ".spiked") + "'";
+    };
+    const std::string folder = model().folder;
+    const std::string of_model = study(
+        "model.toml", "model = \"" + folder + "\"\ntokens = \"" + folder + "/documents.npy\"\ndocuments = [1, 2]");
+    const std::string temporary = "TMPDIR='" + scratch("tmp") + "'";
+    std::filesystem::create_directory(scratch("tmp"));
+    const Outcome ran = spiked(of_model, temporary);
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_TRUE(std::filesystem::is_empty(scratch("tmp")));
+    std::string sources;
+    for (const char* document : {"1", "2"}) {
+        const std::string dump = scratch(std::string("model-document-") + document + ".safetensors");
+        ASSERT_EQ(
+            spiked("kv dump" + model().words("documents.npy") + "--document " + document + " -o '" + dump + "'").code,
+            0);
+        sources += (sources.empty() ? "\"" : ", \"") + dump + "\"";
+    }
+    const std::string of_dumps = study("dumps.toml", "source = [" + sources + "]");
+    ASSERT_EQ(spiked(of_dumps).code, 0);
+    const auto table = [](const std::string& name) {
+        return spiked("export '" + scratch(name + ".spiked") + "' --table summary --format csv").out;
+    };
+    EXPECT_EQ(table("model.toml"), table("dumps.toml"));
+    // The store names what there is to read again, not a folder that is gone.
+    const std::string store = contents(scratch("model.toml.spiked"));
+    EXPECT_EQ(store.find("spiked-dumps-"), std::string::npos);
+    EXPECT_NE(store.find("document 2 of " + folder + "/documents.npy, read by " + folder), std::string::npos);
+    EXPECT_NE(table("model.toml").find("relative_l2"), std::string::npos);
+    const Outcome resumed = spiked(of_model, temporary);
+    EXPECT_EQ(resumed.code, 0) << resumed.err;
+    EXPECT_NE(resumed.err.find("resuming"), std::string::npos) << resumed.err;
+
+    const auto refused = [&](const std::string& source, const std::string& part) {
+        const Outcome outcome = spiked(study("bad.toml", source));
+        EXPECT_EQ(outcome.code, 2) << source << outcome.err;
+        EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+    };
+    const std::string both = "model = \"" + folder + "\"\ntokens = \"" + folder + "/documents.npy\"\n";
+    refused("model = \"" + folder + "\"", "tokens = \"pages.npy\"");
+    refused(both + "documents = [3]", "document 3 is asked for");
+    refused(both + "documents = [0.5]", "document 0.5 is no row");
+    refused(both + "source = [\"x.safetensors\"]", "both given");
+    refused("model = \"/no/such\"\ntokens = \"x.npy\"", "/no/such/config.json");
+}
+
+TEST(DumpCommand, WritesWhatTheModelSees) {
+    const std::string dump = scratch("model.safetensors");
+    const Outcome made =
+        spiked("kv dump" + model().words("documents.npy") + "--dtype f32 --name tiny -o '" + dump + "' --json");
+    ASSERT_EQ(made.code, 0) << made.err;
+    EXPECT_EQ(*made.json().find("tokens")->integer(), 40);
+    EXPECT_EQ(*made.json().find("query_heads")->integer(), 6);
+    // Keys of head 1 of layer 1 against NumPy's, by a reader that is not ours.
+    std::ofstream(scratch("read.py")) << R"(import json, struct, sys
+import numpy as np
+with open(sys.argv[1], "rb") as file:
+    header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+    data = file.read()
+first, last = header["layers.1.key"]["data_offsets"]
+keys = np.frombuffer(data[first:last], np.float32).reshape(header["layers.1.key"]["shape"])
+assert header["layers.2.query"]["shape"] == [6, 40, 8], header["layers.2.query"]
+said = header["__metadata__"]
+assert said["keys"] == "post-rope" and said["rope_base"] == "500" and said["attention"] == "causal", said
+print(np.abs(keys[1] - np.load(sys.argv[2])).max())
+)";
+    const std::string line = "/usr/bin/python3 '" + scratch("read.py") + "' '" + dump + "' '" + model().folder +
+                             "/keys.npy' > '" + scratch("difference") + "'";
+    ASSERT_EQ(std::system(line.c_str()), 0);
+    EXPECT_LT(std::stod(contents(scratch("difference"))), 1e-5);
+    const Outcome run = spiked("kv run '" + dump + "' --block 16 --method unrope+tq-mse --bits 3 --json");
+    EXPECT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(spiked("kv dump" + model().words("documents.npy") + "--document 3 -o '" + dump + "'").code, 2);
+    EXPECT_EQ(spiked("kv dump" + model().words("documents.npy") + "-o '" + scratch("y.st") + "'").code, 2);
+    EXPECT_FALSE(std::filesystem::exists(scratch("y.st")));
+    EXPECT_EQ(spiked("kv dump" + model().words("documents.npy") + "--dtype f8 -o '" + dump + "'").code, 2);
+    EXPECT_EQ(spiked("kv dump" + model().words("documents.npy") + "-o no/such/folder/x.safetensors").code, 6);
+}
+
+TEST(RetrieveCommand, RefusesAModelThatDoesNotAnswer) {
+    const auto refused = [](const std::string& words, int code, const std::string& part) {
+        const Outcome found = spiked("kv retrieve " + words);
+        EXPECT_EQ(found.code, code) << words << found.err;
+        EXPECT_NE(found.err.find(part), std::string::npos) << found.err;
+    };
+    const std::string good = "--model '" + model().folder + "' --filler '" + model().folder + "/documents.npy' ";
+    const std::string words = "--vocabulary bos=0,ask=1,keys=10:29,values=30:49 ";
+    refused(good, 4, "token 512 of the needles lies outside the model's vocabulary of 50");
+    refused(good + words + "--needles 4 --asked 12 --prompts 2 --context 49", 4,
+            "a stream of the filler has 40 tokens");
+    refused(good + words + "--needles 12 --prompts 2", 4, "the model answers");
+    refused(good + words + "--needles 12 --prompts 0", 2, "--prompts 0");
+    refused(good + words + "--needles 12 --context 0", 2, "--context 0");
+    refused(good + words + "--needles 12 --context 70000", 2, "--context 70000 is not possible: the model reads ");
+    refused(good + "--vocabulary key=3", 2, "--vocabulary \"key=3\" is not");
+    refused(good + "--layers first", 2, "--layers \"first\" is not possible");
+    refused("--model '" + model().folder + "'", 4, "give --filler FILE.npy");
+    refused("--prompts 2", 2, "neither dumps nor --model");
+    refused("--model /no/such", 4, "/no/such/config.json");
+}
+
+/// Measured by a prototype in NumPy: added nats and their errors over the same 16 documents.
+TEST(PerplexityCommand, AddsWhatAPrototypeAdded) {
+    const char* models = std::getenv("SPIKED_EXTRA_MODELS");
+    if (models == nullptr) GTEST_SKIP() << "SPIKED_EXTRA_MODELS names no folder";
+    const std::string folder = std::string(models) + "/rope-lm";
+    struct Row {
+        const char* method;
+        std::array<double, 3> added, error;  ///< at 1, 2, 3 bits
+    };
+    const std::vector<Row> expected = {
+        {"tq-mse", {0.1348, 0.0257, 0.0071}, {0.0181, 0.0046, 0.0012}},
+        {"svd:1+tq-mse", {0.1171, 0.0218, 0.0056}, {0.0169, 0.0043, 0.0016}},
+        {"eoptshrink+tq-mse", {0.0752, 0.0148, 0.0028}, {0.0123, 0.0031, 0.0009}},
+        {"unrope+svd:1+tq-mse", {0.1032, 0.0214, 0.0052}, {0.0166, 0.0044, 0.0016}},
+        {"unrope+eoptshrink+tq-mse", {0.0601, 0.0140, 0.0031}, {0.0113, 0.0031, 0.0009}}};
+    std::string methods;
+    for (const auto& row : expected) methods += (methods.empty() ? "" : ",") + std::string(row.method);
+    const Outcome found = spiked("kv perplexity --model '" + folder + "' --tokens '" + folder +
+                                 "/eval-tokens.npy' --method " + methods + " --bits 1,2,3 --json");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json document = found.json();
+    EXPECT_NEAR(number(document, "nats"), 1.5589, 1e-4);
+    const auto& rows = *document.find("rows")->items();
+    ASSERT_EQ(rows.size(), 3 * expected.size());
+    // The documents are the same, only the rotations differ: the difference is a part of either error.
+    constexpr double errors = 2.0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const Row& row = expected[i / 3];
+        EXPECT_EQ(*rows[i].find("method")->string(), row.method);
+        EXPECT_NEAR(number(rows[i], "added_nats"), row.added[i % 3], errors * row.error[i % 3]) << row.method << i % 3;
+        EXPECT_LT(number(rows[i], "mcse_added_nats"), 1.6 * row.error[i % 3]) << row.method << i % 3;
+    }
+    // What one bit adds with eOptShrink is none of what it adds without, nor what two bits do.
+    for (const std::size_t i : {0UL, 1UL})
+        for (const auto& [cell, error] : {std::pair{expected[2].added[i], expected[2].error[i]},
+                                          std::pair{expected[0].added[i + 1], expected[0].error[i + 1]}})
+            EXPECT_GT(std::abs(number(rows[i], "added_nats") - cell), errors * error) << i;
+}
+
+}  // namespace
+}  // namespace spiked::app

@@ -1,0 +1,496 @@
+// Studies through the command: run, resume after kill -9, report, show, export, init, demo's file, stores of dumps.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "app/tests/process.hpp"
+#include "sim/io/npy.hpp"
+
+namespace spiked::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A fresh folder with a study of about 2000 small replicates.
+std::string study_folder(const std::string& name) {
+    return folder_with_study(name, R"(spiked = 1
+[study]
+name = "small"
+seed = "0x5eed"
+[model]
+kind = "spiked"
+n = 48
+d = 64
+signal = { strength = 2.0, unit = "threshold" }
+[sweep]
+"signal.strength" = [0.5, 2.0]
+[[estimator]]
+name = "eoptshrink"
+[[codec]]
+name = "tq-mse"
+bits = [2]
+[run]
+reps = { min = 600, batch = 20 }
+[[check]]
+claim = "outlier.location"
+where = { "signal.strength" = { ge = 1.5 } }
+margin = { rel = 0.06 }
+[store]
+path = "small.spiked"
+)");
+}
+
+std::string summary(const std::string& folder) {
+    return spiked("export small.spiked --table summary --format csv", in(folder)).out;
+}
+
+TEST(RunCommand, KillsAndThreadsChangeNoNumber) {
+    const std::string whole = study_folder("whole");
+    const Outcome once = spiked("run study.toml --threads 1 --no-report", in(whole));
+    ASSERT_EQ(once.code, 0) << once.err;
+    const std::string expected = summary(whole);
+    EXPECT_GT(expected.size(), 1000U);
+
+    const std::string killed = study_folder("killed");
+    int kills = 0;
+    for (int attempt = 0; attempt < 200; ++attempt) {
+        // Killed later each time, so that every run gets somewhere in the end.
+        const std::string limit = "timeout -s KILL " + std::to_string(0.1 + 0.03 * attempt);
+        const int code = spiked("run study.toml --threads 2 --no-report", in(killed) + limit).code;
+        if (code == 0) break;
+        ASSERT_EQ(code, 137);
+        ++kills;
+    }
+    EXPECT_GE(kills, 1);
+    const Outcome last = spiked("run study.toml --threads 2 --no-report", in(killed));
+    EXPECT_EQ(last.code, 0);
+    EXPECT_NE(last.err.find("resuming small.spiked: 60 batches are kept"), std::string::npos) << last.err;
+    EXPECT_EQ(summary(killed), expected);
+}
+
+// What thousands of cells gave is not poured over a terminal.
+TEST(RunCommand, PrintsTheBeginningOfALongTableAndSaysWhereTheRestIs) {
+    const std::string folder = study_folder("long");
+    std::ofstream(folder + "/long.toml") << R"(spiked = 1
+[study]
+name = "long"
+[model]
+kind = "spiked"
+n = 16
+d = 16
+[sweep]
+n = [16, 17, 18, 19, 20, 21, 22, 23]
+d = [16, 17, 18, 19, 20, 21, 22, 23]
+[run]
+reps = { min = 2, max = 2 }
+[[estimator]]
+name = "eoptshrink"
+)";
+    const Outcome found = spiked("run long.toml --no-report -o long.spiked", in(folder));
+    ASSERT_EQ(found.code, 0) << found.err;
+    EXPECT_EQ(std::count(found.out.begin(), found.out.end(), '\n'), 201);
+    EXPECT_NE(found.out.find(" more lines: spiked show long.spiked\n"), std::string::npos) << found.out;
+    const Outcome shown = spiked("show long.spiked", in(folder));
+    EXPECT_GT(std::count(shown.out.begin(), shown.out.end(), '\n'), 300);
+}
+
+TEST(RunCommand, StopsWhenAskedAndGoesOn) {
+    const std::string folder = study_folder("stopped");
+    const std::string words = "run study.toml --no-report --set run.reps.min=20000";
+    const Outcome stopped = spiked(words, in(folder) + "timeout --preserve-status -s TERM 1.5");
+    EXPECT_EQ(stopped.code, 75) << stopped.err;
+    EXPECT_NE(stopped.err.find("run the same command again"), std::string::npos) << stopped.err;
+    EXPECT_NE(stopped.out.find("PARTIAL (stopped)"), std::string::npos) << stopped.out;
+    const Outcome again = spiked(words + " --max-time 1s", in(folder));
+    EXPECT_EQ(again.code, 75);
+    EXPECT_NE(again.err.find("resuming small.spiked"), std::string::npos) << again.err;
+}
+
+TEST(RunCommand, OneRequestThatComesTwiceIsOneRequest) {
+    const std::string folder = study_folder("twice");
+    // A scheduler that signals the process and its group; the pause lets the first signal be taken before the second.
+    std::ofstream(folder + "/scheduler.sh") << "\"$@\" & job=$!\nsleep 1\n"
+                                               "for i in 1 2 3 4; do kill -TERM $job; sleep 0.01; done\nwait $job\n";
+    const Outcome stopped =
+        spiked("run study.toml --no-report --set run.reps.min=20000", in(folder) + "sh scheduler.sh");
+    EXPECT_EQ(stopped.code, 75) << stopped.err;
+    EXPECT_NE(stopped.out.find("PARTIAL (stopped)"), std::string::npos) << stopped.out;
+}
+
+TEST(RunCommand, ADrawnSeedIsDrawnOnce) {
+    const std::string folder = study_folder("drawn");
+    std::string text = contents(folder + "/study.toml");
+    text.replace(text.find("seed = \"0x5eed\""), 15, "");
+    std::ofstream(folder + "/study.toml") << text;
+    const std::string words = "run study.toml --no-report --set run.reps.min=20";
+    ASSERT_EQ(spiked(words, in(folder)).code, 0);
+    const std::string first = summary(folder);
+    const Outcome again = spiked(words, in(folder));
+    EXPECT_EQ(again.code, 0) << again.err;
+    EXPECT_NE(again.err.find("resuming"), std::string::npos);
+    EXPECT_EQ(summary(folder), first);
+}
+
+TEST(RunCommand, OutputsNeverReplaceWhatIsReadOrKept) {
+    const std::string folder = study_folder("apart");
+    fs::copy_file(sample_dump, folder + "/dump.safetensors");
+    ASSERT_EQ(spiked("run study.toml --no-report --set run.reps.min=20", in(folder)).code, 0);
+    const std::string store = contents(folder + "/small.spiked");
+    const std::string dump = contents(folder + "/dump.safetensors");
+    for (const std::string& words :
+         {std::string("report small.spiked -o small.spiked"), std::string("report small.spiked -o ./small.spiked"),
+          std::string("export small.spiked -o small.spiked"),
+          std::string("kv run dump.safetensors --report dump.safetensors"),
+          std::string("kv run dump.safetensors -o x.spiked --report x.spiked"),
+          std::string("run study.toml -o s.html")})
+        EXPECT_EQ(spiked(words, in(folder)).code, 2) << words;
+    EXPECT_EQ(contents(folder + "/small.spiked"), store);
+    EXPECT_EQ(contents(folder + "/dump.safetensors"), dump);
+}
+
+TEST(RunCommand, DuplicatesAndWrongFiguresAreMistakesOfTheFile) {
+    const std::string folder = study_folder("duplicates");
+    const std::string text = contents(folder + "/study.toml");
+    const auto says = [&](const std::string& more, const std::string& from, const std::string& to, const char* part) {
+        std::string changed = text + more;
+        if (!from.empty()) changed.replace(changed.find(from), from.size(), to);
+        std::ofstream(folder + "/changed.toml") << changed;
+        const Outcome found = spiked("run changed.toml --dry-run", in(folder));
+        EXPECT_EQ(found.code, 2) << part;
+        EXPECT_NE(found.err.find(part), std::string::npos) << found.err;
+    };
+    says("", "bits = [2]", "bits = [2, 2]", "2 bits are asked for twice");
+    says("[[estimator]]\nname = \"eoptshrink\"\n", "", "", "stands here twice");
+    says("", "[0.5, 2.0]", "[2.0, 2.0]", "two cells are the same");
+    says("[[figure]]\nkind = \"estimate-vs-theroy\"\n", "", "", "did you mean \"estimate-vs-theory\"");
+    says("[[figure]]\nkind = \"estimate-vs-theory\"\nx = \"signal.strngth\"\n", "", "",
+         "did you mean \"signal.strength\"");
+}
+
+TEST(RunCommand, DryRunSaysWhatAStudyTakesAndKeepsNothing) {
+    const std::string folder = study_folder("dry-run");
+    const Outcome json = spiked("run study.toml --dry-run --json", in(folder));
+    ASSERT_EQ(json.code, 0) << json.err;
+    const Json plan = json.json();
+    EXPECT_EQ(*plan.find("schema")->string(), "spiked.plan/1");
+    for (const char* key : {"seconds", "least_seconds", "memory_bytes", "store_bytes"})
+        EXPECT_GT(number(*plan.find(key)), 0.0) << key;
+    ASSERT_FALSE(plan.find("reach")->items()->empty());
+    EXPECT_NE(spiked("run study.toml --dry-run", in(folder)).out.find("nothing was kept"), std::string::npos);
+    EXPECT_FALSE(fs::exists(folder + "/small.spiked"));
+    EXPECT_FALSE(fs::exists(folder + "/small.html"));
+}
+
+TEST(RunCommand, ARehearsalRefusesWhatTheRunWould) {
+    const std::string folder = study_folder("rehearsed-words");
+    for (const std::string& words :
+         {std::string("--max-time -1"), std::string("--shard 5/3"), std::string("--seed ''"),
+          std::string("--max-time ''"), std::string("--set \"$(printf 'model.n=16\\nmodel.d=16')\""),
+          std::string("--set 'store.path=\"a\\u0000b\"'")}) {
+        for (const char* how : {" --dry-run", " --no-report"}) {
+            const Outcome found = spiked("run study.toml " + words + how, in(folder));
+            EXPECT_EQ(found.code, 2) << words << how << found.err;
+            EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), 1) << found.err;
+        }
+    }
+    EXPECT_FALSE(fs::exists(folder + "/small.spiked"));
+}
+
+TEST(RunCommand, BlocksBeyondAllMemoryAreRefusedBeforeAnythingRuns) {
+    const std::string folder = study_folder("huge");
+    const std::string huge = "run study.toml --set model.n=65536 --set model.d=65536 ";
+    for (const char* how : {"--dry-run", "--no-report"}) {
+        const Outcome found = spiked(huge + how, in(folder) + (sanitized ? "" : " ulimit -v 4000000;"));
+        EXPECT_EQ(found.code, 7) << how << found.err;
+        EXPECT_NE(found.err.find("blocks of 65536 x 65536 need"), std::string::npos) << found.err;
+        EXPECT_NE(found.err.find("are allowed"), std::string::npos) << found.err;
+    }
+    EXPECT_FALSE(fs::exists(folder + "/small.spiked"));
+    if (sanitized) return;  // fits in one thread and not in many
+    const Outcome many = spiked("run study.toml --no-report --threads 64 --set model.n=3000 --set model.d=3000",
+                                in(folder) + " ulimit -v 4000000;");
+    EXPECT_EQ(many.code, 7) << many.err;
+    EXPECT_NE(many.err.find("--threads"), std::string::npos) << many.err;
+}
+
+TEST(RunCommand, RefusesAStopRuleAboutWhatNothingMeasures) {
+    const std::string folder = study_folder("silent-rule");
+    std::string text = contents(folder + "/study.toml");
+    const std::string estimator = "[[estimator]]\nname = \"eoptshrink\"\n";
+    text.erase(text.find(estimator), estimator.size());
+    std::ofstream(folder + "/codecs.toml") << text;
+    const Outcome found =
+        spiked("run codecs.toml --dry-run --set 'run.until=[{metric=\"bulk_edge\",mcse_abs=1.0}]'", in(folder));
+    EXPECT_EQ(found.code, 2);
+    EXPECT_NE(found.err.find("nothing in this study measures \"bulk_edge\""), std::string::npos) << found.err;
+    EXPECT_EQ(found.err.find(":0:0"), std::string::npos) << found.err;
+}
+
+TEST(RunCommand, TellsAChangedStudyApart) {
+    const std::string folder = study_folder("changed");
+    ASSERT_EQ(spiked("run study.toml --set run.reps.min=20", in(folder)).code, 0);
+    const Outcome changed = spiked("run study.toml --set run.reps.min=20 --set model.d=32", in(folder));
+    EXPECT_EQ(changed.code, 2);
+    EXPECT_NE(changed.err.find("d: 64, now 32"), std::string::npos) << changed.err;
+    EXPECT_EQ(spiked("run study.toml --set model.d=32 --dry-run", in(folder)).code, 0);
+    EXPECT_EQ(spiked("run study.toml --set run.reps.min=20 --seed 0x1", in(folder)).code, 2);
+    EXPECT_EQ(spiked("run study.toml -o /proc/no.spiked", in(folder)).code, 6);
+}
+
+TEST(RunCommand, AFailedCheckIsExitOneAndAnInconclusiveOneThreeWhenStrict) {
+    const std::string folder = study_folder("verdicts");
+    std::string text = contents(folder + "/study.toml");
+    text.replace(text.find("rel = 0.06"), 10, "rel = 0.0005");
+    std::ofstream(folder + "/strict.toml") << text;
+    const std::string words = "run strict.toml --no-report --set run.reps.min=20";
+    EXPECT_EQ(spiked(words, in(folder)).code, 0);
+    EXPECT_EQ(spiked(words + " --strict", in(folder)).code, 3);
+    // A planted defect: the estimate of the store moved by hand, judged again by the same command.
+    ASSERT_EQ(
+        std::system(("sqlite3 '" + folder + "/small.spiked' \"UPDATE moment SET mean = mean * 2 WHERE metric_id = 1\"")
+                        .c_str()),
+        0);
+    const Outcome failed = spiked(words + " --json", in(folder));
+    EXPECT_EQ(failed.code, 1);
+    EXPECT_EQ(number(*failed.json().find("checks"), "failed"), 1);
+}
+
+TEST(RunCommand, AKillWhileTheStoreIsMadeAndASecondRunAreHarmless) {
+    const std::string folder = study_folder("early");
+    for (int k = 0; k < 25; ++k) {
+        fs::remove(folder + "/small.spiked");
+        const std::string delay = "timeout -s KILL 0.0" + std::to_string(10 + 3 * k);
+        const int code = spiked("run study.toml --no-report --set run.reps.min=20", in(folder) + delay).code;
+        ASSERT_TRUE(code == 137 || code == 0) << code;
+        const Outcome next = spiked("run study.toml --no-report --set run.reps.min=20", in(folder));
+        ASSERT_EQ(next.code, 0) << "after a kill at " << delay << ": " << next.err;
+    }
+    fs::remove(folder + "/small.spiked");
+    // The first run goes on until it is told to stop; meanwhile nobody else may write.
+    const std::string words = "run study.toml --no-report --set run.reps.min=100000";
+    const std::string first = in(folder) + " timeout 120 '" SPIKED_BINARY "' " + words +
+                              " >first.out 2>&1 & echo $! >'" + folder + "/first.pid'";
+    ASSERT_EQ(std::system(first.c_str()), 0);
+    Outcome second;
+    for (int wait = 0; wait < 1000 && second.code != 6; ++wait) {
+        usleep(20000);
+        std::error_code absent;  // bytes in the file: the first run holds it
+        const auto bytes = fs::file_size(folder + "/small.spiked", absent);
+        if (!absent && bytes > 0) second = spiked(words + " --max-time 1s", in(folder));
+    }
+    (void)std::system(("kill $(cat '" + folder + "/first.pid')").c_str());
+    EXPECT_EQ(second.code, 6) << second.err;
+    EXPECT_NE(second.err.find("one run at a time"), std::string::npos) << second.err;
+}
+
+TEST(RunCommand, TimeLimitStopsAndJunitTellsTheVerdicts) {
+    const std::string folder = study_folder("limits");
+    const Outcome limited = spiked("run study.toml --no-report --max-time 1s --set run.reps.min=100000", in(folder));
+    EXPECT_EQ(limited.code, 75) << limited.err;
+    EXPECT_NE(spiked("show small.spiked", in(folder)).out.find("inconclusive"), std::string::npos);
+    fs::remove(folder + "/small.spiked");
+    ASSERT_EQ(spiked("run study.toml --no-report --set run.reps.min=200 --junit out/small.xml", in(folder)).code, 0);
+    const std::string xml = contents(folder + "/out/small.xml");
+    EXPECT_NE(xml.find("<testsuite name=\"small\" tests=\"1\" failures=\"0\" skipped=\"0\">"), std::string::npos)
+        << xml;
+    EXPECT_NE(xml.find(", sample spike 1"), std::string::npos) << "a case says whose number it judges: " << xml;
+    EXPECT_EQ(
+        std::system(
+            ("/usr/bin/python3 -c \"import xml.dom.minidom as m; m.parse('" + folder + "/out/small.xml')\"").c_str()),
+        0);
+    EXPECT_EQ(spiked("run study.toml --device cuda:0", in(folder)).code, 2);
+    EXPECT_EQ(spiked("run study.toml --max-time soon", in(folder)).code, 2);
+}
+
+TEST(StoreCommands, ShowExportAndReportAgree) {
+    const std::string folder = study_folder("tables");
+    ASSERT_EQ(spiked("run study.toml --set run.reps.min=200", in(folder)).code, 0);
+    EXPECT_TRUE(fs::exists(folder + "/small.html"));
+    const std::string page = contents(folder + "/small.html");
+    ASSERT_EQ(spiked("report small.spiked -o again.html --figures figures", in(folder)).code, 0);
+    EXPECT_EQ(contents(folder + "/again.html"), page) << "a report is the same bytes from the same store";
+    EXPECT_FALSE(fs::is_empty(folder + "/figures"));
+    for (const char* table : {"summary", "values", "cells", "failures", "bits", "checks", "theory"})
+        for (const char* format : {"csv", "json", "npy", "latex"}) {
+            const Outcome found =
+                spiked(std::string("export small.spiked --table ") + table + " --format " + format, in(folder));
+            EXPECT_EQ(found.code, 0) << found.err;
+            EXPECT_GT(found.out.size(), 20U) << table << " " << format;
+        }
+    const Outcome methods =
+        spiked("export small.spiked --table methods --metric relative_error --format latex", in(folder));
+    EXPECT_EQ(methods.code, 0) << methods.err;
+    EXPECT_NE(methods.out.find("\\bottomrule"), std::string::npos) << methods.out;
+    for (const char* words : {"--table methods --metric beauty", "--metric beauty"})
+        EXPECT_EQ(spiked(std::string("show small.spiked ") + words, in(folder)).code, 2) << words;
+    fs::copy_file(folder + "/small.spiked", folder + "/copy.spiked");
+    ASSERT_EQ(
+        spiked("report small.spiked copy.spiked -o both.html --figures both --figure-format pdf", in(folder)).code, 0);
+    EXPECT_NE(contents(folder + "/both.html").find("2 studies"), std::string::npos);
+    EXPECT_TRUE(fs::exists(folder + "/both/study-2-figure-1-estimate-vs-theory.pdf"));
+    EXPECT_EQ(spiked("report small.spiked copy.spiked", in(folder)).code, 2) << "no page is named";
+    EXPECT_EQ(spiked("report small.spiked --figure-format pdf", in(folder)).code, 2) << "no folder is named";
+    EXPECT_EQ(spiked("report small.spiked --figures both --figure-format gif", in(folder)).code, 2);
+    EXPECT_NE(spiked("show small.spiked", in(folder)).out.find("1 passed, 0 failed"), std::string::npos);
+    EXPECT_NE(spiked("show small.spiked --table cells", in(folder)).out.find("signal.strength=2"), std::string::npos);
+    EXPECT_EQ(spiked("export small.spiked --table sumary", in(folder)).code, 2);
+    EXPECT_EQ(spiked("show study.toml", in(folder)).code, 4);
+    const std::string rows = spiked("export small.spiked --table summary --format csv", in(folder)).out;
+    EXPECT_EQ(rows.find("threads"), std::string::npos);
+}
+
+TEST(StoreCommands, PandasAndNumpyReadTheStoreInOneLine) {
+    const std::string folder = study_folder("pandas");
+    ASSERT_EQ(spiked("run study.toml --no-report --set run.reps.min=20", in(folder)).code, 0);
+    ASSERT_EQ(spiked("export small.spiked --table values --format npy -o values.npy", in(folder)).code, 0);
+    const std::string program =
+        "import sqlite3, numpy, pandas\n"
+        "frame = pandas.read_sql('select * from v_summary', sqlite3.connect('small.spiked'))\n"
+        "assert {'cell', 'method', 'metric', 'k', 'n', 'failed', 'mean', 'sd', 'mcse', 'lo', 'hi'} <= "
+        "set(frame.columns)\n"
+        "assert (frame.n + frame.failed == 20).all() and len(frame) > 50\n"
+        "assert numpy.load('values.npy').shape[1] == 6\n";
+    std::ofstream(folder + "/read.py") << program;
+    EXPECT_EQ(std::system((in(folder) + " /usr/bin/python3 read.py").c_str()), 0);
+}
+
+TEST(InitCommand, WritesStudiesThatRun) {
+    const std::string folder = scratch("init");
+    fs::create_directories(folder);
+    fs::copy_file(sample_dump, folder + "/dump.safetensors");
+    for (const char* kind : {"bbp", "null", "kv"}) {
+        ASSERT_EQ(spiked(std::string("init --kind ") + kind, in(folder)).code, 0);
+        const std::string reps = kind == std::string("kv") ? "" : " --set run.reps.min=2";
+        const Outcome found = spiked(std::string("run ") + kind + ".toml" + reps, in(folder));
+        EXPECT_EQ(found.code, 0) << kind << ": " << found.err;
+        EXPECT_TRUE(fs::exists(folder + "/results/" + kind + ".html"));
+    }
+    EXPECT_EQ(spiked("init --kind kv", in(folder)).code, 6) << "nothing is overwritten";
+    EXPECT_EQ(spiked("init --kind matirx other.toml", in(folder)).code, 2);
+    sim::write_npy(folder + "/data.npy", arma::mat(24, 16, arma::fill::eye));
+    const Outcome job = spiked("init --kind matrix --slurm", in(folder));
+    ASSERT_EQ(job.code, 0) << job.err;
+    EXPECT_NE(contents(folder + "/matrix.slurm").find("srun spiked-mpi run matrix.toml"), std::string::npos);
+    EXPECT_EQ(std::system(("bash -n '" + folder + "/matrix.slurm'").c_str()), 0);
+    EXPECT_EQ(spiked("run matrix.toml", in(folder)).code, 0);
+}
+
+TEST(KvRunCommand, KeepsAStoreAndWritesItsReport) {
+    const std::string folder = scratch("kvstore");
+    fs::create_directories(folder);
+    const std::string words = "kv run '" + sample_dump + "' -o dump.spiked --report dump.html --bits 2 --json";
+    const Outcome first = spiked(words, in(folder));
+    ASSERT_EQ(first.code, 0) << first.err;
+    EXPECT_EQ(spiked("kv run '" + sample_dump + "' --bits 2 --json").out, first.out) << "with and without a store";
+    EXPECT_EQ(spiked(words, in(folder)).out, first.out) << "the same command again keeps what is there";
+    const std::string page = contents(folder + "/dump.html");
+    for (const char* text : {"<svg", "data:image/png", "eoptshrink+tq-mse", "rope-lm"})
+        EXPECT_NE(page.find(text), std::string::npos) << text;
+    EXPECT_NE(spiked("show dump.spiked", in(folder)).out.find("keys, 8 blocks"), std::string::npos);
+    EXPECT_EQ(spiked("kv run '" + sample_dump + "' -o dump.spiked --bits 3", in(folder)).code, 2);
+}
+
+/// The store beside a report, and that of the demo, are names that nobody typed: a link there is not followed.
+TEST(KvRunCommand, AStoreThatNobodyNamedIsMadeThroughNoLink) {
+    const std::string folder = scratch("linked-stores");
+    fs::create_directories(folder + "/here/results");
+    fs::create_symlink("../outside.spiked", folder + "/here/k.spiked");
+    fs::create_symlink("../../outside.spiked", folder + "/here/results/demo.spiked");
+    const std::string words = "kv run '" + sample_dump + "' --method tq-mse --bits 2 --report k.html";
+    for (const auto& command : {words, std::string("demo")}) {
+        const Outcome refused = spiked(command, in(folder + "/here"));
+        EXPECT_EQ(refused.code, 6) << command << refused.err;
+        EXPECT_NE(refused.err.find("which the command chose itself"), std::string::npos) << refused.err;
+        EXPECT_FALSE(fs::exists(folder + "/outside.spiked")) << command;
+    }
+    // What is typed is followed, and what the command made itself is gone on with.
+    EXPECT_EQ(spiked(words + " -o k.spiked", in(folder + "/here")).code, 0);
+    EXPECT_TRUE(fs::exists(folder + "/outside.spiked"));
+    fs::remove(folder + "/here/k.spiked");
+    EXPECT_EQ(spiked(words, in(folder + "/here")).code, 0);
+    EXPECT_EQ(spiked(words, in(folder + "/here")).code, 0);
+}
+
+// The demo with few replicates: its file is legal, its checks find their cells, its figures their data.
+TEST(Demo, ItsStudyRunsAndItsPageHasTheFigures) {
+    const std::string folder = scratch("demo");
+    fs::create_directories(folder);
+    fs::copy_file(SPIKED_SOURCE_DIR "/app/studies/demo.toml", folder + "/demo.toml");
+    const Outcome found = spiked("run demo.toml --set run.reps.min=10 --set run.reps.batch=5", in(folder));
+    EXPECT_TRUE(found.code == 0 || found.code == 1) << found.err;
+    const std::string page = contents(folder + "/results/demo.html");
+    EXPECT_NE(page.find("Figure 2"), std::string::npos);
+    EXPECT_NE(page.find("<svg"), std::string::npos);
+    EXPECT_EQ(page.find("<script"), std::string::npos);
+    EXPECT_EQ(std::system(("tidy -q -e '" + folder + "/results/demo.html'").c_str()), 0);
+}
+
+/// A study may come from elsewhere: what nobody typed stays below the current folder and replaces nothing.
+TEST(RunCommand, AStudysOwnPathStaysBelowTheFolderAndItsPageReplacesNothingElse) {
+    const std::string folder = study_folder("paths");
+    fs::create_directories(folder + "/below");
+    const auto with_path = [&](const std::string& path) {
+        std::string text = contents(folder + "/study.toml");
+        text.replace(text.find("small.spiked"), std::string("small.spiked").size(), path);
+        std::ofstream(folder + "/below/study.toml") << text;
+        return spiked("run study.toml --set run.reps.min=20 -q", in(folder + "/below"));
+    };
+    for (const auto& path : std::vector<std::string>{"../up.spiked", folder + "/up.spiked", "a/../../up.spiked"}) {
+        const Outcome refused = with_path(path);
+        EXPECT_EQ(refused.code, 2) << refused.err;
+        EXPECT_NE(refused.err.find("leads out of the current folder"), std::string::npos) << refused.err;
+        EXPECT_NE(refused.err.find("study.toml"), std::string::npos) << refused.err;
+    }
+    EXPECT_FALSE(fs::exists(folder + "/up.spiked"));
+    // Advice, when followed, works.
+    const Outcome typed = spiked("run study.toml --set run.reps.min=20 -q -o ../up.spiked", in(folder + "/below"));
+    EXPECT_LE(typed.code, 1) << typed.err;
+    EXPECT_TRUE(fs::exists(folder + "/up.spiked"));
+    EXPECT_LE(spiked("run study.toml --set run.reps.min=20 -q --no-report --set store.path=../set.spiked",
+                     in(folder + "/below"))
+                  .code,
+              1);
+    EXPECT_TRUE(fs::exists(folder + "/set.spiked"));
+    // The page beside: not over what is none, over what is one.
+    std::ofstream(folder + "/below/mine.html") << "<!DOCTYPE html>mine";
+    const Outcome kept = with_path("mine.spiked");
+    EXPECT_EQ(kept.code, 6) << kept.err;
+    EXPECT_EQ(contents(folder + "/below/mine.html"), "<!DOCTYPE html>mine");
+    EXPECT_FALSE(fs::exists(folder + "/below/mine.spiked")) << "nothing was computed";
+    EXPECT_EQ(spiked("report ../up.spiked", in(folder + "/below")).code, 0);
+    EXPECT_EQ(spiked("report ../up.spiked", in(folder + "/below")).code, 0) << "a page of ours is replaced";
+    fs::rename(folder + "/up.spiked", folder + "/below/mine.spiked");
+    EXPECT_EQ(spiked("report mine.spiked", in(folder + "/below")).code, 6);
+    EXPECT_EQ(spiked("report mine.spiked -o mine.html", in(folder + "/below")).code, 0) << "what is typed is written";
+}
+
+TEST(RunCommand, ListsOfAStudyHaveAThousandTables) {
+    const std::string folder = study_folder("many");
+    const auto with = [&](int count) {
+        std::string text = contents(folder + "/study.toml");
+        for (int i = 0; i < count; ++i)
+            text += "[[codec]]\nname = \"tq-mse\"\nbits = [2]\nas = \"c" + std::to_string(i) + "\"\n";
+        std::ofstream(folder + "/many.toml") << text;
+        return spiked("run many.toml --set run.reps.min=20 --dry-run", in(folder));
+    };
+    const Outcome refused = with(1000);
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_NE(refused.err.find("1001 [[codec]] are too many"), std::string::npos) << refused.err;
+    EXPECT_EQ(spiked("run many.toml --dry-run", in(folder)).err.find("stands here twice"), std::string::npos);
+    std::string text = contents(folder + "/study.toml");
+    for (int i = 0; i < 4; ++i) text += "[[estimator]]\n";
+    std::ofstream(folder + "/twice.toml") << text;
+    const Outcome twice = spiked("run twice.toml --dry-run", in(folder));
+    EXPECT_EQ(twice.code, 2);
+    const auto count = [&](const std::string& words) {
+        int found = 0;
+        for (std::size_t at = twice.err.find(words); at != std::string::npos; at = twice.err.find(words, at + 1))
+            ++found;
+        return found;
+    };
+    EXPECT_EQ(count("stands here twice"), 4) << "one line a table, however many were before it\n" << twice.err;
+}
+
+}  // namespace
+}  // namespace spiked::app

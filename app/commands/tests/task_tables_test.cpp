@@ -1,0 +1,117 @@
+// tools/task-tables and tools/cache-tables with small inputs in place of trained models and their caches: the committed
+// tables are what they would write.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "app/tests/process.hpp"
+
+namespace spiked::app {
+namespace {
+
+/// What of the tables does not depend on the models: headings, commands, columns, and of each table the first two
+/// cells of its rows, in the order of names.
+std::vector<std::string> shape_of(const std::string& tables) {
+    std::vector<std::string> shape, rows;
+    std::istringstream lines(tables);
+    for (std::string line; std::getline(lines, line);) {
+        if (line.starts_with("|`")) {
+            rows.push_back(line.substr(0, line.find('|', line.find('|', 1) + 1)));
+            continue;
+        }
+        std::sort(rows.begin(), rows.end());
+        shape.insert(shape.end(), rows.begin(), rows.end());
+        rows.clear();
+        if (line.starts_with("#") || line.starts_with("spiked ") || line.starts_with("|")) shape.push_back(line);
+    }
+    return shape;
+}
+
+TEST(TaskTables, AreWhatTheToolWritesForWhatTheProgramKnows) {
+    const std::string folder = scratch("tiny");
+    std::filesystem::create_directories(folder);
+    const auto run = [](const std::string& line) {
+        return std::system((line + " 2> '" + scratch("err") + "'").c_str());
+    };
+    ASSERT_EQ(run("/usr/bin/python3 '" SPIKED_SOURCE_DIR "/sim/llama/tests/llama_in_numpy.py' '" + folder +
+                  "' untied 300 > /dev/null"),
+              0);
+    const std::string dump = scratch("needles.safetensors");
+    ASSERT_EQ(spiked("kv generate --tokens 320 --head-dim 64 --layers 1 --heads 1 --needles 16 -o '" + dump + "'").code,
+              0);
+    // The tool's words with the small inputs in them; everything else is as it is typed.
+    std::ofstream(scratch("small.py")) << R"(import os, sys
+folder, dump, program, *words = sys.argv[1:]
+if "perplexity" in words:
+    words[words.index("--model") + 1] = folder
+    words[words.index("--tokens") + 1] = folder + "/documents.npy"
+elif "retrieve" in words:
+    for option in ("--model", "--needles", "--prompts"):
+        if option in words:
+            del words[words.index(option):words.index(option) + 2]
+    words.insert(2, dump)
+os.execv(program, [program, *words])
+)";
+    std::ofstream(scratch("small")) << "#!/bin/sh\nexec /usr/bin/python3 '" << scratch("small.py") << "' '" << folder
+                                    << "' '" << dump << "' '" SPIKED_BINARY "' \"$@\"\n";
+    std::filesystem::permissions(scratch("small"), std::filesystem::perms::owner_all);
+    const int code = run("/usr/bin/python3 '" SPIKED_SOURCE_DIR "/tools/task-tables' small '" + scratch("small") +
+                         "' > '" + scratch("tables.md") + "'");
+    ASSERT_EQ(code, 0) << contents(scratch("err"));
+    const auto written = shape_of(contents(scratch("tables.md")));
+    const auto committed = shape_of(contents(SPIKED_SOURCE_DIR "/docs/TASKS.md"));
+    EXPECT_GT(written.size(), 100);
+    EXPECT_EQ(written, committed);
+}
+
+/// Of the tables of caches: all but rows, whose names are those of the dumps, and the commit.
+std::vector<std::string> words_of(const std::string& tables) {
+    std::vector<std::string> words;
+    std::istringstream lines(tables);
+    for (std::string line; std::getline(lines, line);) {
+        const bool row = line.starts_with("|key|") || line.starts_with("|value|");
+        if (!line.empty() && (!row || line.find("printed") != std::string::npos) && !line.starts_with("Made by"))
+            words.push_back(line);
+    }
+    return words;
+}
+
+TEST(CacheTables, AreWhatTheToolWritesForWhatTheProgramKnows) {
+    const std::string folder = scratch("caches");
+    std::filesystem::create_directories(folder);
+    for (const auto& [name, options] :
+         {std::pair("turned-a-d32", ""), std::pair("turned-b-d32", "--prompt 1"),
+          std::pair("plain-a", "--no-rotary --seed 0x7"), std::pair("plain-b", "--no-rotary --seed 0x7 --prompt 1"),
+          std::pair("alone-a", "")})
+        ASSERT_EQ(spiked(fmt::format("kv generate --tokens 256 --head-dim 32 --layers 1 {} -o '{}/{}.safetensors'",
+                                     options, folder, name))
+                      .code,
+                  0);
+    const auto tool = [&](const std::string& of) {
+        return std::system(fmt::format("/usr/bin/python3 '" SPIKED_SOURCE_DIR
+                                       "/tools/cache-tables' '{}' '" SPIKED_BINARY "' > '{}' 2> '{}'",
+                                       of, scratch("caches.md"), scratch("err"))
+                               .c_str());
+    };
+    ASSERT_EQ(tool(folder), 0) << contents(scratch("err"));
+    const std::string written = contents(scratch("caches.md"));
+    const std::string committed = contents(SPIKED_SOURCE_DIR "/docs/CACHES.md");
+    EXPECT_EQ(words_of(written), words_of(committed));
+    EXPECT_GT(words_of(written).size(), 15);
+    for (const std::string row : {"|key|turned|", "|key|plain|", "|value|turned|", "|value|plain|"}) {
+        const auto first = written.find("\n" + row);
+        ASSERT_NE(first, std::string::npos) << row;
+        EXPECT_NE(written.find("\n" + row, first + 1), std::string::npos) << row << " stands in one table only";
+    }
+    EXPECT_EQ(written.find("alone"), std::string::npos);
+
+    EXPECT_NE(tool(scratch("nowhere")), 0);
+    EXPECT_NE(contents(scratch("err")).find("holds no NAME-a*.safetensors"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace spiked::app

@@ -1,0 +1,166 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "app/tests/process.hpp"
+#include "core/files/tests/scratch.hpp"
+
+namespace spiked::app {
+namespace {
+
+// The tier that CI runs, as a user types it: nothing fails, nothing is open, every control that is meant to fail does.
+TEST(ValidateCommand, TheQuickTierDecidesEveryClaim) {
+    const Outcome found = spiked("validate --json --strict --progress none");
+    ASSERT_EQ(found.code, 0) << found.err << found.out.substr(0, 2000);
+    const Json document = found.json();
+    EXPECT_EQ(*document.find("schema")->string(), "spiked.validate/1");
+    EXPECT_EQ(*document.find("tier")->string(), "quick");
+    const auto& claims = *document.find("claims")->items();
+    EXPECT_GE(claims.size(), 35U);
+    for (const auto& claim : claims) {
+        const std::string& id = *claim.find("id")->string();
+        const std::string& printed = *claim.find("printed")->string();
+        const std::string& corrected = *claim.find("corrected")->string();
+        EXPECT_TRUE(printed == "holds" || printed == "refuted" || printed == "vacuous") << id << " " << printed;
+        EXPECT_TRUE(corrected == "holds" || corrected == "none") << id << " " << corrected;
+        EXPECT_TRUE(std::isfinite(number(*claim.find("estimate")))) << id;
+        EXPECT_GT(number(*claim.find("detectable")), 0.0) << id;
+        bool passes = false;
+        for (const auto& control : *claim.find("controls")->items())
+            passes = passes || !*control.find("fails")->boolean();
+        EXPECT_EQ(passes, printed == "vacuous") << id;
+        // A control that fails lies farther off than what is found for sure: it does not fail by luck.
+        for (const auto& criterion : *claim.find("criteria")->items())
+            for (const auto& control : *criterion.find("controls")->items()) {
+                if (!*control.find("fails")->boolean()) continue;
+                for (const auto& finding : *criterion.find("findings")->items()) {
+                    if (finding.find("size")->text() != control.find("size")->text()) continue;
+                    EXPECT_GE(number(*control.find("deviation")), number(*finding.find("detectable")))
+                        << id << " " << *criterion.find("name")->string() << " " << *control.find("name")->string();
+                }
+            }
+    }
+}
+
+TEST(ValidateCommand, ChosenClaimsAsTextPageAndJunit) {
+    const std::string folder = scratch("validate");
+    std::filesystem::create_directories(folder);
+    const Outcome found = spiked("validate --claim bits.formula,qjl.mean -v --progress none -o " + folder +
+                                 "/CLAIMS.md --junit " + folder + "/claims.xml");
+    ASSERT_EQ(found.code, 0) << found.err;
+    EXPECT_NE(found.out.find("bits.formula  refuted  holds"), std::string::npos) << found.out;
+    EXPECT_NE(found.out.find("control norms-not-counted"), std::string::npos) << found.out;
+    EXPECT_NE(found.out.find("2 claims, quick tier: 0 failed, 0 open."), std::string::npos) << found.out;
+    const std::string page = contents(folder + "/CLAIMS.md");
+    EXPECT_NE(page.find("| `qjl.mean` | refuted | holds |"), std::string::npos) << page;
+    ASSERT_EQ(spiked("validate --claim qjl.mean --progress none -o " + folder + "/claims.html").code, 0);
+    const std::string html = contents(folder + "/claims.html");
+    EXPECT_NE(html.find("<a href=\"#claim-1\">qjl.mean</a>"), std::string::npos);
+    EXPECT_NE(html.find("<td>control constant: "), std::string::npos);
+    const std::string junit = contents(folder + "/claims.xml");
+    EXPECT_NE(junit.find("tests=\"2\" failures=\"0\" skipped=\"0\""), std::string::npos) << junit;
+    // The same seed, the same numbers; another one, others.
+    const auto estimate = [](const std::string& words) {
+        return number(
+            *(*spiked("validate --claim qjl.mean --json --progress none" + words).json().find("claims")->items())[0]
+                 .find("estimate"));
+    };
+    EXPECT_EQ(estimate(""), estimate(" --threads 1"));
+    EXPECT_NE(estimate(""), estimate(" --seed 0x2"));
+}
+
+TEST(ValidateCommand, JudgesDumpsBesideWhatIsSimulated) {
+    const std::string words = "validate --claim bits.formula,adaptive-rank --layers 0 --heads 0 --side value ";
+    const Outcome found = spiked(words + "--json --progress none '" + sample_dump + "'");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json document = found.json();
+    const auto& claims = *document.find("claims")->items();
+    ASSERT_EQ(claims.size(), 3U);
+    EXPECT_EQ(claims[1].find("on")->string(), nullptr);
+    EXPECT_EQ(*claims[2].find("id")->string(), "adaptive-rank");
+    EXPECT_EQ(*claims[2].find("on")->string(), "rope-lm-cut.safetensors");
+    EXPECT_EQ(*claims[2].find("corrected")->string(), "holds");
+    EXPECT_EQ(found.err, "");
+    // What cannot be asked is said.
+    const Outcome values = spiked("validate --claim rope.cost --layers 0 --heads 0 --side value '" + sample_dump + "'");
+    EXPECT_EQ(values.code, 0) << values.err;
+    EXPECT_NE(values.err.find("rope.cost is not asked of " + sample_dump + ": no keys"), std::string::npos)
+        << values.err;
+}
+
+TEST(ValidateCommand, ASideThatIsZeroIsNotAsked) {
+    const std::string path = scratch("zero-values") + ".safetensors";
+    std::string data(2 * 256 * 32 * 2, '\0');
+    for (std::size_t at = 0; at < 256 * 32; ++at) {
+        // fp16 of either sign, 1 to 2.
+        data[2 * at] = static_cast<char>(at * at * 40503U >> 8);
+        data[2 * at + 1] = static_cast<char>((at * 2654435761U >> 13) % 2 == 0 ? 0x3c : 0xbc);
+    }
+    std::ofstream(path, std::ios::binary) << sim::safetensors_bytes(
+        R"({"__metadata__":{"layout":"head,token,dim"},)"
+        R"("layers.0.key":{"dtype":"F16","shape":[1,256,32],"data_offsets":[0,16384]},)"
+        R"("layers.0.value":{"dtype":"F16","shape":[1,256,32],"data_offsets":[16384,32768]}})",
+        data);
+    const Outcome both = spiked("validate --claim one-bit-saved --json --progress none " + path);
+    ASSERT_EQ(both.code, 0) << both.err;
+    const Json document = both.json();
+    const auto& claims = *document.find("claims")->items();
+    ASSERT_EQ(claims.size(), 2U);
+    for (const auto& criterion : *claims[1].find("criteria")->items())
+        EXPECT_NE(criterion.find("name")->string()->find("key"), std::string::npos);
+    const Outcome zero = spiked("validate --claim one-bit-saved --side value --progress none " + path);
+    EXPECT_EQ(zero.code, 0) << zero.err;
+    EXPECT_NE(zero.err.find("one-bit-saved is not asked of " + path + ": no blocks to ask it of, or all of them zero"),
+              std::string::npos)
+        << zero.err;
+    const Outcome none = spiked("validate --claim bits.formula --progress none " + path);
+    EXPECT_EQ(none.code, 0) << none.err;
+    EXPECT_NE(none.err.find("dumps are left out: no claim asked for is about their blocks (one-bit-saved, "),
+              std::string::npos)
+        << none.err;
+}
+
+TEST(ValidateCommand, UnusableWords) {
+    const Outcome claim = spiked("validate --claim outlier.locaton");
+    EXPECT_EQ(claim.code, 2);
+    EXPECT_NE(claim.err.find("unknown claim \"outlier.locaton\"; did you mean \"outlier.location\"?"),
+              std::string::npos)
+        << claim.err;
+    const Outcome tier = spiked("validate --tier quik");
+    EXPECT_EQ(tier.code, 2);
+    EXPECT_NE(tier.err.find("validate: --tier \"quik\" is not possible; did you mean \"quick\"?"), std::string::npos)
+        << tier.err;
+    EXPECT_EQ(spiked("validate --seed 0xnone --claim qjl.mean").code, 2);
+    const Outcome nowhere = spiked("validate --claim rope.cost --layers 0");
+    EXPECT_EQ(nowhere.code, 2);
+    EXPECT_NE(nowhere.err.find("--layers is about dumps, and none was named"), std::string::npos) << nowhere.err;
+    EXPECT_EQ(spiked("validate --claim rope.cost no-such.safetensors").code, 4);
+    // Said before any work: not even a seed was drawn.
+    for (const std::string option : {"-o no/such/file.md", "--junit no/such/file.xml"}) {
+        const Outcome lost = spiked("validate --seed fresh --claim qjl.mean " + option);
+        EXPECT_EQ(lost.code, 6) << lost.err;
+        EXPECT_NE(lost.err.find(": cannot be written"), std::string::npos) << lost.err;
+        EXPECT_EQ(lost.err.find("seed 0x"), std::string::npos) << lost.err;
+    }
+    const Outcome kind = spiked("validate --claim qjl.mean -o claims.page");
+    EXPECT_EQ(kind.code, 2);
+    EXPECT_NE(kind.err.find("-o claims.page: what kind of page is unclear"), std::string::npos) << kind.err;
+    EXPECT_EQ(spiked("selftest --seed hello").code, 2);
+}
+
+TEST(SelftestCommand, CatchesEveryPlantedDefect) {
+    const Outcome found = spiked("selftest --json --progress none");
+    ASSERT_EQ(found.code, 0) << found.err << found.out.substr(0, 3000);
+    const Json document = found.json();
+    EXPECT_EQ(*document.find("schema")->string(), "spiked.selftest/1");
+    EXPECT_GE(*document.find("defects")->integer(), 20);
+    EXPECT_EQ(*document.find("defects")->integer(), *document.find("caught")->integer());
+    for (const auto& one : *document.find("calibrations")->items()) {
+        EXPECT_TRUE(*one.find("passed")->boolean()) << *one.find("name")->string();
+        EXPECT_TRUE(*one.find("control_refused")->boolean()) << *one.find("name")->string();
+    }
+}
+
+}  // namespace
+}  // namespace spiked::app

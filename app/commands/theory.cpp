@@ -1,0 +1,170 @@
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "app/cli/command.hpp"
+#include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
+#include "reports/figures/theory_figure.hpp"
+#include "reports/tables/theory_report.hpp"
+#include "sim/spiked/covariance_kinds.hpp"
+#include "sim/spiked/spectrum_spec.hpp"
+
+namespace spiked::app {
+namespace {
+
+struct Size {
+    std::size_t rows;
+    std::size_t columns;
+};
+
+std::optional<Size> read_size(const Arguments& arguments) {
+    if (!arguments.has("--size")) return std::nullopt;
+    const auto parts = split(arguments.text("--size"), 'x');
+    const auto rows = to_integer(parts.front());
+    const auto columns = to_integer(parts.back());
+    if (parts.size() != 2 || !rows || !columns || *rows < 1 || *columns < 1)
+        throw usage_error("--size \"{}\" is not rows x columns: write for example --size 128x256",
+                          arguments.text("--size"));
+    return Size{static_cast<std::size_t>(*rows), static_cast<std::size_t>(*columns)};
+}
+
+AspectRatio read_aspect(const Arguments& arguments, const std::optional<Size>& size) {
+    if (arguments.has("--aspect")) return AspectRatio(arguments.number("--aspect"));
+    if (!size)
+        throw usage_error("--aspect is missing (rows over columns): add for example --aspect 0.5 or --size 64x128");
+    return AspectRatio::of(size->rows, size->columns);
+}
+
+reports::TheoryAnswers::Bulk ask(const Arguments& arguments, const theory::SeparableLaw& law,
+                                 const theory::BulkDistribution& bulk) {
+    reports::TheoryAnswers::Bulk answers;
+    if (arguments.has("--density")) answers.curve = bulk.curve(arguments.count("--density"));
+    if (arguments.has("--quantile")) {
+        for (const auto& text : arguments.list("--quantile")) {
+            const auto probability = to_number(text);
+            if (!probability) throw usage_error("--quantile \"{}\" is not a number: give shares between 0 and 1", text);
+            answers.quantiles.emplace_back(*probability, bulk.quantile(*probability));
+        }
+    }
+    if (arguments.has("--stieltjes")) {
+        const auto parts = split(arguments.text("--stieltjes"), ',');
+        const auto real = to_number(parts.front());
+        const auto imaginary = parts.size() == 2 ? to_number(parts.back()) : std::optional(0.0);
+        if (parts.size() > 2 || !real || !imaginary)
+            throw usage_error("--stieltjes \"{}\" is not a point (real part, imaginary part): write for example 2,0.1",
+                              arguments.text("--stieltjes"));
+        const std::complex<double> z(*real, *imaginary);
+        answers.transforms = {z, *imaginary == 0.0
+                                     ? theory::StieltjesPair{law.stieltjes_left({*real}), law.stieltjes_right({*real})}
+                                     : bulk.stieltjes(z)};
+    }
+    return answers;
+}
+
+/// For every width of --bits, on blocks as large as --size.
+std::optional<theory::QuantizationOverview> ask_quantization(const Arguments& arguments,
+                                                             const std::optional<Size>& size) {
+    if (!arguments.has("--bits")) {
+        for (const char* option : {"--residual-energy", "--rank"})
+            if (arguments.has(option))
+                throw usage_error(
+                    "{} says nothing by itself (it describes what is quantized): add for example --bits 2", option);
+        return std::nullopt;
+    }
+    theory::CompressorSetting setting;
+    if (size) {
+        if (std::max(size->rows, size->columns) > 1000000)
+            throw usage_error("--size {} is too large for --bits (rows of at most 1000000 entries): give a smaller one",
+                              arguments.text("--size"));
+        setting.rows = static_cast<int>(size->rows);
+        setting.dimension = static_cast<int>(size->columns);
+    }
+    setting.residual_energy_share = arguments.number("--residual-energy");
+    setting.rank = static_cast<int>(std::min<std::size_t>(arguments.count("--rank"), 1000000));
+    std::vector<int> widths;
+    for (const std::size_t bits : arguments.counts("--bits"))
+        widths.push_back(static_cast<int>(std::min<std::size_t>(bits, 99)));
+    return theory::quantization_overview(setting, widths);
+}
+
+int run(const Arguments& arguments) {
+    const std::optional<Size> size = read_size(arguments);
+    const AspectRatio aspect = read_aspect(arguments, size);
+    std::vector<SignalStrength> strengths;
+    for (const auto& text : arguments.list("--strength")) {
+        const auto value = to_number(text);
+        if (!value || *value < 0.0)
+            throw usage_error(
+                "--strength \"{}\" is not a number of at least 0 (singular-value scale): write for example --strength "
+                "1.5,2",
+                text);
+        strengths.push_back({*value});
+    }
+    const theory::SeparableLaw law(sim::parse_spectrum(arguments.text("--row-spectrum")),
+                                   sim::parse_spectrum(arguments.text("--col-spectrum")), aspect);
+    const theory::BulkDistribution bulk(law);
+    reports::TheoryAnswers answers{.row_spectrum = arguments.text("--row-spectrum"),
+                                   .column_spectrum = arguments.text("--col-spectrum"),
+                                   .law = law,
+                                   .bulk = bulk};
+    if (size) answers.finite = theory::finite_size(law, size->rows, size->columns, strengths);
+    answers.regularity = answers.finite ? answers.finite->regularity : law.edge_regularity();
+    answers.of_bulk = ask(arguments, law, bulk);
+    answers.quantization = ask_quantization(arguments, size);
+    for (const auto strength : strengths) answers.spikes.push_back(law.spike(strength));
+    if (arguments.has("--plot"))
+        reports::write_picture(reports::phase_transition(law, strengths), arguments.text("--plot"));
+    if (arguments.json())
+        print_json(theory_json(answers));
+    else
+        print_text(theory_text(answers));
+    return 0;
+}
+
+std::string words_of_spectra() {
+    std::string text;
+    std::size_t line = 30;  // the option's own words
+    for (const auto& kind : sim::covariance_kinds()) {
+        const std::string words = kind.words() + (&kind == &sim::covariance_kinds().back() ? "" : ", ");
+        if (line + words.size() > 80) {
+            text.back() = '\n';
+            text += std::string(32, ' ');
+            line = 0;
+        }
+        text += words;
+        line += words.size();
+    }
+    return text;
+}
+
+}  // namespace
+
+Command theory_command() {
+    return {"theory",
+            "edge, detection threshold, outliers, overlaps and shrinkers your noise implies",
+            {"spiked theory --aspect 1 --strength 1.5,2,4",
+             "spiked theory --row-spectrum ar1:0.5 --col-spectrum uniform:1,10 --aspect 0.5 --strength 3 --json",
+             "spiked theory --col-spectrum file:eigenvalues.csv --size 256x128 --strength 2,3",
+             "spiked theory --aspect 1 --strength 1.5,2,4 --plot transition.svg",
+             "spiked theory --size 128x128 --bits 2,3,4 --residual-energy 0.27 --rank 5"},
+            "",
+            0,
+            0,
+            {{"--aspect", "BETA", "rows over columns, n/d; this or --size has to be given", "", false},
+             {"--size", "NxD", "rows x columns: adds what the limit leaves out at that size", "", false},
+             {"--row-spectrum", "SPEC", "eigenvalues of the row covariance A", "identity", false},
+             {"--col-spectrum", "SPEC", "of the column covariance B: " + words_of_spectra(), "identity", false},
+             {"--strength", "D[,D...]", "signal strengths (singular values of the clean signal)", "", true},
+             {"--density", "POINTS", "density and cdf of the noise eigenvalues, from edge to edge", "", false},
+             {"--quantile", "P[,P...]", "noise eigenvalues below which these shares lie", "", true},
+             {"--stieltjes", "RE[,IM]", "Stieltjes transforms there: Im z > 0, or real above the edge", "", false},
+             {"--bits", "B[,B...]", "what quantization theory says at these widths (rows as long as --size, or 128)",
+              "", true},
+             {"--residual-energy", "SHARE", "with --bits: energy left after a low-rank part", "1", false},
+             {"--rank", "R", "with --bits: rank of that part", "0", false},
+             {"--plot", "FILE", "the phase transition as a picture: .svg, .png or .pdf", "", false}},
+            run};
+}
+
+}  // namespace spiked::app

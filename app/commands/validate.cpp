@@ -1,0 +1,204 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+
+#include "app/cli/build_info.hpp"
+#include "app/cli/command.hpp"
+#include "app/cli/progress.hpp"
+#include "app/commands/dump_options.hpp"
+#include "core/files/output_file.hpp"
+#include "core/runtime/error.hpp"
+#include "reports/page/claim_page.hpp"
+#include "reports/tables/claim_report.hpp"
+#include "validation/claims/claim_verdicts.hpp"
+
+namespace spiked::app {
+namespace {
+
+std::string origin(const Arguments& arguments, const validation::Validation& found) {
+    std::string dumps;
+    for (const auto& dump : arguments.positionals)
+        dumps += " " + shell_word(std::filesystem::path(dump).filename().string());
+    const std::time_t now = std::time(nullptr);
+    std::tm utc{};
+    gmtime_r(&now, &utc);
+    const std::string line = version_line();
+    return fmt::format("Made by `spiked validate{} --tier {} --seed {}` on {:04}-{:02}-{:02}, {}.", dumps,
+                       name_of(found.tier), found.seed.text(), utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
+                       line.substr(0, line.find('\n')));
+}
+
+/// What was drawn is said: the same command with it gives the same verdicts.
+stream::StudySeed seed_from(const Arguments& arguments) {
+    const std::string text = arguments.text("--seed");
+    if (text != "fresh") return stream::StudySeed::parse(text);
+    const auto seed = stream::StudySeed::fresh();
+    remark(arguments, "seed " + seed.text());
+    return seed;
+}
+
+using Output = std::unique_ptr<sim::OutputFile>;
+Output output_of(const Arguments& arguments, std::string_view option) {
+    return arguments.has(option) ? std::make_unique<sim::OutputFile>(arguments.text(option), 0) : nullptr;
+}
+template <class Text>
+void finish(const Output& output, const Text& text) {
+    if (!output) return;
+    output->write(text());
+    output->commit();
+}
+
+/// Whether the page is to be HTML; what its name ends in says so.
+bool as_html(const std::string& path) {
+    if (path.ends_with(".html")) return true;
+    if (path.ends_with(".md")) return false;
+    throw usage_error("-o {}: what kind of page is unclear: let the name end in .md or .html", path);
+}
+
+/// What a claim about blocks does not ask of a dump, and why.
+void say_what_is_not_asked(const Arguments& arguments, const std::vector<validation::Claim>& of_dumps) {
+    const auto wanted = arguments.list("--claim");
+    const auto& about_blocks = validation::claims_about_blocks;
+    const auto is_about_blocks = [&](const std::string& id) {
+        return std::find(std::begin(about_blocks), std::end(about_blocks), id) != std::end(about_blocks);
+    };
+    if (!wanted.empty() && std::none_of(wanted.begin(), wanted.end(), is_about_blocks))
+        remark(arguments, fmt::format("dumps are left out: no claim asked for is about their blocks ({} are)",
+                                      fmt::join(about_blocks, ", ")));
+    const auto titles = validation::dump_titles(arguments.positionals);
+    const std::string side = arguments.text("--side");
+    for (std::size_t i = 0; i < titles.size(); ++i)
+        for (const std::string id : validation::claims_about_blocks) {
+            if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), id) == wanted.end()) continue;
+            const auto& path = arguments.positionals[i];
+            const auto claim = std::find_if(of_dumps.begin(), of_dumps.end(),
+                                            [&](const auto& one) { return one.id == id && one.on == titles[i]; });
+            const auto asks = [&](std::string_view criterion) {
+                return std::any_of(claim->criteria.begin(), claim->criteria.end(),
+                                   [&](const auto& one) { return one.name == criterion; });
+            };
+            const bool rope = id == "rope.cost";
+            if (claim == of_dumps.end()) {
+                remark(arguments, fmt::format("{} is not asked of {}: no {} to ask it of, or all of them zero", id,
+                                              path, rope ? "keys" : "blocks"));
+            } else if (rope) {
+                if (!asks("rotation"))
+                    remark(arguments,
+                           fmt::format("{}: what the rotary embedding costs is not asked of {}: the file does "
+                                       "not say how its keys were turned",
+                                       id, path));
+            } else {
+                for (const char* one : {"key", "value"})
+                    if ((side.empty() || side == one) && !asks(std::string(one) + "s"))
+                        remark(arguments,
+                               fmt::format("{} is not asked of the {}s of {}: there are none, or all are zero", id, one,
+                                           path));
+            }
+        }
+}
+
+int validate(const Arguments& arguments) {
+    const bool html = arguments.has("--output") && as_html(arguments.text("--output"));
+    keep_apart(arguments.text("--output"), arguments.text("--junit"));
+    // Opened first: what takes minutes is not lost to a folder that does not exist.
+    const auto page = output_of(arguments, "--output");
+    const auto junit = output_of(arguments, "--junit");
+    validation::ValidationPlan plan;
+    plan.tier = arguments.text("--tier") == "full" ? validation::Tier::full : validation::Tier::quick;
+    plan.seed = seed_from(arguments);
+    plan.claims = arguments.list("--claim");
+    plan.threads = arguments.count("--threads");
+    auto claims = validation::claims();
+    if (arguments.positionals.empty()) {
+        for (const auto& option : dump_options())
+            if (arguments.given.contains(option.name))
+                throw usage_error("{} is about dumps, and none was named: give one or more files", option.name);
+    } else {
+        auto of_dumps = validation::claims_on_dumps(read_dump_plan(arguments));
+        say_what_is_not_asked(arguments, of_dumps);
+        std::move(of_dumps.begin(), of_dumps.end(), std::back_inserter(claims));
+    }
+    validation::Validation found;
+    {
+        ProgressDisplay display(arguments, "validate");
+        plan.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
+        found = validation::validate_claims(plan, claims);
+    }
+    finish(junit, [&] { return reports::claims_junit(found); });
+    finish(page, [&] {
+        return html ? reports::claims_html(found, origin(arguments, found))
+                    : reports::claims_markdown(found, origin(arguments, found));
+    });
+    if (arguments.json())
+        print_json(reports::claims_json(found));
+    else
+        print_text(reports::claims_text(found, arguments.verbose()));
+    const auto any = [&](auto test) { return std::any_of(found.claims.begin(), found.claims.end(), test); };
+    if (any([](const auto& claim) { return claim.failed; })) return static_cast<int>(ExitCode::check_failed);
+    if (arguments.has("--strict") && any([](const auto& claim) { return claim.open(); }))
+        return static_cast<int>(ExitCode::inconclusive);
+    return static_cast<int>(ExitCode::fine);
+}
+
+int selftest(const Arguments& arguments) {
+    validation::SelftestPlan plan;
+    plan.seed = seed_from(arguments);
+    plan.threads = arguments.count("--threads");
+    validation::Selftest found;
+    {
+        ProgressDisplay display(arguments, "selftest");
+        plan.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
+        found = validation::run_selftest(plan);
+    }
+    if (arguments.json())
+        print_json(reports::selftest_json(found));
+    else
+        print_text(reports::selftest_text(found));
+    return static_cast<int>(found.passed() ? ExitCode::fine : ExitCode::check_failed);
+}
+
+const Option seed_option = {"--seed", "HEX|fresh", "of the draws", "0x5eed000000000000000000000000c1a1", false};
+const Option threads_option = {"--threads", "N", "0: all of the machine; never changes a verdict", "0", false};
+
+}  // namespace
+
+Command selftest_command() {
+    return {"selftest",
+            "judge the judge: planted defects must be caught, tests must keep their levels",
+            {"spiked selftest", "spiked selftest --json"},
+            "",
+            0,
+            0,
+            {seed_option, threads_option},
+            selftest};
+}
+
+Command validate_command() {
+    std::vector<Option> options = {
+        {"--tier", "quick|full", "quick: minutes; full: larger sizes and convergence rates too", "quick", false},
+        {"--claim", "ID[,ID]", "only these; spiked list claims names them", "", true},
+        seed_option,
+        threads_option,
+        {"-o,--output", "FILE.md|FILE.html", "also write statement, verdict and evidence as a page", "", false},
+        {"--junit", "FILE.xml", "write the claims as JUnit XML", "", false},
+        {"--strict", "", "exit 3 when a claim is inconclusive", "", false}};
+    options.insert(options.end(), dump_options().begin(), dump_options().end());
+    return {"validate",
+            "judge the statements of the eOptShrinkQ paper, each with controls that must fail; with dumps, those about "
+            "blocks on each dump too",
+            {"spiked validate", "spiked validate --claim bits.formula,prop.norm -v",
+             "spiked validate --claim one-bit-saved,rope.cost dump.safetensors",
+             "spiked validate --tier full --seed fresh -o CLAIMS.md"},
+            "[DUMP...]",
+            0,
+            1 << 20,
+            options,
+            validate};
+}
+
+}  // namespace spiked::app

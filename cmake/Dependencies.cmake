@@ -1,0 +1,42 @@
+# The libraries that Spiked needs, by their own CMake files where they have one (tools/packages.txt names Debian's packages).
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(Boost 1.74 REQUIRED COMPONENTS context)
+find_package(fmt REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(pugixml REQUIRED)
+find_path(ARMADILLO_INCLUDE_DIR armadillo REQUIRED)
+find_path(LIBZIP_INCLUDE_DIR zip.h REQUIRED)
+find_library(LIBZIP_LIBRARY zip REQUIRED)   # Debian's CMake file for libzip wants programs that the library does not
+
+# Any BLAS with LAPACK will do: -DBLA_VENDOR=NAME chooses one by CMake's names. OpenBLAS, which carries LAPACK, is taken
+# where it is installed and none is named: only with it does Spiked keep products on the thread that asked for them.
+if(NOT DEFINED BLA_VENDOR)
+  set(BLA_VENDOR OpenBLAS)
+  find_package(LAPACK QUIET)
+  if(NOT LAPACK_FOUND)
+    unset(BLA_VENDOR)
+  endif()
+endif()
+find_package(LAPACK REQUIRED)
+list(REMOVE_DUPLICATES LAPACK_LIBRARIES)
+
+# Armadillo's headers, with the linear algebra linked straight in place of Armadillo's wrapper, and libzip: libraries
+# without a CMake file of their own, found again where Spiked is installed (cmake/spikedConfig.cmake.in).
+add_library(spiked_armadillo INTERFACE)
+target_include_directories(spiked_armadillo SYSTEM INTERFACE $<BUILD_INTERFACE:${ARMADILLO_INCLUDE_DIR}>)
+target_compile_definitions(spiked_armadillo INTERFACE ARMA_DONT_USE_WRAPPER ARMA_WARN_LEVEL=0)
+target_link_libraries(spiked_armadillo INTERFACE "$<BUILD_INTERFACE:${LAPACK_LIBRARIES}>" $<BUILD_INTERFACE:${LIBZIP_LIBRARY}>)
+
+if(SPIKED_TESTS)
+  enable_testing()
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  find_package(benchmark QUIET)
+endif()
+find_package(MPI COMPONENTS CXX QUIET)

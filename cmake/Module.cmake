@@ -1,0 +1,121 @@
+# How a module becomes a library and a test program.
+
+# What every target of the project is compiled with and nobody who uses it. No contraction and no fast-math: the same draws
+# and the same codes on every build.
+add_library(spiked_options INTERFACE)
+target_compile_options(spiked_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wno-sign-conversion;-Wno-missing-field-initializers;-ffp-contract=off>
+  "$<$<COMPILE_LANGUAGE:CXX>:$<$<BOOL:${SPIKED_WERROR}>:-Werror>>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;--expt-relaxed-constexpr;-DFMT_USE_CONSTEXPR=1;-Xcompiler=-ffp-contract=off$<$<BOOL:${SPIKED_WERROR}>:;--Werror=all-warnings>>")
+
+# What most files include is read once: by the first library and the first tests with matrices, OWNER, for all others.
+# (Not <filesystem>: it brings std::quoted, which a string prefers to a function of ours.)
+function(spiked_common_headers NAME OWNER)
+  if(NAME STREQUAL OWNER)
+    target_precompile_headers(${NAME} PRIVATE <armadillo> <fmt/format.h> <fmt/ranges.h> <map> <string> <vector> ${ARGN})
+  elseif(TARGET ${OWNER})
+    target_precompile_headers(${NAME} REUSE_FROM ${OWNER})
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
+    # GCC 12 suspects std::string of these, more so where its header is precompiled (GCC bug 105651).
+    target_compile_options(${NAME} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow>)
+  endif()
+endfunction()
+
+# Several files of a target at a time: what all of them use is read and instantiated once.
+function(spiked_unity NAME)
+  if(SPIKED_UNITY)
+    set_target_properties(${NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE BATCH UNITY_BUILD_BATCH_SIZE ${SPIKED_UNITY_BATCH})
+  endif()
+endfunction()
+
+# Every source of a folder stands in a list of its CMakeLists.txt: one that was forgotten would be left out in silence.
+function(spiked_require_listed)
+  cmake_parse_arguments(PARSE_ARGV 0 HERE "" "" "LISTED;EXCEPT")
+  file(GLOB_RECURSE FILES CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cpp *.cu)
+  foreach(PATTERN ${HERE_EXCEPT})
+    list(FILTER FILES EXCLUDE REGEX "${PATTERN}")
+  endforeach()
+  list(REMOVE_ITEM FILES ${HERE_LISTED})
+  if(FILES)
+    list(JOIN FILES ", " FILES)
+    message(FATAL_ERROR "${CMAKE_CURRENT_SOURCE_DIR}/CMakeLists.txt does not name ${FILES}: add what is new to its lists")
+  endif()
+endfunction()
+
+# spiked_module(NAME SOURCES files... LINKS libraries...): the library spiked_NAME and the test program NAME_tests.
+#   KERNELS       sources that run kernels on the host; they learn whether the build has CUDA code
+#   DEVICE        .cu files, compiled where there is nvcc
+#   TESTS         tests, linked with TEST_LINKS too
+#   BENCH         what `spiked bench` times, part of the library spiked_bench
+#   UNINSTRUMENTED  beginnings of sources that no byte of a file decides: libFuzzer looks at every edge after every input
+#   EXCEPT        regular expressions of files below this folder that other lists name
+function(spiked_module NAME)
+  cmake_parse_arguments(PARSE_ARGV 1 MODULE "" "" "SOURCES;KERNELS;DEVICE;TESTS;BENCH;LINKS;TEST_LINKS;UNINSTRUMENTED;EXCEPT")
+  spiked_require_listed(LISTED ${MODULE_SOURCES} ${MODULE_KERNELS} ${MODULE_DEVICE} ${MODULE_TESTS} ${MODULE_BENCH}
+                        EXCEPT ${MODULE_EXCEPT})
+  # A kernel on the host says where a thread stood: by the same path in whatever folder it was built.
+  set_source_files_properties(${MODULE_KERNELS} PROPERTIES COMPILE_OPTIONS "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/="
+                              SKIP_UNITY_BUILD_INCLUSION ON)
+  if(SPIKED_HAS_CUDA)
+    set_source_files_properties(${MODULE_KERNELS} PROPERTIES COMPILE_DEFINITIONS SPIKED_HAS_CUDA)
+  else()
+    set(MODULE_DEVICE)
+  endif()
+  if(SPIKED_FUZZ)
+    foreach(BEGINNING ${MODULE_UNINSTRUMENTED})
+      set(BEGUN ${MODULE_SOURCES})
+      list(FILTER BEGUN INCLUDE REGEX "^${BEGINNING}")
+      set_source_files_properties(${BEGUN} PROPERTIES COMPILE_OPTIONS -fno-sanitize=fuzzer-no-link)
+    endforeach()
+    set_property(SOURCE ${MODULE_KERNELS} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=fuzzer-no-link)
+  endif()
+  add_library(spiked_${NAME} STATIC ${MODULE_SOURCES} ${MODULE_KERNELS} ${MODULE_DEVICE})
+  target_compile_features(spiked_${NAME} PUBLIC cxx_std_20)
+  target_include_directories(spiked_${NAME} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_include_directories(spiked_${NAME} PRIVATE ${PROJECT_BINARY_DIR}/generated)
+  target_link_libraries(spiked_${NAME} PUBLIC Threads::Threads ${MODULE_LINKS} PRIVATE $<BUILD_INTERFACE:spiked_options>)
+  set_target_properties(spiked_${NAME} PROPERTIES POSITION_INDEPENDENT_CODE ON VISIBILITY_INLINES_HIDDEN ON)
+  spiked_unity(spiked_${NAME})
+  spiked_common_headers(spiked_${NAME} spiked_random)
+  set_property(GLOBAL APPEND PROPERTY SPIKED_MODULES ${NAME})
+  list(TRANSFORM MODULE_BENCH PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  set_property(GLOBAL APPEND PROPERTY SPIKED_BENCH ${MODULE_BENCH})
+  if(MODULE_TESTS AND SPIKED_TESTS)
+    spiked_tests(${NAME} SOURCES ${MODULE_TESTS} LINKS spiked_${NAME} ${MODULE_TEST_LINKS})
+  endif()
+endfunction()
+
+# spiked_tests(NAME SOURCES files... LINKS libraries... COST number DEFINITIONS macros...): the program NAME_tests.
+# What only tests hold is optimised less, a quarter of its compile time.
+function(spiked_tests NAME)
+  cmake_parse_arguments(PARSE_ARGV 1 TESTS "" "COST" "SOURCES;LINKS;DEFINITIONS")
+  add_executable(${NAME}_tests ${TESTS_SOURCES})
+  target_link_libraries(${NAME}_tests PRIVATE ${TESTS_LINKS} spiked_options GTest::gtest_main)
+  spiked_unity(${NAME}_tests)
+  target_compile_options(${NAME}_tests PRIVATE $<$<AND:$<CONFIG:RelWithDebInfo,Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+  spiked_common_headers(${NAME}_tests random_tests <filesystem> <fstream> <gtest/gtest.h>)
+  target_compile_definitions(${NAME}_tests PRIVATE SPIKED_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                             SPIKED_BINARY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/spiked" ${TESTS_DEFINITIONS})
+  set(COST)
+  if(TESTS_COST)
+    set(COST COST ${TESTS_COST})
+  endif()
+  gtest_discover_tests(${NAME}_tests TEST_PREFIX ${NAME}/ DISCOVERY_TIMEOUT 60
+                       PROPERTIES TIMEOUT ${SPIKED_TEST_TIMEOUT} ENVIRONMENT OPENBLAS_NUM_THREADS=1 ${COST})
+endfunction()
+
+# spiked_embed(FILE.hpp.in NAME=file...): the text of each file as the variable NAME in FILE.hpp under generated/, compiled in.
+function(spiked_embed TEMPLATE)
+  foreach(PAIR ${ARGN})
+    string(REPLACE "=" ";" PAIR ${PAIR})
+    list(GET PAIR 0 VARIABLE)
+    list(GET PAIR 1 FILE)
+    file(READ ${FILE} ${VARIABLE})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${FILE})
+  endforeach()
+  file(RELATIVE_PATH HERE ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REPLACE ".in" "" HEADER ${TEMPLATE})
+  configure_file(${TEMPLATE} ${PROJECT_BINARY_DIR}/generated/${HERE}/${HEADER} @ONLY)
+endfunction()

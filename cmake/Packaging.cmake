@@ -1,0 +1,99 @@
+# What is installed, and the packages `cpack -G DEB` and `cpack -G TGZ` make of it: the command ("spiked"), what
+# cluster jobs run ("spiked-mpi", where Open MPI is) and the libraries with their headers ("libspiked-dev").
+get_property(SPIKED_MODULES GLOBAL PROPERTY SPIKED_MODULES)
+set(MODULE_TARGETS spiked_armadillo)
+foreach(MODULE ${SPIKED_MODULES})
+  list(APPEND MODULE_TARGETS spiked_${MODULE})
+endforeach()
+foreach(TARGET ${MODULE_TARGETS})
+  string(REPLACE spiked_ "" NAME ${TARGET})
+  set_target_properties(${TARGET} PROPERTIES EXPORT_NAME ${NAME})
+endforeach()
+
+set(PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/spiked)
+install(TARGETS spiked RUNTIME COMPONENT program)
+if(TARGET spiked-mpi)
+  install(TARGETS spiked-mpi RUNTIME COMPONENT mpi)
+endif()
+install(TARGETS ${MODULE_TARGETS} EXPORT spiked ARCHIVE COMPONENT development)
+install(EXPORT spiked NAMESPACE spiked:: FILE spikedTargets.cmake DESTINATION ${PACKAGE_DIR} COMPONENT development)
+# Users include <spiked/theory/laws/separable_law.hpp>; so do installed headers one another.
+install(CODE "set(SPIKED_SOURCE_DIR \"${PROJECT_SOURCE_DIR}\")
+set(SPIKED_HEADERS_TO \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/spiked\")
+include(\"${PROJECT_SOURCE_DIR}/cmake/install-headers.cmake\")" COMPONENT development)
+
+include(CMakePackageConfigHelpers)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/spikedConfig.cmake.in
+                              ${PROJECT_BINARY_DIR}/generated/spikedConfig.cmake INSTALL_DESTINATION ${PACKAGE_DIR})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/spikedConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/generated/spikedConfig.cmake ${PROJECT_BINARY_DIR}/generated/spikedConfigVersion.cmake
+        DESTINATION ${PACKAGE_DIR} COMPONENT development)
+
+# Static libraries: what they need is named after them, users before what they use.
+set(SPIKED_PC_LIBS)
+foreach(MODULE ${SPIKED_MODULES})
+  list(PREPEND SPIKED_PC_LIBS -lspiked_${MODULE})
+endforeach()
+list(JOIN SPIKED_PC_LIBS " " SPIKED_PC_LIBS)
+set(SPIKED_PC_LAPACK)
+foreach(LIBRARY ${LAPACK_LIBRARIES})
+  get_filename_component(LIBRARY ${LIBRARY} NAME_WE)
+  string(REGEX REPLACE "^(lib|-l)" "" LIBRARY ${LIBRARY})
+  string(APPEND SPIKED_PC_LAPACK " -l${LIBRARY}")
+endforeach()
+file(RELATIVE_PATH SPIKED_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/spiked.pc.in ${PROJECT_BINARY_DIR}/generated/spiked.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/generated/spiked.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+
+# The manual page and the completions come out of the command itself.
+set(COMPLETIONS)
+foreach(PAIR man:${CMAKE_INSTALL_MANDIR}/man1:spiked.1
+             bash:${CMAKE_INSTALL_DATADIR}/bash-completion/completions:spiked
+             zsh:${CMAKE_INSTALL_DATADIR}/zsh/site-functions:_spiked
+             fish:${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d:spiked.fish)
+  string(REPLACE ":" ";" PAIR ${PAIR})
+  list(GET PAIR 0 KIND)
+  list(GET PAIR 1 FOLDER)
+  list(GET PAIR 2 NAME)
+  set(FILE ${PROJECT_BINARY_DIR}/generated/completion/${KIND}/${NAME})
+  add_custom_command(OUTPUT ${FILE} DEPENDS spiked VERBATIM
+    COMMAND ${CMAKE_COMMAND} -D COMMAND=$<TARGET_FILE:spiked> -D KIND=${KIND} -D FILE=${FILE}
+            -P ${PROJECT_SOURCE_DIR}/cmake/completion.cmake)
+  list(APPEND COMPLETIONS ${FILE})
+  install(FILES ${FILE} DESTINATION ${FOLDER} COMPONENT program)
+endforeach()
+add_custom_target(completions ALL DEPENDS ${COMPLETIONS})
+install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+# The documents, where the README points to them.
+foreach(FOLDER docs core theory sim estimators estimators/svd/bench estimators/svd/cuda validation reports app tools)
+  file(GLOB PAGES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${FOLDER}/*.md ${PROJECT_SOURCE_DIR}/${FOLDER}/*.png)
+  install(FILES ${PAGES} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${FOLDER} COMPONENT program)
+endforeach()
+install(PROGRAMS tools/export-kv DESTINATION ${CMAKE_INSTALL_DOCDIR}/tools COMPONENT program)
+# As they lie in the source tree: studies name the sample dump by its way from theirs.
+install(DIRECTORY validation/studies DESTINATION ${CMAKE_INSTALL_DATADIR}/spiked/validation COMPONENT program)
+install(FILES sim/kv/tests/data/rope-lm-cut.safetensors DESTINATION ${CMAKE_INSTALL_DATADIR}/spiked/sim/kv/tests/data
+        COMPONENT program)
+
+set(CPACK_PACKAGE_VENDOR "Spiked")
+set(CPACK_PACKAGE_CONTACT "the authors of Spiked <spiked@example.org>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_COMPONENTS_ALL program development)
+if(TARGET spiked-mpi)
+  list(APPEND CPACK_COMPONENTS_ALL mpi)
+endif()
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME spiked)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "gnuplot-nox | gnuplot-qt | gnuplot-x11")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "python3-numpy, spiked-mpi")
+set(CPACK_DEBIAN_MPI_PACKAGE_NAME spiked-mpi)
+set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "openmpi-bin")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libspiked-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
+    "libarmadillo-dev, libopenblas-dev, libboost-dev, libboost-context-dev, libfmt-dev, libssl-dev, nlohmann-json3-dev, libzip-dev, libsqlite3-dev, libtomlplusplus-dev, libpugixml-dev, zlib1g-dev")
+include(CPack)

@@ -1,0 +1,154 @@
+#include "codec/cache/cache_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/files/sha256.hpp"
+#include "core/runtime/error.hpp"
+#include "core/text/printable.hpp"
+
+namespace spiked::validation {
+namespace {
+
+/// Heads of some tensors, channels beside channels; keys un-rotated where there is a rotary embedding.
+arma::mat joined(const sim::KvDump& dump, const std::vector<const sim::DumpTensor*>& tensors, std::size_t first_head,
+                 std::size_t heads, const std::optional<sim::DumpRotary>& rotary) {
+    const std::size_t dim = tensors.front()->dim;
+    arma::mat rows(tensors.front()->tokens, tensors.size() * heads * dim);
+    std::size_t at = 0;
+    for (const auto* tensor : tensors)
+        for (std::size_t h = 0; h < heads; ++h, at += dim) {
+            arma::mat head = dump.read_block(*tensor, first_head + h, 0, tensor->tokens);
+            if (rotary) head = sim::undo_rope(head, rotary->rope, rotary->position_start);
+            rows.cols(at, at + dim - 1) = head;
+        }
+    return rows;
+}
+
+std::optional<sim::DumpRotary> rotary_of(const sim::KvDump& dump, sim::Side side, bool unrope) {
+    if (!unrope || side != sim::Side::key) return std::nullopt;
+    return sim::dump_rotary(dump);
+}
+
+/// The tensors of the side, by layer.
+std::vector<const sim::DumpTensor*> layers_of(const sim::KvDump& dump, sim::Side side) {
+    std::vector<const sim::DumpTensor*> layers;
+    for (const auto& tensor : dump.tensors())
+        if (tensor.side == side) layers.push_back(&tensor);
+    return layers;
+}
+
+}  // namespace
+
+Calibration::Calibration(const std::vector<std::string>& paths, const sim::DumpOptions& options,
+                         const std::vector<std::unique_ptr<sim::KvDump>>& tested,
+                         const std::vector<std::string>& tested_sums) {
+    for (const auto& path : paths) {
+        const auto& dump = *dumps_.emplace_back(std::make_unique<sim::KvDump>(path, options));
+        sums_.push_back(hex(sha256_of_file(path)));
+        if (std::find(tested_sums.begin(), tested_sums.end(), sums_.back()) != tested_sums.end())
+            throw usage_error(
+                "{}: calibrated and tested on the same content (a basis fits the tokens it comes from): give another "
+                "dump to --calibrate",
+                path);
+        for (const auto& other : tested)
+            if (dump.prompt_id() && dump.prompt_id() == other->prompt_id() && dump.model() == other->model())
+                throw usage_error(
+                    "{}: calibrated and tested on prompt {} of the same model (a basis fits the tokens it comes from): "
+                    "give another dump to --calibrate, or --prompt-id with the key that tells them apart",
+                    path, sim::in_quotes(*dump.prompt_id()));
+    }
+}
+
+arma::mat Calibration::rows(const std::vector<const sim::DumpTensor*>& tensors, std::size_t first_head,
+                            std::size_t heads, bool unrope) const {
+    arma::mat all;
+    for (const auto& dump : dumps_) {
+        std::vector<const sim::DumpTensor*> same;
+        for (const auto* tensor : tensors) {
+            const auto* other = dump->find(tensor->layer, tensor->side);
+            if (other == nullptr || other->heads != tensor->heads || other->dim != tensor->dim)
+                throw input_error(
+                    "{}: no {} of layer {} with {} heads of {} channels to calibrate on (the tested dump has them): "
+                    "calibrate on a dump of the same model",
+                    dump->path(), side_name(tensor->side), tensor->layer, tensor->heads, tensor->dim);
+            if (!same.empty() && other->tokens != same.front()->tokens)
+                throw input_error("{}: its layers have {} and {} tokens (layers are joined): dump them together",
+                                  dump->path(), same.front()->tokens, other->tokens);
+            same.push_back(other);
+        }
+        all =
+            arma::join_cols(all, joined(*dump, same, first_head, heads, rotary_of(*dump, same.front()->side, unrope)));
+    }
+    return all;
+}
+
+CacheRows::CacheRows(estimators::CacheMethod method, double bits, const estimators::QuantizerOptions& options,
+                     const Calibration& calibration)
+    : method_(std::move(method)), bits_(bits), options_(options), calibration_(&calibration) {
+    if (method_.calibrated && calibration.empty())
+        throw usage_error("\"{}\": its basis comes from other tokens (none are given): give --calibrate OTHER",
+                          method_.text);
+}
+
+const CachedHead& CacheRows::of(const sim::KvDump& dump, const sim::DumpTensor& tensor, std::size_t head) {
+    const auto layers = layers_of(dump, tensor.side);
+    const auto place = static_cast<std::size_t>(std::find(layers.begin(), layers.end(), &tensor) - layers.begin());
+    const std::size_t joined_layers = method_.layers == 0 ? layers.size() : method_.layers;
+    const std::size_t joined_heads = method_.heads == 0 ? tensor.heads : method_.heads;
+    const std::size_t first_layer = place / joined_layers * joined_layers;
+    const std::size_t first_head = head / joined_heads * joined_heads;
+    const std::size_t heads = std::min(joined_heads, tensor.heads - first_head);
+    Group* group = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        group = &groups_[{&dump, tensor.side, first_layer, first_head}];
+    }
+    group->once([&] {
+        const auto begin = layers.begin() + static_cast<std::ptrdiff_t>(first_layer);
+        const std::size_t count = std::min(joined_layers, layers.size() - first_layer);
+        code(*group, dump, {begin, begin + static_cast<std::ptrdiff_t>(count)}, first_head, heads);
+    });
+    return group->heads[(place - first_layer) * heads + head - first_head];
+}
+
+void CacheRows::code(Group& group, const sim::KvDump& dump, const std::vector<const sim::DumpTensor*>& tensors,
+                     std::size_t first_head, std::size_t heads) const {
+    const sim::DumpTensor& first = *tensors.front();
+    for (const auto* tensor : tensors)
+        if (tensor->heads != first.heads || tensor->dim != first.dim || tensor->tokens != first.tokens)
+            throw input_error(
+                "{}: tensors {} and {} differ in heads, tokens or channels ({} joins layers): choose "
+                "layers=1",
+                dump.path(), first.name, tensor->name, method_.text);
+    const auto rotary = rotary_of(dump, first.side, method_.unrope);
+    const arma::mat rows = joined(dump, tensors, first_head, heads, rotary);
+    estimators::QuantizerOptions options = options_;
+    options.axis = first.side == sim::Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
+    options.rotation_index = 0;
+    const arma::mat calibration =
+        method_.calibrated ? calibration_->rows(tensors, first_head, heads, method_.unrope) : arma::mat();
+    try {
+        const auto coder = estimators::cache_coder(method_, rows.n_cols, bits_, options, calibration);
+        const estimators::Encoded encoded = coder.sequence.encode(rows);
+        const arma::mat decoded = coder.sequence.decode(encoded.bytes, rows.n_rows);
+        const double entries = static_cast<double>(rows.n_elem);
+        for (std::size_t h = 0; h < tensors.size() * heads; ++h) {
+            arma::mat back = decoded.cols(h * first.dim, (h + 1) * first.dim - 1);
+            if (rotary) back = sim::apply_rope(back, rotary->rope, rotary->position_start);
+            CachedHead& head = group.heads.emplace_back();
+            head.rows = arma::conv_to<arma::fmat>::from(back);
+            for (std::size_t item = 0; item < estimators::item_count; ++item)
+                head.bits_per_entry[item] =
+                    static_cast<double>(encoded.ledger.bits(static_cast<estimators::Item>(item))) / entries;
+            head.shared_bits_per_entry = static_cast<double>(coder.shared_bits) / entries;
+            head.rank = coder.rank;
+        }
+    } catch (const Error& error) {
+        throw Error(error.code(), fmt::format("{}: tensor {}, heads {} to {}: {}", dump.path(), first.name, first_head,
+                                              first_head + heads - 1, error.what()));
+    }
+}
+
+}  // namespace spiked::validation

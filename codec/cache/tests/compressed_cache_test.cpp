@@ -1,0 +1,347 @@
+#include "codec/cache/compressed_cache.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/files/tests/scratch.hpp"
+#include "sim/random/normal.hpp"
+
+namespace spiked::validation {
+namespace {
+
+using sim::CachedHead;
+
+constexpr std::size_t dim = 32;
+
+sim::LlamaConfig shape(std::size_t layers = 1) {
+    sim::LlamaConfig config;
+    config.layers = layers;
+    config.heads = 2;
+    config.kv_heads = 1;
+    config.head_dim = dim;
+    return config;
+}
+
+arma::fmat gaussian_rows(std::size_t rows, std::size_t columns, std::uint64_t replicate) {
+    arma::mat matrix(rows, columns);
+    stream::fill_normal(stream::Stream({}, "cache", stream::Role::noise, replicate), {matrix.memptr(), matrix.n_elem});
+    return arma::conv_to<arma::fmat>::from(matrix);
+}
+
+CompressedCache cache(const std::string& method, double budget, std::size_t layers = 1, double bits = 2.0) {
+    return {shape(layers), {estimators::parse_kept_and_coded(method), bits, budget, {}, {}, 64}};
+}
+
+/// A model's part: blocks of 64 tokens that are attended to by 64 queries of two heads, then the cache's turn.
+struct Reader {
+    Reader() = default;
+    explicit Reader(CompressedCache& cache) { join(cache); }
+    void join(CompressedCache& cache) { cache.attach(reading); }
+    void block(std::size_t layer = 0) {
+        cached.keys = arma::join_cols(cached.keys, gaussian_rows(64, dim, 2 * seen));
+        cached.values = arma::join_cols(cached.values, gaussian_rows(64, dim, 2 * seen + 1));
+        for (std::size_t t = 0; t < 64; ++t) cached.tokens.push_back(seen + t);
+        seen += 64;
+        for (std::size_t head = 0; head < 2; ++head) {
+            const arma::fmat weights = arma::abs(gaussian_rows(64, cached.tokens.size(), 1000 + seen + head));
+            reading.attention({layer, head, seen - 64, weights, cached.tokens});
+        }
+        reading.evict(layer, 0, seen, cached);
+    }
+    sim::LlamaReading reading;
+    CachedHead cached;
+    std::size_t seen = 0;
+};
+
+double full_bits(std::size_t seen) { return 32.0 * dim * static_cast<double>(seen); }
+
+TEST(CompressedCache, EvictsToItsBudgetAndCountsEveryBit) {
+    for (const auto& entry : estimators::evictions()) {
+        if (entry.name == "pyramidkv") continue;  // its budget is that of all layers
+        for (const double budget : {0.02, 0.1, 0.37, 0.5}) {
+            auto own = cache(entry.name, budget);
+            Reader reader(own);
+            double bits = 0.0;
+            for (std::size_t blocks = 1; blocks <= 4; ++blocks) {
+                reader.block();
+                const std::size_t rows = reader.cached.tokens.size();
+                ASSERT_EQ(reader.cached.keys.n_rows, rows);
+                ASSERT_EQ(reader.cached.values.n_rows, rows);
+                const double row = 32.0 * dim + (entry.name == "h2o" ? 32.0 : 0.0);  // with what it remembers
+                const double stored = row * static_cast<double>(rows) + static_cast<double>(reader.seen);
+                bits += stored;
+                EXPECT_LE(stored, budget * full_bits(reader.seen)) << entry.name << budget;
+                // No room for another row.
+                EXPECT_GT(stored + row, budget * full_bits(reader.seen)) << entry.name << budget;
+                EXPECT_EQ(own.stored_bits().total(), bits);
+            }
+            EXPECT_EQ(own.entries(), 2.0 * dim * (64 + 128 + 192 + 256));
+        }
+    }
+}
+
+TEST(CompressedCache, WithTheWholeBudgetNothingChanges) {
+    for (const auto& entry : estimators::evictions()) {
+        auto own = cache(entry.name, 1.0);
+        Reader reader(own);
+        for (std::size_t blocks = 0; blocks < 3; ++blocks) reader.block();
+        EXPECT_EQ(reader.cached.tokens.size(), 192);
+        EXPECT_TRUE(arma::approx_equal(reader.cached.keys.rows(64, 127), gaussian_rows(64, dim, 128), "absdiff", 0.0));
+        EXPECT_TRUE(
+            arma::approx_equal(reader.cached.values.rows(64, 127), gaussian_rows(64, dim, 129), "absdiff", 0.0));
+        EXPECT_EQ(own.stored_bits().total() / own.entries(), 16.0);
+    }
+}
+
+TEST(CompressedCache, ABudgetHasRoomForOneTokenOrIsRefused) {
+    const double least = (32.0 * dim + 64.0) / full_bits(64);
+    auto own = cache("snapkv", least);
+    Reader reader(own);
+    own.require_room(64);
+    reader.block();
+    EXPECT_EQ(reader.cached.tokens.size(), 1);
+    EXPECT_EQ(own.stored_bits().total(), 32.0 * dim + 64.0);
+    for (const char* method : {"snapkv", "snapkv+tq-mse"}) {
+        auto less = cache(method, method == std::string("snapkv") ? 0.99 * least : 1e-4);
+        Reader refused(less);
+        sim::expect_error(ExitCode::usage, [&] { refused.block(); }, {"--budget ", "tokens and", "takes"});
+    }
+    sim::expect_error(ExitCode::usage, [&] { cache("h2o", 0.99 * least).require_room(64); },
+                      {"has no room for one of 64 tokens", "or more"});
+    cache("h2o+tq-mse", 0.99 * least).require_room(64);  // coded it takes less
+}
+
+TEST(CompressedCache, BudgetsOfLayersAreOneBudget) {
+    auto own = cache("pyramidkv", 0.4, 3);
+    std::vector<std::size_t> rows;
+    for (std::size_t layer = 0; layer < 3; ++layer) {
+        Reader reader(own);
+        reader.block(layer);
+        rows.push_back(reader.cached.tokens.size());
+    }
+    // Room for 25 rows in the mean: the last 13 in every layer, 12 beyond them in the mean.
+    EXPECT_EQ(rows, (std::vector<std::size_t>{13 + 24, 13 + 12, 13}));
+    EXPECT_LE(own.stored_bits().total(), 0.4 * 16.0 * own.entries());
+    EXPECT_GT(own.stored_bits().total(), 0.35 * 16.0 * own.entries());
+}
+
+TEST(CompressedCache, APyramidOfCodedRowsStandsOnTheWindow) {
+    for (const bool once : {false, true})
+        for (const char* method : {"pyramidkv+tq-mse", "pyramidkv+kivi", "pyramidkv+svd:1+tq-mse"}) {
+            auto own = cache(method, once ? 0.1 : 0.7, 3);
+            std::vector<std::size_t> rows;
+            for (std::size_t layer = 0; layer < 3; ++layer) {
+                Reader reader;
+                reader.reading.at_once = once;
+                reader.join(own);
+                reader.block(layer);
+                rows.push_back(reader.cached.tokens.size());
+                // The last tokens are those of every layer.
+                const std::vector<std::size_t> last(reader.cached.tokens.end() - 5, reader.cached.tokens.end());
+                EXPECT_EQ(last, (std::vector<std::size_t>{59, 60, 61, 62, 63})) << method << layer;
+            }
+            EXPECT_LE(own.stored_bits().total(), (once ? 0.1 : 0.7) * 16.0 * own.entries()) << method;
+            EXPECT_GE(rows[0], rows[1]) << method;
+            EXPECT_GE(rows[1], rows[2]) << method;
+            EXPECT_GE(rows[2], 5) << method;
+        }
+    // Where all tokens fit the mean, they stay in every layer.
+    auto own = cache("pyramidkv+tq-mse", 0.5, 3);
+    for (std::size_t layer = 0; layer < 3; ++layer) {
+        Reader reader(own);
+        reader.block(layer);
+        EXPECT_EQ(reader.cached.tokens.size(), 64);
+    }
+}
+
+/// --only and --layers leave layers out, dumps have the last alone.
+TEST(CompressedCache, BudgetsOfLayersAverageOverThoseThatAreCompressed) {
+    for (const std::vector<std::size_t>& layers : {std::vector<std::size_t>{0}, {3}, {0, 3}, {1, 2, 3}})
+        for (const double budget : {0.04, 0.2, 0.4, 0.7}) {
+            CachePart only;
+            for (const std::size_t layer : layers)
+                for (const sim::Side side : {sim::Side::key, sim::Side::value}) only.emplace(layer, side);
+            CompressedCache own(shape(4), {estimators::parse_kept_and_coded("pyramidkv"), 2, budget, {}, only, 64});
+            for (std::size_t layer = 0; layer < 4; ++layer) {
+                Reader reader(own);
+                reader.block(layer);
+            }
+            EXPECT_EQ(own.entries(), 2.0 * 64 * dim * static_cast<double>(layers.size()));
+            EXPECT_LE(own.stored_bits().total(), budget * 16.0 * own.entries());
+            // No room for another row in any layer.
+            EXPECT_GT(own.stored_bits().total() + static_cast<double>(layers.size()) * 32.0 * dim,
+                      budget * 16.0 * own.entries());
+        }
+}
+
+TEST(CompressedCache, ShowsEvictionsTheMeanOverTheHeadsOfAGroup) {
+    auto own = cache("h2o", 0.5);
+    sim::LlamaReading reading;
+    own.attach(reading);
+    const arma::fmat keys = gaussian_rows(8, dim, 0);
+    CachedHead cached{keys, keys, {0, 1, 2, 3, 4, 5, 6, 7}};
+    arma::fmat one(8, 8, arma::fill::zeros), other = one;
+    one(7, 2) = 0.9F;  // the larger of the two of this head
+    one(6, 4) = 0.8F;
+    other(3, 4) = 0.3F;  // the other head turns it
+    reading.attention({0, 0, 0, one, cached.tokens});
+    reading.attention({0, 1, 0, other, cached.tokens});
+    reading.evict(0, 0, 8, cached);
+    EXPECT_EQ(cached.tokens, (std::vector<std::size_t>{4, 6, 7}));
+    EXPECT_TRUE(arma::approx_equal(cached.keys, keys.rows(arma::uvec{4, 6, 7}), "absdiff", 0.0));
+}
+
+/// Questions may be more than an observation window of 32.
+TEST(CompressedCache, ShowsEvictionsAllOfTheLastQueriesItIsToldOf) {
+    for (const bool told : {false, true}) {
+        auto own = cache("snapkv", 0.5);
+        if (told) own.observe_last(50);
+        sim::LlamaReading reading;
+        own.attach(reading);
+        const arma::fmat keys = gaussian_rows(64, dim, 0);
+        CachedHead cached{keys, keys, {}};
+        for (std::size_t t = 0; t < 64; ++t) cached.tokens.push_back(t);
+        arma::fmat weights(64, 64, arma::fill::zeros);
+        weights(64 - 50, 20) = 1.0F;
+        for (const std::size_t head : {0UL, 1UL}) reading.attention({0, head, 0, weights, cached.tokens});
+        reading.evict(0, 0, 64, cached);
+        EXPECT_EQ(std::count(cached.tokens.begin(), cached.tokens.end(), 20), told ? 1 : 0);
+    }
+}
+
+TEST(CompressedCache, MergesIntoMeansOverTokens) {
+    auto own = cache("dmc", 0.6);
+    sim::LlamaReading reading;
+    own.attach(reading);
+    arma::fmat keys(4, dim, arma::fill::zeros);
+    keys(0, 0) = 1.0F;
+    keys(1, 0) = 3.0F;
+    keys(2, 1) = 1.0F;
+    keys(3, 2) = 1.0F;
+    CachedHead cached{keys, 2.0F * keys, {0, 1, 2, 3}};
+    const auto attend = [&] {
+        const arma::fmat weights(4, cached.tokens.size(), arma::fill::ones);
+        for (const std::size_t head : {0UL, 1UL}) reading.attention({0, head, 0, weights, cached.tokens});
+    };
+    attend();
+    reading.evict(0, 0, 4, cached);  // room for 2 rows of 4
+    ASSERT_EQ(cached.tokens.size(), 2);
+    EXPECT_EQ(cached.tokens[0], 0);
+    // Tokens that became one row count each, in a second round too.
+    const std::size_t runs = cached.tokens[1];
+    arma::frowvec mean = arma::mean(keys.head_rows(runs), 0);
+    EXPECT_TRUE(arma::approx_equal(cached.keys.row(0), mean, "absdiff", 1e-6F));
+    EXPECT_TRUE(arma::approx_equal(cached.values.row(0), 2.0F * mean, "absdiff", 1e-6F));
+    auto tight = cache("dmc", 0.3);
+    sim::LlamaReading second;
+    tight.attach(second);
+    reading = second;
+    attend();
+    second.evict(0, 0, 4, cached);
+    ASSERT_EQ(cached.tokens.size(), 1);
+    EXPECT_TRUE(arma::approx_equal(cached.keys.row(0), arma::frowvec(arma::mean(keys, 0)), "absdiff", 1e-6F));
+}
+
+TEST(CompressedCache, CodesWhatItKeepsAndKeepsMoreForIt) {
+    auto plain = cache("streaming", 0.1);
+    auto coded = cache("streaming+tq-mse", 0.1);
+    Reader one(plain), other(coded);
+    for (std::size_t blocks = 0; blocks < 3; ++blocks) {
+        one.block();
+        other.block();
+        EXPECT_GT(other.cached.tokens.size(), 4 * one.cached.tokens.size());
+    }
+    EXPECT_LE(coded.stored_bits().total(), 0.1 * 16.0 * coded.entries());
+    EXPECT_GT(coded.stored_bits().total(), 0.09 * 16.0 * coded.entries());
+    // What is left of the first block was coded three times, each time from its exact numbers.
+    auto once = cache("streaming+tq-mse", 1.0);
+    Reader all(once);
+    for (std::size_t blocks = 0; blocks < 3; ++blocks) all.block();
+    ASSERT_EQ(other.cached.tokens[1], 1);
+    EXPECT_TRUE(arma::approx_equal(other.cached.keys.row(1), all.cached.keys.row(1), "absdiff", 1e-6F));
+    EXPECT_FALSE(arma::approx_equal(all.cached.keys.row(1), gaussian_rows(64, dim, 0).row(1), "absdiff", 1e-2F));
+    EXPECT_EQ(once.stored_bits().total() / once.entries(), 2.5);  // a norm of 16 bits for 32 entries
+}
+
+/// Whatever has to be kept to choose again is a part of the bits, and of the budget.
+TEST(CompressedCache, CountsWhatTheNextChoiceNeeds) {
+    const auto ledger = [](const std::string& method, double budget, bool once) {
+        auto own = cache(method, budget);
+        Reader reader;
+        reader.reading.at_once = once;
+        reader.join(own);
+        reader.block();
+        const CacheBits first = own.stored_bits();
+        EXPECT_LE(first.total(), budget * full_bits(64)) << method;
+        const auto rows = static_cast<double>(reader.cached.tokens.size());
+        return std::pair{first, rows};
+    };
+    for (const char* method : {"h2o", "h2o+tq-mse"}) {
+        const auto [again, rows] = ledger(method, 0.12, false);
+        EXPECT_EQ(again.scores, 32.0 * rows);
+        EXPECT_EQ(again.exact, 0.0);
+        EXPECT_EQ(again.positions, rows < 64.0 ? 64.0 : 0.0);
+        EXPECT_EQ(ledger(method, 0.12, true).first.scores, 0.0);
+    }
+    EXPECT_EQ(ledger("h2o", 1.0, false).first.scores, 0.0);
+    // Of a code of whole blocks, and of means, no row can be left out without the exact ones.
+    for (const char* method : {"snapkv+svd:1+tq-mse", "snapkv+kivi", "snapkv+kvquant", "snapkv+tcq", "dmc+tq-mse"}) {
+        const auto [again, rows] = ledger(method, 0.4, false);
+        EXPECT_EQ(again.exact, 32.0 * dim * rows) << method;
+        const auto [once, more] = ledger(method, 0.4, true);
+        EXPECT_EQ(once.exact, 0.0) << method;
+        EXPECT_GT(more, rows) << method;
+    }
+    for (const char* method : {"snapkv+tq-mse", "snapkv+unrope+tq-mse", "snapkv+eden", "streaming"})
+        EXPECT_EQ(ledger(method, 0.1, false).first.exact, 0.0) << method;
+}
+
+/// A group of 2 or 4 tokens divides small blocks, and still a row of it cannot be read alone.
+TEST(CompressedCache, GroupsOfTokensNeedTheExactRows) {
+    for (const std::size_t group : {1UL, 2UL, 3UL, 4UL, 7UL, 8UL}) {
+        estimators::QuantizerOptions options;
+        options.group = group;
+        CompressedCache own(shape(), {estimators::parse_kept_and_coded("snapkv+kivi"), 2, 0.9, options, {}, 64});
+        Reader reader(own);
+        reader.block();
+        const auto rows = static_cast<double>(reader.cached.tokens.size());
+        EXPECT_EQ(own.stored_bits().exact, group == 1 ? 0.0 : 32.0 * dim * rows) << group;
+    }
+}
+
+TEST(CompressedCache, EachSequenceHasRotationsOfItsOwn) {
+    const arma::fmat rows = gaussian_rows(64, dim, 0);
+    const auto read = [&](std::uint64_t sequence, sim::Side side) {
+        auto own = cache("tq-mse", 1.0, 2);
+        own.draw_rotations(sequence);
+        sim::LlamaReading reading;
+        own.attach(reading);
+        return reading.keep({1, side, 0, 0}, rows);
+    };
+    std::vector<arma::fmat> different;
+    for (const std::uint64_t sequence : {0UL, 1UL, 2UL})
+        for (const sim::Side side : {sim::Side::key, sim::Side::value}) {
+            different.push_back(read(sequence, side));
+            EXPECT_TRUE(arma::approx_equal(different.back(), read(sequence, side), "absdiff", 0.0));
+        }
+    for (std::size_t i = 0; i < different.size(); ++i)
+        for (std::size_t j = 0; j < i; ++j)
+            EXPECT_FALSE(arma::approx_equal(different[i], different[j], "absdiff", 0.1F)) << i << j;
+}
+
+TEST(CompressedCache, RefusesBudgetsAndPartsThatAreNone) {
+    const auto refused = [](auto action, std::string_view part) { sim::expect_error(ExitCode::usage, action, {part}); };
+    refused([] { (void)cache_requests({"snapkv"}, {2}, {0.0}); }, "--budget 0 is not possible");
+    refused([] { (void)cache_requests({"snapkv"}, {2}, {1.01}); }, "--budget 1.01 is not possible");
+    refused([] { (void)cache_requests({"tq-mse", "snapkv"}, {2}); }, "\"snapkv\" evicts and no budget is given");
+    refused([] { (void)cache_requests({"tq-mse"}, {2}, {0.5}); }, "no method evicts");
+    refused([] { (void)cache_requests({"snapkv+tq-mse"}, {2.5}, {0.5}); }, "2.5");
+    refused(
+        [] {
+            CompressedCache(shape(), {estimators::parse_kept_and_coded("h2o"), 16, 0.5, {}, {{0, sim::Side::key}}, 64});
+        },
+        "--only 0:key with \"h2o\"");
+    EXPECT_EQ(cache_requests({"snapkv", "h2o+tq-mse"}, {2, 3}, {0.5})[0].bits, std::vector<double>{16.0});
+}
+
+}  // namespace
+}  // namespace spiked::validation

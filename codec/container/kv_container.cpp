@@ -1,0 +1,476 @@
+#include "codec/container/kv_container.hpp"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "core/runtime/error.hpp"
+#include "core/text/printable.hpp"
+#include "estimators/caches/method_name.hpp"
+#include "sim/io/safetensors.hpp"
+
+namespace spiked::validation {
+namespace {
+
+constexpr std::string_view magic = "SPIKEDKV";
+constexpr std::string_view format_word = "spiked-kv";
+constexpr std::size_t preamble_bytes = 24;
+constexpr std::size_t frame_bytes = 8;
+constexpr std::size_t sum_bytes = 4;
+constexpr std::uint64_t largest_header = 100'000'000;
+constexpr std::size_t longest_row = 1024;
+constexpr std::uint64_t largest_slab = std::uint64_t{1} << 26;
+
+template <class Number>
+std::array<std::byte, sizeof(Number)> little_endian(Number number) {
+    std::array<std::byte, sizeof(Number)> bytes;
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(number >> (8 * i) & 0xFFU);
+    return bytes;
+}
+
+std::uint64_t number_at(std::span<const std::byte> bytes) {
+    std::uint64_t number = 0;
+    for (std::size_t i = 0; i < bytes.size(); ++i) number |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
+    return number;
+}
+
+std::uint32_t crc(std::uint32_t sum, std::span<const std::byte> bytes) {
+    return static_cast<std::uint32_t>(crc32_z(sum, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+std::uint32_t block_sum(const BlockPlace& place, std::span<const std::byte> payload) {
+    std::uint32_t sum = 0;
+    for (const std::size_t part : {place.tensor, place.head, place.block})
+        sum = crc(sum, little_endian(static_cast<std::uint32_t>(part)));
+    return crc(sum, payload);
+}
+
+std::uint64_t most_payload(std::uint64_t entries) { return 32 * entries + (std::uint64_t{64} << 10); }
+
+/// What stands in the way of a tensor of keys or values, and what to do about it; empty: nothing.
+struct Obstacle {
+    std::string why;
+    std::string advice;
+};
+Obstacle beyond_bounds(const ContainedTensor& tensor, std::size_t block_tokens) {
+    const CodedTensor& coded = *tensor.coded;
+    if (coded.dim > longest_row)
+        return {fmt::format("its rows have {} entries, at most {} are coded", coded.dim, longest_row),
+                "give the head axis its own dimension with --layout"};
+    const std::uint64_t together = std::min(coded.tokens, block_tokens);
+    std::uint64_t slab = 0;
+    if (__builtin_mul_overflow(together, std::uint64_t{coded.heads}, &slab) ||
+        __builtin_mul_overflow(slab, std::uint64_t{coded.dim}, &slab) || slab > largest_slab)
+        return {fmt::format("{} heads of {} tokens of {} are more than {} entries at once", coded.heads, together,
+                            coded.dim, largest_slab),
+                "choose a smaller --block or dump fewer heads a tensor"};
+    return {};
+}
+
+/// Members of a header, every one of them checked.
+class Fields {
+public:
+    Fields(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
+        if (json_.members() == nullptr) refuse("is not an object");
+    }
+    [[noreturn]] void refuse(const std::string& what) const {
+        throw input_error("{} {}: the file is damaged, forged or of a newer program", where_, what);
+    }
+    [[nodiscard]] const Json& member(const char* key) const {
+        const Json* found = json_.find(key);
+        if (found == nullptr) refuse(fmt::format("has no \"{}\"", key));
+        return *found;
+    }
+    [[nodiscard]] const std::string& text(const char* key) const {
+        const auto* found = member(key).string();
+        if (found == nullptr) refuse(fmt::format("has a \"{}\" that is no text", key));
+        return *found;
+    }
+    [[nodiscard]] std::size_t number(const char* key, std::int64_t least, std::int64_t most) const {
+        const auto* found = member(key).integer();
+        if (found == nullptr || *found < least || *found > most)
+            refuse(fmt::format("has a \"{}\" that is no whole number from {} to {}", key, least, most));
+        return static_cast<std::size_t>(*found);
+    }
+    [[nodiscard]] double real(const char* key) const {
+        const Json& found = member(key);
+        if (found.integer() != nullptr) return static_cast<double>(*found.integer());
+        if (found.real() == nullptr) refuse(fmt::format("has a \"{}\" that is no number", key));
+        return *found.real();
+    }
+    [[nodiscard]] bool boolean(const char* key) const {
+        const auto* found = member(key).boolean();
+        if (found == nullptr) refuse(fmt::format("has a \"{}\" that is neither true nor false", key));
+        return *found;
+    }
+    [[nodiscard]] const Json::Array& items(const char* key) const {
+        const auto* found = member(key).items();
+        if (found == nullptr) refuse(fmt::format("has a \"{}\" that is no list", key));
+        return *found;
+    }
+    /// Runs a parser of a user's words, whose refusal is here the file's fault.
+    template <class Parser>
+    [[nodiscard]] auto parsed(Parser parser) const {
+        try {
+            return parser();
+        } catch (const Error& error) {
+            refuse(fmt::format("is not usable ({})", error.what()));
+        }
+    }
+
+private:
+    const Json& json_;
+    std::string where_;
+};
+
+constexpr std::int64_t largest_number = std::numeric_limits<std::int64_t>::max();
+
+std::vector<std::uint64_t> parse_rotations(const Fields& fields) {
+    std::vector<std::uint64_t> rotations;
+    for (const auto& item : fields.items("rotations")) {
+        const auto* text = item.string();
+        constexpr std::size_t digits = 18;  // with 0x
+        if (text == nullptr || text->size() != digits || !text->starts_with("0x") ||
+            text->find_first_not_of("0123456789abcdef", 2) != std::string::npos)
+            fields.refuse("has a rotation that is not 0x and 16 hexadecimal digits");
+        rotations.push_back(std::stoull(text->substr(2), nullptr, 16));
+    }
+    return rotations;
+}
+
+ContainedTensor parse_tensor(const Json& json, const KvContainerHeader& header, const std::string& where) {
+    const Fields unnamed(json, where + ": a tensor");
+    ContainedTensor tensor;
+    tensor.name = unnamed.text("name");
+    const Fields fields(json, fmt::format("{}: tensor {}", where, sim::in_quotes(tensor.name)));
+    const auto dtype = sim::dtype_of_name(fields.text("dtype"));
+    if (!dtype) fields.refuse("has an unknown dtype");
+    tensor.dtype = *dtype;
+    for (const auto& size : fields.items("shape")) {
+        if (size.integer() == nullptr || *size.integer() < 0) fields.refuse("has an axis that is no size");
+        tensor.shape.push_back(static_cast<std::size_t>(*size.integer()));
+    }
+    const auto bytes = sim::tensor_bytes(tensor.shape, tensor.dtype);
+    if (!bytes) fields.refuse("has a shape whose size overflows or is no whole number of bytes");
+    tensor.bytes = *bytes;
+    if (json.find("side") == nullptr) return tensor;
+
+    CodedTensor coded;
+    coded.layer = fields.number("layer", 0, largest_number);
+    if (fields.text("side") != "key" && fields.text("side") != "value") fields.refuse("has an unknown side");
+    coded.side = fields.text("side") == "key" ? sim::Side::key : sim::Side::value;
+    if (!sim::is_block_dtype(tensor.dtype)) fields.refuse("is coded and not of F16, BF16, F32 or F64");
+    if (!header.layout.fits(tensor.shape)) fields.refuse("does not fit the layout");
+    const auto axes = sim::axes_of(header.layout, tensor.shape);
+    coded.heads = axes.heads;
+    coded.tokens = axes.tokens;
+    coded.dim = axes.dim;
+    if (tensor.bytes == 0) fields.refuse("is coded and empty");
+    coded.rotations = parse_rotations(fields);
+    if (coded.rotations.size() != coded.heads)
+        fields.refuse(fmt::format("has {} heads and {} rotations", coded.heads, coded.rotations.size()));
+    tensor.coded = std::move(coded);
+    if (const auto beyond = beyond_bounds(tensor, header.block_tokens); !beyond.why.empty())
+        fields.refuse("is too large (" + beyond.why + ")");
+    return tensor;
+}
+
+Json json_of(const ContainedTensor& tensor) {
+    Json json = Json::object({{"name", tensor.name},
+                              {"dtype", sim::dtype_name(tensor.dtype)},
+                              {"shape", Json(Json::Array(tensor.shape.begin(), tensor.shape.end()))}});
+    if (!tensor.coded) return json;
+    Json rotations = Json::array();
+    for (const auto rotation : tensor.coded->rotations) rotations.push(fmt::format("0x{:016x}", rotation));
+    json.set("layer", tensor.coded->layer).set("side", sim::side_name(tensor.coded->side));
+    json.set("rotations", std::move(rotations));
+    return json;
+}
+
+}  // namespace
+
+Json KvContainerHeader::json() const {
+    Json::Object texts;
+    for (const auto& [key, value] : metadata) texts.emplace_back(key, value);
+    Json list = Json::array();
+    for (const auto& tensor : tensors) list.push(json_of(tensor));
+    return Json::object({{"format", format_word},
+                         {"version", static_cast<std::int64_t>(kv_container_version)},
+                         {"method", method},
+                         {"bits", bits_json(bits)},
+                         {"options", Json::object({{"rotation", estimators::name_of(quantizer.rotation)},
+                                                   {"codebook", estimators::name_of(quantizer.codebook)},
+                                                   {"norm", estimators::name_of(quantizer.norm)},
+                                                   {"group", quantizer.group},
+                                                   {"residual", quantizer.residual},
+                                                   {"factor_bits", static_cast<std::int64_t>(quantizer.factor_bits)},
+                                                   {"factor_codebook", estimators::name_of(quantizer.factor_codebook)},
+                                                   {"open_loop", quantizer.open_loop}})},
+                         {"seed", quantizer.seed.text()},
+                         {"block", block_tokens},
+                         {"dump_sha256", dump_sha256},
+                         {"layout", layout.text()},
+                         {"metadata", Json::object(std::move(texts))},
+                         {"tensors", std::move(list)}});
+}
+
+KvContainerHeader KvContainerHeader::parse(const Json& json, const std::string& where) {
+    const Fields fields(json, where + ": the header");
+    if (fields.text("format") != format_word) fields.refuse("is of another format");
+    KvContainerHeader header;
+    header.method = fields.text("method");
+    header.bits = fields.real("bits");
+    (void)fields.parsed([&] {
+        const auto method = estimators::method_named(header.method);
+        estimators::check_bits(method, header.bits);
+        return method;
+    });
+    const Fields options(fields.member("options"), where + ": options of the header");
+    auto& quantizer = header.quantizer;
+    quantizer.rotation = options.parsed([&] { return estimators::rotation_kind(options.text("rotation")); });
+    quantizer.codebook = options.parsed([&] { return estimators::codebook_kind(options.text("codebook")); });
+    quantizer.norm = options.parsed([&] { return estimators::number_format(options.text("norm")); });
+    quantizer.group = options.number("group", 1, largest_number);
+    quantizer.residual = options.number("residual", 0, largest_number);
+    quantizer.factor_bits = static_cast<unsigned>(options.number("factor_bits", 1, 8));
+    quantizer.factor_codebook =
+        options.parsed([&] { return estimators::factor_codebook(options.text("factor_codebook")); });
+    quantizer.open_loop = options.boolean("open_loop");
+    quantizer.seed = fields.parsed([&] { return stream::StudySeed::parse(fields.text("seed")); });
+    header.block_tokens = fields.number("block", 1, largest_number);
+    header.dump_sha256 = fields.text("dump_sha256");
+    const auto layout = sim::parse_layout(fields.text("layout"));
+    if (!layout) fields.refuse("has an unknown layout");
+    header.layout = *layout;
+    const Json& metadata = fields.member("metadata");
+    if (metadata.members() == nullptr) fields.refuse("has metadata that are no object");
+    for (const auto& [key, value] : *metadata.members()) {
+        if (value.string() == nullptr) fields.refuse("has metadata that are no text");
+        header.metadata.emplace_back(key, *value.string());
+    }
+    std::set<std::string> names{"__metadata__"};
+    for (const auto& item : fields.items("tensors")) {
+        header.tensors.push_back(parse_tensor(item, header, where));
+        if (!names.insert(header.tensors.back().name).second) fields.refuse("names a tensor twice");
+    }
+    return header;
+}
+
+std::size_t BlockPlace::tokens(const KvContainerHeader& header) const {
+    return std::min(header.block_tokens, header.tensors[tensor].coded->tokens - first_token(header));
+}
+
+std::string BlockPlace::text(const KvContainerHeader& header) const {
+    const std::size_t first = first_token(header);
+    return fmt::format("tensor {}, head {}, block {} (tokens {} to {})", sim::in_quotes(header.tensors[tensor].name),
+                       head, block, first, first + tokens(header) - 1);
+}
+
+void check_bounds(const KvContainerHeader& header) {
+    for (const auto& tensor : header.tensors)
+        if (tensor.coded)
+            if (const auto beyond = beyond_bounds(tensor, header.block_tokens); !beyond.why.empty())
+                throw usage_error("tensor {} cannot be coded ({}): {}", sim::in_quotes(tensor.name), beyond.why,
+                                  beyond.advice);
+}
+
+namespace {
+
+/// What a tensor takes in any file. Every stored entry takes some bits; an eighth of one is below what a method takes
+/// of data that are not all but constant.
+std::uint64_t least_bytes(const KvContainerHeader& header, const ContainedTensor& tensor) {
+    constexpr std::uint64_t entries_a_byte = 64;
+    if (!tensor.coded) return tensor.bytes + sum_bytes;
+    const auto& coded = *tensor.coded;
+    const std::uint64_t blocks = (coded.tokens - 1) / header.block_tokens + 1;
+    // Neither overflows: heads, tokens and their product are at most the tensor's bytes.
+    return coded.heads * blocks + tensor.bytes / (sim::dtype_bits(tensor.dtype) / 8) / entries_a_byte;
+}
+
+}  // namespace
+
+KvContainerWriter::KvContainerWriter(const std::string& path, const KvContainerHeader& header,
+                                     std::uint64_t expected_bytes)
+    : file_(path, expected_bytes) {
+    for (const auto& tensor : header.tensors) least_bytes_ += least_bytes(header, tensor);
+    const std::string text = header.json().text();
+    const auto bytes = std::as_bytes(std::span(text));
+    if (bytes.size() > largest_header)
+        throw input_error("a header of {} bytes is too long (at most {}): the dump has too many tensors", bytes.size(),
+                          largest_header);
+    put(std::as_bytes(std::span(magic)));
+    put(little_endian(kv_container_version));
+    put(little_endian(crc(0, bytes)));
+    put(little_endian(std::uint64_t{bytes.size()}));
+    put(bytes);
+    ledger_.add(estimators::Item::header, 8 * bytes_);
+    least_bytes_ += bytes_;
+}
+
+void KvContainerWriter::put(std::span<const std::byte> bytes) {
+    file_.write(bytes);
+    bytes_ += bytes.size();
+}
+
+void KvContainerWriter::block(const BlockPlace& place, const estimators::Encoded& encoded) {
+    const auto payload = std::as_bytes(std::span(encoded.bytes));
+    std::array<std::byte, frame_bytes> frame;
+    std::ranges::copy(little_endian(static_cast<std::uint32_t>(payload.size())), frame.begin());
+    std::ranges::copy(little_endian(block_sum(place, payload)), frame.begin() + 4);
+    tensor_sum_ = crc(crc(tensor_sum_, frame), payload);
+    put(frame);
+    put(payload);
+    ledger_.add(estimators::Item::header, 8 * frame_bytes);
+    ledger_ += encoded.ledger;
+}
+
+void KvContainerWriter::raw(std::span<const std::byte> bytes) {
+    tensor_sum_ = crc(tensor_sum_, bytes);
+    put(bytes);
+    kept_bytes_ += bytes.size();
+}
+
+void KvContainerWriter::end_tensor() {
+    put(little_endian(std::exchange(tensor_sum_, 0)));
+    ledger_.add(estimators::Item::header, 8 * sum_bytes);
+}
+
+void KvContainerWriter::commit() {
+    if (ledger_.total() + 8 * kept_bytes_ != 8 * bytes_)
+        throw bug("{} bits are counted for a file of {} bytes, {} of them of tensors kept as they are", ledger_.total(),
+                  bytes_, kept_bytes_);
+    if (bytes_ < least_bytes_)
+        throw input_error(
+            "what the dump holds is all but constant: {} code it, and a reader takes a file of fewer than {} for a "
+            "forged one: choose a method of whole bits, as tq-mse",
+            sim::bytes_text(bytes_), sim::bytes_text(least_bytes_));
+    file_.commit();
+}
+
+KvContainerReader::KvContainerReader(const std::string& path) : file_(path) {
+    read_header();
+    check_length();
+}
+
+void KvContainerReader::refuse_sum(const std::string& of_what) const {
+    throw input_error("{}: {} does not match its checksum: the file was altered or damaged, fetch it again", path(),
+                      of_what);
+}
+
+void KvContainerReader::read_header() {
+    std::array<std::byte, preamble_bytes> preamble;
+    const auto known = std::span(preamble).first(std::min<std::uint64_t>(preamble.size(), file_.size()));
+    file_.read(0, known);
+    const auto word = std::as_bytes(std::span(magic));
+    if (!std::ranges::equal(word.first(std::min(word.size(), known.size())),
+                            known.first(std::min(word.size(), known.size()))))
+        throw input_error("{}: not a coded dump (it does not begin with {}): make one with spiked kv encode", path(),
+                          magic);
+    if (known.size() < preamble.size())
+        throw input_error("{}: truncated in its first {} bytes (it has {}): fetch it again", path(), preamble.size(),
+                          file_.size());
+    const auto version = number_at(std::span(preamble).subspan(8, 4));
+    if (version != kv_container_version)
+        throw input_error("{}: version {} of the format (this program reads {}): use the program that wrote it", path(),
+                          version, kv_container_version);
+    const std::uint64_t length = number_at(std::span(preamble).subspan(16, 8));
+    if (length > largest_header || length > file_.size() - preamble.size())
+        throw input_error("{}: header of {} bytes (the file has {}, a header at most {}): truncated or damaged", path(),
+                          length, file_.size(), largest_header);
+    std::string text(length, '\0');
+    file_.read(preamble.size(), std::as_writable_bytes(std::span(text)));
+    if (crc(0, std::as_bytes(std::span(text))) != number_at(std::span(preamble).subspan(12, 4)))
+        refuse_sum("the header");
+    at_ = preamble.size() + length;
+    header_ = KvContainerHeader::parse(Json::parse(text, path() + ": the header", 8), path());
+}
+
+void KvContainerReader::check_length() const {
+    std::uint64_t left = file_.size() - at_;
+    for (const auto& tensor : header_.tensors) {
+        const std::uint64_t needed = least_bytes(header_, tensor);
+        if (needed > left) refuse_short(tensor);
+        left -= needed;
+    }
+}
+
+/// Says where the file ends: the frames are walked without their payloads.
+void KvContainerReader::refuse_short(const ContainedTensor& too_long) const {
+    std::uint64_t at = at_;
+    const auto pass = [&](std::uint64_t bytes, const auto& of_what) {
+        if (bytes > file_.size() - at)
+            throw input_error("{}: truncated in {} (the file has {}): fetch it again", path(), of_what(),
+                              sim::bytes_text(file_.size()));
+        at += bytes;
+    };
+    for (std::size_t t = 0; t < header_.tensors.size(); ++t) {
+        const auto& tensor = header_.tensors[t];
+        const auto name = [&] { return "tensor " + sim::in_quotes(tensor.name); };
+        if (!tensor.coded) pass(tensor.bytes, name);
+        for (BlockPlace place{t}; tensor.coded && place.first_token(header_) < tensor.coded->tokens; ++place.block)
+            for (place.head = 0; place.head < tensor.coded->heads; ++place.head) {
+                const auto where = [&] { return place.text(header_); };
+                std::array<std::byte, frame_bytes> frame;
+                pass(frame.size(), where);
+                file_.read(at - frame.size(), frame);
+                pass(number_at(std::span(frame).first(4)), where);
+            }
+        pass(sum_bytes, name);
+    }
+    throw input_error(
+        "{}: too short for tensor {} of shape {} (every entry takes some bits, the file has {}): the header is forged",
+        path(), sim::in_quotes(too_long.name), sim::shape_text(too_long.shape), sim::bytes_text(file_.size()));
+}
+
+void KvContainerReader::take(std::span<std::byte> out, const std::string& of_what) {
+    if (out.size() > file_.size() - at_)
+        throw input_error("{}: truncated in {} ({} bytes are needed from byte {} on, the file has {}): fetch it again",
+                          path(), of_what, out.size(), at_, file_.size());
+    file_.read(at_, out);
+    at_ += out.size();
+}
+
+std::vector<std::uint8_t> KvContainerReader::block(const BlockPlace& place) {
+    const std::string where = place.text(header_);
+    std::array<std::byte, frame_bytes> frame;
+    take(frame, where);
+    const std::uint64_t length = number_at(std::span(frame).first(4));
+    const std::uint64_t entries = place.tokens(header_) * header_.tensors[place.tensor].coded->dim;
+    if (length > most_payload(entries))
+        throw input_error("{}: {} says it takes {} bytes (at most {} are possible): the file was altered or damaged",
+                          path(), where, length, most_payload(entries));
+    if (length > file_.size() - at_)
+        throw input_error("{}: truncated in {} (it takes {} bytes from byte {} on, the file has {}): fetch it again",
+                          path(), where, length, at_, file_.size());
+    std::vector<std::uint8_t> payload(length);
+    const auto bytes = std::as_writable_bytes(std::span(payload));
+    take(bytes, where);
+    if (block_sum(place, bytes) != number_at(std::span(frame).subspan(4))) refuse_sum(where);
+    tensor_sum_ = crc(crc(tensor_sum_, frame), bytes);
+    return payload;
+}
+
+void KvContainerReader::raw(std::size_t tensor, std::span<std::byte> out) {
+    take(out, fmt::format("tensor {}", sim::in_quotes(header_.tensors[tensor].name)));
+    tensor_sum_ = crc(tensor_sum_, out);
+}
+
+void KvContainerReader::end_tensor(std::size_t tensor) {
+    const std::string where = fmt::format("tensor {}", sim::in_quotes(header_.tensors[tensor].name));
+    std::array<std::byte, sum_bytes> sum;
+    take(sum, "the checksum of " + where);
+    if (number_at(sum) != std::exchange(tensor_sum_, 0)) refuse_sum(where);
+}
+
+void KvContainerReader::finish() const {
+    if (at_ != file_.size())
+        throw input_error("{}: {} after the last tensor: the file was altered or two files were joined", path(),
+                          sim::bytes_text(file_.size() - at_));
+}
+
+}  // namespace spiked::validation

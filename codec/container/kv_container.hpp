@@ -1,0 +1,154 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/files/byte_file.hpp"
+#include "core/files/output_file.hpp"
+#include "core/text/json.hpp"
+#include "estimators/compressors/compressor.hpp"
+#include "sim/io/safetensors.hpp"
+#include "sim/io/tensor_layout.hpp"
+#include "sim/kv/kv_dump.hpp"
+
+namespace spiked::validation {
+
+/// A tensor of keys or values in a container: heads x tokens x dim, coded block by block.
+struct CodedTensor {
+    std::size_t layer = 0;
+    sim::Side side = sim::Side::key;  ///< key or value: KIVI's group axis
+    std::size_t heads = 0;
+    std::size_t tokens = 0;
+    std::size_t dim = 0;
+    std::vector<std::uint64_t> rotations;  ///< of each head: QuantizerOptions::rotation_index
+};
+
+struct ContainedTensor {
+    std::string name;
+    sim::DType dtype = sim::DType::f16;
+    std::vector<std::size_t> shape;
+    std::uint64_t bytes = 0;           ///< of the tensor itself
+    std::optional<CodedTensor> coded;  ///< nothing: stored as it is
+};
+
+/// What the front of a container says: all that a decoder needs beside the blocks.
+struct KvContainerHeader {
+    std::string method;
+    double bits = 0;
+    estimators::QuantizerOptions quantizer;  ///< axis and rotation_index are those of each tensor and head
+    std::size_t block_tokens = 0;
+    std::string dump_sha256;  ///< of the dump it was made of; not needed to decode
+    sim::TensorLayout layout;
+    sim::Metadata metadata;
+    std::vector<ContainedTensor> tensors;  ///< in the order of the dump and of this file
+
+    [[nodiscard]] Json json() const;
+    /// Throws input_error, `where` in front, for anything that json() would not have written.
+    [[nodiscard]] static KvContainerHeader parse(const Json& json, const std::string& where);
+};
+
+/// One block of one head, full or the last.
+struct BlockPlace {
+    std::size_t tensor = 0;
+    std::size_t block = 0;
+    std::size_t head = 0;
+
+    [[nodiscard]] std::size_t first_token(const KvContainerHeader& header) const { return block * header.block_tokens; }
+    [[nodiscard]] std::size_t tokens(const KvContainerHeader& header) const;
+    /// Whether it is coded; the partial last block of a head is kept in fp16.
+    [[nodiscard]] bool full(const KvContainerHeader& header) const { return tokens(header) == header.block_tokens; }
+    /// `tensor "layers.0.key", head 1, block 3 (tokens 384 to 511)`.
+    [[nodiscard]] std::string text(const KvContainerHeader& header) const;
+};
+
+/// A coded KV dump in one file, `.spkv`. Version 1; every number is little-endian.
+///
+///     8 bytes   "SPIKEDKV"
+///     u32       version
+///     u32       CRC-32 (zlib's) of the header text
+///     u64       length of the header text
+///     text      JSON: format, version, method, bits, options, seed, block, dump_sha256, layout, metadata, tensors
+///     then for each tensor of the header, in its order
+///       coded:  for each block of `block` tokens, for each head, a frame
+///                 u32   length of the payload
+///                 u32   CRC-32 of tensor, head and block (u32 each, counted from 0) and of the payload
+///                 payload: what the method's encode gives for the rows of that block; the last tokens of a head that
+///                 fill no block are IEEE binary16, channel after channel
+///       as is:  its bytes as in safetensors (C order)
+///       u32     CRC-32 of everything between the previous tensor's end and here
+///
+/// A tensor of the header has name, dtype and shape; a coded one also layer, side and `rotations` (a hexadecimal 64-bit
+/// number a head: which rotation of the seed). Nothing in the file points anywhere: positions follow from the order
+/// and the lengths, so it is written and read in one pass.
+///
+/// Bounds, which keep what a forged header can ask for small: header 100 MB, rows of 1024, 2^26 entries in the blocks
+/// of all heads of a tensor at the same tokens, payloads of 32 bytes an entry and 64 KiB.
+inline constexpr std::uint32_t kv_container_version = 1;
+
+/// Called after each group of blocks, never by two threads at once.
+using CodecProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
+
+/// Throws usage_error naming the bound when a tensor is beyond one.
+void check_bounds(const KvContainerHeader& header);
+
+/// Writes a container front to back; the file appears at commit(). Counts every bit but those of tensors kept as they
+/// are: ledger().total() == 8 * (bytes() - kept_bytes()).
+class KvContainerWriter {
+public:
+    KvContainerWriter(const std::string& path, const KvContainerHeader& header, std::uint64_t expected_bytes);
+
+    void block(const BlockPlace& place, const estimators::Encoded& encoded);
+    void raw(std::span<const std::byte> bytes);
+    void end_tensor();
+    void commit();
+
+    [[nodiscard]] const estimators::Ledger& ledger() const { return ledger_; }
+    [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+    [[nodiscard]] std::uint64_t kept_bytes() const { return kept_bytes_; }
+
+private:
+    void put(std::span<const std::byte> bytes);
+
+    sim::OutputFile file_;
+    std::uint32_t tensor_sum_ = 0;
+    std::uint64_t bytes_ = 0;
+    std::uint64_t kept_bytes_ = 0;
+    std::uint64_t least_bytes_ = 0;  ///< that a reader demands
+    estimators::Ledger ledger_;
+};
+
+/// Reads a container front to back, in the order it was written. The constructor checks the header and that the file
+/// is long enough for what it announces; everything else is checked as it is read. Failures are input_errors that name
+/// file, tensor, head and block.
+class KvContainerReader {
+public:
+    explicit KvContainerReader(const std::string& path);
+
+    [[nodiscard]] const std::string& path() const { return file_.path(); }
+    [[nodiscard]] std::uint64_t bytes() const { return file_.size(); }
+    [[nodiscard]] const KvContainerHeader& header() const { return header_; }
+
+    [[nodiscard]] std::vector<std::uint8_t> block(const BlockPlace& place);
+    void raw(std::size_t tensor, std::span<std::byte> out);
+    void end_tensor(std::size_t tensor);
+    /// Nothing may follow the last tensor.
+    void finish() const;
+
+private:
+    void take(std::span<std::byte> out, const std::string& of_what);
+    void read_header();
+    void check_length() const;
+    [[noreturn]] void refuse_sum(const std::string& of_what) const;
+    [[noreturn]] void refuse_short(const ContainedTensor& too_long) const;
+
+    sim::ByteFile file_;
+    KvContainerHeader header_;
+    std::uint64_t at_ = 0;
+    std::uint32_t tensor_sum_ = 0;
+};
+
+}  // namespace spiked::validation

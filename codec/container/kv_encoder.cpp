@@ -1,0 +1,284 @@
+#include "codec/container/kv_encoder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "codec/cache/head_rotation.hpp"
+#include "codec/container/kv_codec_blocks.hpp"
+#include "core/files/sha256.hpp"
+#include "core/runtime/error.hpp"
+#include "core/runtime/parallel.hpp"
+#include "core/text/printable.hpp"
+#include "estimators/caches/method_name.hpp"
+#include "estimators/compressors/relative_error.hpp"
+#include "estimators/svd/batch_decomposition.hpp"
+
+namespace spiked::validation {
+namespace {
+
+using estimators::Compressor;
+using sim::Side;
+
+constexpr std::size_t coder_batch = 4096;  ///< blocks for a block coder, within the bounds of a batch
+
+/// Work in groups that the decomposition likes, but enough groups for all threads.
+void for_each_group(std::size_t count, std::size_t threads,
+                    const std::function<void(std::size_t first, std::size_t end)>& work) {
+    const std::size_t lanes = estimators::BatchDecomposition<double>::lanes;
+    const std::size_t size = std::clamp<std::size_t>(count / thread_count(threads), 1, lanes);
+    for_each_parallel((count + size - 1) / size, threads,
+                      [&](std::size_t group) { work(group * size, std::min(count, (group + 1) * size)); });
+}
+
+struct Coded {
+    estimators::Encoded encoded;
+    std::size_t rank = 0;
+    double paper_bits = 0.0;
+    double relative_l2 = 0.0;
+};
+
+KvContainerHeader header_of(const EncodePlan& plan, const sim::KvDump& dump) {
+    dump.refuse_tiny_heads();
+    KvContainerHeader header;
+    header.method = plan.method;
+    header.bits = plan.bits;
+    header.quantizer = plan.quantizer;
+    header.block_tokens = plan.block_tokens;
+    header.dump_sha256 = hex(sha256_of_file(plan.dump));
+    header.layout = dump.layout();
+    header.metadata = dump.metadata();
+    for (const auto& stored : dump.file().tensors()) {
+        if (!stored.dtype)
+            throw input_error(
+                "{}: tensor {} of type {} cannot be kept (it is of no type that is written): leave it out", dump.path(),
+                sim::in_quotes(stored.name), sim::in_quotes(stored.dtype_text));
+        header.tensors.push_back({stored.name, *stored.dtype, stored.shape, 0, std::nullopt});
+        ContainedTensor& tensor = header.tensors.back();
+        const auto bytes = sim::tensor_bytes(stored.shape, *stored.dtype);
+        if (!bytes) throw bug("{}: tensor {} has no size", dump.path(), sim::in_quotes(stored.name));
+        tensor.bytes = *bytes;
+    }
+    for (const auto& tensor : dump.tensors()) {
+        if (tensor.side == Side::query) continue;
+        CodedTensor coded{tensor.layer, tensor.side, tensor.heads, tensor.tokens, tensor.dim, {}};
+        for (std::size_t head = 0; head < tensor.heads; ++head)
+            coded.rotations.push_back(
+                rotation_of(head_identity(header.dump_sha256, tensor.name, head, plan.block_tokens)));
+        header.tensors[tensor.index].coded = std::move(coded);
+    }
+    check_bounds(header);
+    return header;
+}
+
+class Encoder {
+public:
+    explicit Encoder(const EncodePlan& plan)
+        : plan_(plan),
+          dump_(plan.dump, plan.dump_options),
+          header_(header_of(plan, dump_)),
+          rotary_(header_, plan.dump),
+          compressors_(header_, plan.dump) {
+        for (const auto& tensor : dump_.tensors()) by_index_[tensor.index] = &tensor;
+    }
+
+    EncodeSummary run() {
+        KvContainerWriter writer(plan_.output, header_, expected_bytes());
+        BlockOrder order(header_);
+        const std::uint64_t total = block_count(header_);
+        std::uint64_t done = 0;
+        std::size_t tensor = 0;
+        while (!order.at_end()) {
+            const auto batch = next_batch(order, header_, plan_.coder ? coder_batch : most_blocks(plan_.threads));
+            const auto coded = encode(batch);
+            for (std::size_t i = 0; i < batch.size(); ++i) {
+                finish_tensors(writer, tensor, batch[i].tensor);
+                writer.block(batch[i], coded[i].encoded);
+                count(batch[i], coded[i]);
+            }
+            done += batch.size();
+            if (plan_.progress) plan_.progress(done, total);
+        }
+        finish_tensors(writer, tensor, header_.tensors.size());
+        writer.commit();
+        return summary(writer);
+    }
+
+private:
+    /// Ends the tensors from `at` on and writes what is kept as it is, up to `next`.
+    void finish_tensors(KvContainerWriter& writer, std::size_t& at, std::size_t next) {
+        for (; at < next; ++at) {
+            if (!header_.tensors[at].coded) copy(writer, at);
+            writer.end_tensor();
+        }
+    }
+
+    void copy(KvContainerWriter& writer, std::size_t index) {
+        const std::uint64_t bytes = header_.tensors[index].bytes;
+        std::vector<std::byte> chunk(std::min<std::uint64_t>(bytes, copied_bytes));
+        for (std::uint64_t first = 0; first < bytes; first += chunk.size()) {
+            const auto part = std::span(chunk).first(std::min<std::uint64_t>(chunk.size(), bytes - first));
+            dump_.file().read_bytes(index, first, part);
+            writer.raw(part);
+        }
+    }
+
+    /// The rows of a block as they are coded.
+    [[nodiscard]] arma::mat rows_at(const BlockPlace& place) const {
+        arma::mat block = dump_.read_block(*by_index_.at(place.tensor), place.head, place.first_token(header_),
+                                           place.tokens(header_));
+        if (!place.full(header_)) return block;
+        return located(plan_.dump, place, header_, [&] { return rotary_.undone(place, std::move(block)); });
+    }
+
+    /// Codes the full blocks of a batch that the block coder codes, those of a head together. What it leaves stays as
+    /// it is.
+    std::vector<bool> encode_together(const std::vector<BlockPlace>& batch, std::vector<Coded>& coded) {
+        std::vector<bool> done(batch.size(), false);
+        if (!plan_.coder) return done;
+        const auto method = estimators::parse_method(header_.method);
+        std::map<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>> by_head;
+        for (std::size_t i = 0; i < batch.size(); ++i)
+            if (batch[i].full(header_) &&
+                plan_.coder
+                    ->obstacle({method,
+                                header_.quantizer,
+                                {header_.block_tokens, header_.tensors[batch[i].tensor].coded->dim},
+                                header_.bits})
+                    .empty())
+                by_head[{batch[i].tensor, batch[i].head}].push_back(i);
+        const std::vector<std::pair<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>>> heads(
+            by_head.begin(), by_head.end());
+        std::vector<char> by_coder(batch.size(), 0);  // of each its own: written by several threads
+        for_each_parallel(heads.size(), plan_.threads, [&](std::size_t h) {
+            const auto& [key, blocks] = heads[h];
+            const CodedTensor& tensor = *header_.tensors[key.first].coded;
+            const auto options = options_of(header_, tensor, key.second);
+            auto found =
+                plan_.coder->code({method, options, {header_.block_tokens, tensor.dim}, header_.bits}, blocks.size(),
+                                  [&, &blocks = blocks](std::size_t b, float* to) {  // clang 14 wants it said
+                                      const arma::mat rows = rows_at(batch[blocks[b]]);
+                                      std::transform(rows.begin(), rows.end(), to,
+                                                     [](double entry) { return static_cast<float>(entry); });
+                                  });
+            for (std::size_t b = 0; b < blocks.size(); ++b) {
+                if (!found[b]) continue;
+                coded[blocks[b]] = {std::move(found[b]->encoded), 0, header_.bits, found[b]->relative_l2};
+                by_coder[blocks[b]] = 1;
+            }
+        });
+        for (std::size_t i = 0; i < batch.size(); ++i) {
+            done[i] = by_coder[i] != 0;
+            device_blocks_ += done[i] ? 1 : 0;
+        }
+        return done;
+    }
+
+    std::vector<Coded> encode(const std::vector<BlockPlace>& batch) {
+        std::vector<Coded> coded(batch.size());
+        const std::vector<bool> done = encode_together(batch, coded);
+        std::vector<BlockPlace> left;
+        for (std::size_t i = 0; i < batch.size(); ++i)
+            if (!done[i]) left.push_back(batch[i]);
+        compressors_.prepare(left, plan_.threads);
+        for_each_group(batch.size(), plan_.threads, [&](std::size_t first, std::size_t end) {
+            std::vector<arma::mat> rows;
+            std::vector<std::size_t> full;
+            for (std::size_t i = first; i < end; ++i) {
+                if (done[i]) continue;
+                const auto& place = batch[i];
+                arma::mat block = rows_at(place);
+                if (place.full(header_)) {
+                    full.push_back(i);
+                    rows.push_back(std::move(block));
+                } else {
+                    coded[i].encoded = located(plan_.dump, place, header_, [&] { return keep_rows(block); });
+                }
+            }
+            auto blocks = estimators::AnalysedBlock::together(std::move(rows));
+            for (std::size_t b = 0; b < full.size(); ++b)
+                coded[full[b]] = located(plan_.dump, batch[full[b]], header_,
+                                         [&] { return code(compressors_.of(batch[full[b]]), blocks[b]); });
+        });
+        return coded;
+    }
+
+    static Coded code(const Compressor& compressor, estimators::AnalysedBlock& block) {
+        auto [encoded, rank] = compressor.encode(block);
+        const arma::mat& rows = block.block();
+        const double error = estimators::relative_l2(rows, compressor.decode(encoded.bytes, rows.n_rows));
+        return {std::move(encoded), rank, compressor.paper_bits(rank, rows.n_rows), error};
+    }
+
+    void count(const BlockPlace& place, const Coded& coded) {
+        if (!place.full(header_)) {
+            window_tokens_ += place.tokens(header_);
+            return;
+        }
+        ++blocks_;
+        paper_bits_ += coded.paper_bits;
+        ranks_ += static_cast<double>(coded.rank);
+        auto& [sum, number] = errors_[header_.tensors[place.tensor].coded->side == Side::key ? 0 : 1];
+        sum += coded.relative_l2;
+        ++number;
+    }
+
+    [[nodiscard]] EncodeSummary summary(const KvContainerWriter& writer) const {
+        const auto mean = [](double sum, std::uint64_t number) {
+            return number == 0 ? std::nullopt : std::optional(sum / static_cast<double>(number));
+        };
+        EncodeSummary found;
+        found.bytes = writer.bytes();
+        found.blocks = blocks_;
+        found.device_blocks = device_blocks_;
+        found.kept_bytes = writer.kept_bytes();
+        found.window_tokens = window_tokens_;
+        found.ledger = writer.ledger();
+        found.paper_bits = mean(paper_bits_, blocks_);
+        found.mean_rank = mean(ranks_, blocks_);
+        found.key_error = mean(errors_[0].first, errors_[0].second);
+        found.value_error = mean(errors_[1].first, errors_[1].second);
+        for (const auto& tensor : header_.tensors) {
+            ++(tensor.coded ? found.tensors : found.kept_tensors);
+            if (tensor.coded) found.entries += tensor.coded->heads * tensor.coded->tokens * tensor.coded->dim;
+        }
+        return found;
+    }
+
+    /// About: a full disk is announced with it.
+    [[nodiscard]] std::uint64_t expected_bytes() const {
+        std::uint64_t bytes = 0;
+        for (const auto& tensor : header_.tensors)
+            bytes += tensor.coded
+                         ? tensor.bytes * static_cast<std::uint64_t>(plan_.bits + 1.0) / sim::dtype_bits(tensor.dtype)
+                         : tensor.bytes;
+        return bytes;
+    }
+
+    const EncodePlan& plan_;
+    sim::KvDump dump_;
+    KvContainerHeader header_;
+    KeyRotary rotary_;
+    Compressors compressors_;
+    std::map<std::size_t, const sim::DumpTensor*> by_index_;
+    std::uint64_t blocks_ = 0;
+    std::uint64_t device_blocks_ = 0;
+    std::uint64_t window_tokens_ = 0;
+    double paper_bits_ = 0.0;
+    double ranks_ = 0.0;
+    std::array<std::pair<double, std::uint64_t>, 2> errors_{};
+};
+
+}  // namespace
+
+EncodeSummary encode_dump(const EncodePlan& plan) {
+    if (plan.block_tokens == 0) throw usage_error("a block of 0 tokens is not possible: choose --block 1 or more");
+    // Names and options are checked before any file is opened.
+    const auto method = estimators::method_named(plan.method);
+    auto options = plan.quantizer;
+    options.rotation = estimators::RotationKind::identity;
+    (void)Compressor(method, 2, plan.bits, options);
+    return Encoder(plan).run();
+}
+
+}  // namespace spiked::validation

@@ -1,0 +1,75 @@
+#include "core/device/device.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "core/device/device_count.hpp"
+#include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
+
+namespace spiked::cuda {
+namespace {
+
+constexpr std::string_view emulated = "emulated";
+
+/// N of `cuda:N`.
+std::optional<int> number_of(std::string_view word) {
+    constexpr std::string_view prefix = "cuda:";
+    int number = -1;
+    const char* const end = word.data() + word.size();
+    if (!word.starts_with(prefix) || std::from_chars(word.data() + prefix.size(), end, number).ptr != end || number < 0)
+        return std::nullopt;
+    return number;
+}
+
+}  // namespace
+
+#ifndef SPIKED_HAS_CUDA
+DeviceCount device_count() { return {0, "this build has no CUDA code (it has where nvcc is found)"}; }
+std::string device_problem(int) { return device_count().problem; }
+std::size_t free_memory(int) { return 0; }
+#endif
+
+std::string_view name_of(Backend backend) {
+    constexpr std::string_view names[] = {"cpu", "cuda", emulated};
+    return names[static_cast<int>(backend)];
+}
+
+bool is_device(std::string_view typed) {
+    if (typed == "auto" || typed == "cpu") return true;
+    const std::vector<std::string> words = split(typed, ',');
+    const auto all = [&](const auto& holds) { return std::all_of(words.begin(), words.end(), holds); };
+    return !words.empty() && (all([](const std::string& word) { return word == emulated; }) ||
+                              all([](const std::string& word) { return number_of(word).has_value(); }));
+}
+
+Device choose_device(std::string_view typed) {
+    if (!is_device(typed))
+        throw usage_error("device \"{}\" is not known (auto, cpu, cuda:0 and so on, or emulated): give one of these",
+                          typed);
+    if (typed == "cpu") return {};
+    if (typed == "auto") {
+        const DeviceCount found = device_count();
+        const std::string problem = found.count > 0 ? device_problem(0) : found.problem;
+        if (problem.empty()) return {Backend::cuda, {0}, ""};
+        return {Backend::cpu, {}, fmt::format("no GPU is used ({}): computing on the CPU", problem)};
+    }
+    Device device;
+    for (const std::string& word : split(typed, ',')) {
+        const std::optional<int> number = number_of(word);
+        device.backend = number ? Backend::cuda : Backend::emulated;
+        device.numbers.push_back(number.value_or(static_cast<int>(device.numbers.size())));
+        if (!number) continue;
+        const DeviceCount found = device_count();
+        if (found.count > 0 && *number >= found.count)
+            throw usage_error("device \"{}\" is not there (the driver shows {}, counted from 0): give a smaller number",
+                              word, found.count);
+        const std::string problem = found.count > 0 ? device_problem(*number) : found.problem;
+        if (!problem.empty())
+            throw usage_error("device \"{}\" cannot be used ({}): leave --device out, or --device cpu", word, problem);
+    }
+    return device;
+}
+
+}  // namespace spiked::cuda

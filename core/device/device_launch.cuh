@@ -1,0 +1,43 @@
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include "core/device/device_failure.hpp"
+#include "core/device/team.hpp"
+
+namespace spiked::cuda {
+
+/// Throws DeviceFailure when a call of the CUDA runtime failed.
+inline void check(cudaError_t result, const char* doing) {
+    if (result != cudaSuccess)
+        throw DeviceFailure(doing, cudaGetErrorString(result), result == cudaErrorMemoryAllocation);
+}
+
+template <class Kernel>
+__global__ void __launch_bounds__(Kernel::threads, Kernel::resident) run_kernel(const __grid_constant__ Kernel kernel) {
+    DeviceTeam team;
+    kernel(team, blockIdx.x);
+}
+
+/// Starts kernels (team.hpp) on a stream, one after the other; every launch is checked.
+class DeviceExecutor {
+public:
+    explicit DeviceExecutor(cudaStream_t stream) : stream_(stream) {}
+
+    template <class Kernel>
+    void launch(const Kernel& kernel, unsigned blocks) const {
+        if (blocks == 0) return;
+        constexpr std::size_t without_asking = 48 << 10;
+        const std::size_t shared = kernel.shared_bytes();
+        if (shared > without_asking)
+            check(cudaFuncSetAttribute(run_kernel<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                       static_cast<int>(shared)),
+                  "asking for shared memory");
+        run_kernel<<<blocks, Kernel::threads, shared, stream_>>>(kernel);
+        check(cudaGetLastError(), "starting a kernel");
+    }
+
+private:
+    cudaStream_t stream_;
+};
+
+}  // namespace spiked::cuda

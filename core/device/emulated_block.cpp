@@ -1,0 +1,311 @@
+#include "core/device/emulated_block.hpp"
+
+#include <boost/context/fiber.hpp>
+#include <boost/context/pooled_fixedsize_stack.hpp>
+#include <boost/context/preallocated.hpp>
+#include <cmath>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "core/runtime/error.hpp"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace spiked::cuda {
+namespace {
+
+/// Tells the address sanitizer which stack comes next, and that it has come. `kept` is its own.
+void leave_for([[maybe_unused]] void** kept, [[maybe_unused]] const void* bottom, [[maybe_unused]] std::size_t size) {
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_start_switch_fiber(kept, bottom, size);
+#endif
+}
+void arrive([[maybe_unused]] void* kept, [[maybe_unused]] const void** from, [[maybe_unused]] std::size_t* size) {
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_finish_switch_fiber(kept, from, size);
+#endif
+}
+
+/// The first frame of the fibre that had this stack before was never left.
+void forget_frames([[maybe_unused]] const void* bottom, [[maybe_unused]] std::size_t size) {
+#ifdef __SANITIZE_ADDRESS__
+    __asan_unpoison_memory_region(bottom, size);
+#endif
+}
+
+using boost::context::fiber;
+
+constexpr std::size_t stack_bytes = std::size_t{1} << 17;
+/// Accesses are told apart in units of this many bytes.
+constexpr std::size_t unit = 4;
+
+enum class Waiting : std::uint8_t { no, at_barrier, in_warp, ended };
+
+std::string line_of(const Place& where) {
+    const std::string file = where.file;
+    return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), where.line);
+}
+
+/// Ends a fibre whose block has failed.
+struct Stopped {};
+
+/// When a thread touched shared memory: between which barriers of the block, and of its warp.
+struct Touch {
+    std::uint32_t interval = 0;  ///< 0: never
+    std::uint32_t warp_interval = 0;
+    std::uint32_t thread = 0;
+};
+
+/// Of a reader the last one, and another one, of another warp where there is one.
+struct Cell {
+    bool written_ever = false;
+    Touch written, read, also_read;
+};
+
+}  // namespace
+
+class EmulatedBlock {
+public:
+    EmulatedBlock(unsigned threads, std::size_t shared_bytes)
+        : threads_(threads), shared_(shared_bytes, 0xFF), cells_((shared_bytes + unit - 1) / unit) {
+        if (threads == 0 || threads % warp_size != 0)
+            throw bug("a block of {} threads (a multiple of {} is needed)", threads, warp_size);
+        threads_of_.resize(threads);
+        warps_.resize(threads / warp_size);
+    }
+
+    void run(const std::function<void(EmulatedTeam&)>& body) {
+        // Kept from block to block: 32 MB that would otherwise be mapped anew for each.
+        static thread_local boost::context::pooled_fixedsize_stack stacks(stack_bytes);
+        for (unsigned rank = 0; rank < threads_; ++rank) {
+            Thread& thread = threads_of_[rank];
+            const boost::context::stack_context stack = stacks.allocate();
+            thread.stack_bottom = static_cast<char*>(stack.sp) - stack.size;
+            forget_frames(thread.stack_bottom, stack.size);
+            thread.fibre = fiber(std::allocator_arg, boost::context::preallocated(stack.sp, stack.size, stack), stacks,
+                                 [this, &thread, rank, &body](fiber&& scheduler) {
+                                     arrive(nullptr, &scheduler_bottom_, &scheduler_size_);
+                                     thread.scheduler = std::move(scheduler);
+                                     try {
+                                         EmulatedTeam team(*this, rank);
+                                         body(team);
+                                     } catch (const Stopped&) {
+                                     } catch (...) {
+                                         failure_ = std::current_exception();
+                                     }
+                                     thread.waiting = Waiting::ended;
+                                     leave_for(nullptr, scheduler_bottom_, scheduler_size_);
+                                     return std::move(thread.scheduler);
+                                 });
+        }
+        try {
+            run_to_the_end();
+        } catch (...) {
+            stopping_ = true;
+            for (Thread& thread : threads_of_)
+                while (thread.waiting != Waiting::ended) resume(thread);
+            throw;
+        }
+    }
+
+    [[nodiscard]] unsigned threads() const { return threads_; }
+    [[nodiscard]] unsigned char* room(std::size_t first, std::size_t bytes) {
+        if (first + bytes > shared_.size())
+            throw bug("a kernel takes {} bytes of shared memory and asked for {}", first + bytes, shared_.size());
+        return shared_.data() + first;
+    }
+
+    void barrier(unsigned rank, const Place& where) { wait(rank, Waiting::at_barrier, where); }
+
+    /// Returns when all threads of the warp are here.
+    std::uint64_t exchange(unsigned rank, std::uint64_t bits, unsigned lane, const Place& where) {
+        Thread& self = threads_of_[rank];
+        Warp& warp = warps_[rank / warp_size];
+        const std::size_t parity = self.exchanges++ % 2;  // a thread is at most one exchange ahead of another one
+        warp.bits[parity][rank % warp_size] = bits;
+        wait(rank, Waiting::in_warp, where);
+        return warp.bits[parity][lane];
+    }
+    void gather(unsigned rank, double x, double (&all)[warp_size], const Place& where) {
+        std::uint64_t bits = 0;
+        std::memcpy(&bits, &x, sizeof x);
+        const std::size_t parity = threads_of_[rank].exchanges % 2;
+        exchange(rank, bits, 0, where);
+        std::memcpy(all, warps_[rank / warp_size].bits[parity], sizeof all);
+    }
+    void warp_barrier(unsigned rank, const Place& where) {
+        exchange(rank, 0, 0, where);
+        ++threads_of_[rank].warp_interval;
+    }
+
+    void note_read(unsigned rank, std::size_t byte, std::size_t bytes) {
+        const Touch now = touch(rank);
+        for (std::size_t at = byte / unit; at < (byte + bytes + unit - 1) / unit; ++at) {
+            Cell& cell = cells_[at];
+            if (!cell.written_ever) throw bug("thread {} reads shared memory that nobody wrote (byte {})", rank, byte);
+            if (conflict(cell.written, now))
+                throw bug("thread {} reads shared memory that thread {} wrote, with no barrier between (byte {})", rank,
+                          cell.written.thread, byte);
+            if (cell.read.thread / warp_size != rank / warp_size || cell.also_read.interval != now.interval ||
+                cell.also_read.thread / warp_size == rank / warp_size)
+                if (cell.read.thread != rank) cell.also_read = cell.read;
+            cell.read = now;
+        }
+    }
+    void note_write(unsigned rank, std::size_t byte, std::size_t bytes) {
+        const Touch now = touch(rank);
+        for (std::size_t at = byte / unit; at < (byte + bytes + unit - 1) / unit; ++at) {
+            Cell& cell = cells_[at];
+            for (const Touch& before : {cell.written, cell.read, cell.also_read})
+                if (conflict(before, now))
+                    throw bug("thread {} writes shared memory that thread {} uses, with no barrier between (byte {})",
+                              rank, before.thread, byte);
+            cell.written_ever = true;
+            cell.written = now;
+        }
+    }
+    void note_all_written(std::size_t byte, std::size_t bytes) {
+        for (std::size_t at = byte / unit; at < (byte + bytes + unit - 1) / unit; ++at) cells_[at].written_ever = true;
+    }
+
+private:
+    struct Thread {
+        fiber fibre, scheduler;
+        const char* stack_bottom = nullptr;
+        Waiting waiting = Waiting::no;
+        Place where;
+        std::uint32_t warp_interval = 0;
+        std::size_t exchanges = 0;
+    };
+    struct Warp {
+        std::uint64_t bits[2][warp_size] = {};
+    };
+
+    [[nodiscard]] Touch touch(unsigned rank) const { return {interval_, threads_of_[rank].warp_interval, rank}; }
+
+    [[nodiscard]] static bool conflict(const Touch& before, const Touch& now) {
+        if (before.interval != now.interval || before.thread == now.thread) return false;
+        return before.thread / warp_size != now.thread / warp_size || before.warp_interval == now.warp_interval;
+    }
+
+    void wait(unsigned rank, Waiting what, const Place& where) {
+        Thread& self = threads_of_[rank];
+        self.waiting = what;
+        self.where = where;
+        void* kept = nullptr;
+        leave_for(&kept, scheduler_bottom_, scheduler_size_);
+        self.scheduler = std::move(self.scheduler).resume();
+        arrive(kept, nullptr, nullptr);
+        if (stopping_) throw Stopped();
+    }
+
+    void resume(Thread& thread) {
+        void* kept = nullptr;
+        leave_for(&kept, thread.stack_bottom, stack_bytes);
+        thread.fibre = std::move(thread.fibre).resume();
+        arrive(kept, nullptr, nullptr);
+    }
+
+    void run_to_the_end() {
+        while (true) {
+            for (unsigned warp = 0; warp < warps_.size(); ++warp) run_warp(warp);
+            unsigned at_barrier = 0;
+            unsigned ended = 0;
+            for (const Thread& thread : threads_of_) {
+                at_barrier += thread.waiting == Waiting::at_barrier;
+                ended += thread.waiting == Waiting::ended;
+            }
+            if (ended == threads_) return;
+            for (unsigned rank = 0; rank < threads_; ++rank)
+                for (const unsigned other : {0U, threads_ - 1}) same_barrier(rank, other);
+            if (at_barrier != threads_) throw bug("threads of a block wait for each other for ever");
+            for (Thread& thread : threads_of_) thread.waiting = Waiting::no;
+            ++interval_;
+        }
+    }
+
+    /// Until all of its threads are at a barrier or ended.
+    void run_warp(unsigned warp) {
+        Thread* const first = threads_of_.data() + warp * warp_size;
+        while (true) {
+            for (Thread* thread = first; thread < first + warp_size; ++thread)
+                if (thread->waiting == Waiting::no) {
+                    resume(*thread);
+                    if (failure_) std::rethrow_exception(failure_);
+                }
+            unsigned in_warp = 0;
+            const Thread* one = nullptr;
+            for (const Thread* thread = first; thread < first + warp_size; ++thread)
+                if (thread->waiting == Waiting::in_warp) {
+                    ++in_warp;
+                    one = thread;
+                }
+            if (in_warp == 0) return;
+            for (const Thread* thread = first; thread < first + warp_size; ++thread) {
+                const auto rank = thread - threads_of_.data();
+                if (thread->waiting != Waiting::in_warp)
+                    throw bug("thread {} {} while others of its warp exchange at {}", rank,
+                              thread->waiting == Waiting::ended ? "has ended" : "waits at a barrier",
+                              line_of(one->where));
+                if (thread->where.line != one->where.line)
+                    throw bug("threads of a warp exchange in different places: {} and {}", line_of(thread->where),
+                              line_of(one->where));
+            }
+            for (Thread* thread = first; thread < first + warp_size; ++thread) thread->waiting = Waiting::no;
+        }
+    }
+
+    void same_barrier(unsigned rank, unsigned other) const {
+        const Thread& a = threads_of_[rank];
+        const Thread& b = threads_of_[other];
+        if (a.waiting != b.waiting)
+            throw bug(
+                "thread {} waits at barrier {} while thread {} has ended", a.waiting == Waiting::ended ? other : rank,
+                line_of(a.waiting == Waiting::ended ? b.where : a.where), a.waiting == Waiting::ended ? rank : other);
+        if (a.waiting == Waiting::at_barrier && a.where.line != b.where.line)
+            throw bug("threads {} and {} wait at different barriers: {} and {}", rank, other, line_of(a.where),
+                      line_of(b.where));
+    }
+
+    unsigned threads_;
+    std::vector<unsigned char> shared_;
+    std::vector<Cell> cells_;
+    std::vector<Warp> warps_;
+    std::uint32_t interval_ = 1;
+    std::exception_ptr failure_;
+    bool stopping_ = false;
+    const void* scheduler_bottom_ = nullptr;
+    std::size_t scheduler_size_ = 0;
+    std::vector<Thread> threads_of_;
+};
+
+unsigned EmulatedTeam::size() const { return block_->threads(); }
+void EmulatedTeam::barrier(Place where) { block_->barrier(rank_, where); }
+void EmulatedTeam::warp_barrier(Place where) { block_->warp_barrier(rank_, where); }
+std::uint64_t EmulatedTeam::exchange(std::uint64_t bits, unsigned lane, const Place& where) {
+    return block_->exchange(rank_, bits, lane, where);
+}
+void EmulatedTeam::gather(double x, double (&all)[warp_size], const Place& where) {
+    block_->gather(rank_, x, all, where);
+}
+double EmulatedTeam::factor(float x) {
+    if (as_tf32(x) != x && x == x) throw bug("a factor of {} has more than 11 significant bits", x);
+    return x;
+}
+unsigned char* EmulatedTeam::room(std::size_t first, std::size_t bytes) { return block_->room(first, bytes); }
+void EmulatedTeam::note_read(std::size_t byte, std::size_t bytes) { block_->note_read(rank_, byte, bytes); }
+void EmulatedTeam::note_write(std::size_t byte, std::size_t bytes) { block_->note_write(rank_, byte, bytes); }
+void EmulatedTeam::note_all_written(std::size_t byte, std::size_t bytes) { block_->note_all_written(byte, bytes); }
+void EmulatedTeam::outside(std::size_t index, std::size_t count) const {
+    throw bug("thread {} asks for element {} of a shared array of {}", rank_, index, count);
+}
+
+void run_block(unsigned threads, std::size_t shared_bytes, const std::function<void(EmulatedTeam&)>& body) {
+    EmulatedBlock(threads, shared_bytes).run(body);
+}
+
+}  // namespace spiked::cuda

@@ -1,0 +1,272 @@
+#pragma once
+#include <cmath>
+#include <cstddef>
+
+#include "core/device/team.hpp"
+
+namespace spiked::cuda {
+
+/// 64 x 64 entries of A diag(w) B^T by a block of 256 threads, 4 x 4 in each thread's registers: A rows x inner, B
+/// columns x inner, both column-major, edges of any size. Every entry is summed by fma in the order of the inner index,
+/// whatever the tile. A thread's rows and columns lie together by sixteen bytes, what a load from shared memory brings
+/// at once.
+template <class Real>
+class TileProduct {
+public:
+    static constexpr unsigned side = 64;
+    static constexpr unsigned threads = 256;
+    static constexpr unsigned slice = 16;  ///< inner indices that lie in shared memory at once
+
+    [[nodiscard]] static constexpr std::size_t shared_bytes() { return 2 * shared_room<Real>(side * slice); }
+    /// Tiles of a matrix; tile t is number t % down(rows) from the top.
+    [[nodiscard]] SPIKED_DEVICE static constexpr unsigned down(unsigned rows) { return (rows + side - 1) / side; }
+    [[nodiscard]] SPIKED_DEVICE static constexpr unsigned tiles(unsigned rows, unsigned columns) {
+        return down(rows) * down(columns);
+    }
+
+    SPIKED_DEVICE TileProduct(unsigned rows, unsigned columns, unsigned tile)
+        : rows_(rows), columns_(columns), top_(tile % down(rows) * side), left_(tile / down(rows) * side) {}
+
+    /// All threads of the block take part; `weight(k)` is w_k.
+    template <class Team, class Weight>
+    SPIKED_DEVICE void multiply(Team& team, const Real* a, const Real* b, unsigned inner, Weight weight) {
+        auto a_slice = team.template take<Real>(side * slice);
+        auto b_slice = team.template take<Real>(side * slice);
+        SPIKED_UNROLL
+        for (unsigned i = 0; i < each; ++i) {
+            SPIKED_UNROLL
+            for (unsigned j = 0; j < each; ++j) sums_[i][j] = 0;
+        }
+        for (unsigned first = 0; first < inner; first += slice) {
+            SPIKED_UNROLL
+            for (unsigned part = 0; part < side * slice / threads; ++part) {
+                const unsigned at = part * threads + team.rank();
+                const unsigned k = first + at / side;
+                const bool inside_a = k < inner && top_ + at % side < rows_;
+                const bool inside_b = k < inner && left_ + at % side < columns_;
+                a_slice[at] = inside_a ? weight(k) * a[std::size_t{k} * rows_ + top_ + at % side] : Real{0};
+                b_slice[at] = inside_b ? b[std::size_t{k} * columns_ + left_ + at % side] : Real{0};
+            }
+            team.barrier();
+            if (inner - first >= slice) {
+                SPIKED_UNROLL
+                for (unsigned k = 0; k < slice; ++k) add(team, a_slice, b_slice, k);
+            } else {
+                for (unsigned k = 0; k < inner - first; ++k) add(team, a_slice, b_slice, k);
+            }
+            team.barrier();
+        }
+    }
+
+    /// put(row, column, sum) of this thread's entries.
+    template <class Team, class Put>
+    SPIKED_DEVICE void each_entry(const Team& team, Put put) const {
+        SPIKED_UNROLL
+        for (unsigned j = 0; j < each; ++j) {
+            SPIKED_UNROLL
+            for (unsigned i = 0; i < each; ++i) {
+                const unsigned row = top_ + place(team.rank() % across, i);
+                const unsigned column = left_ + place(team.rank() / across, j);
+                if (row < rows_ && column < columns_) put(row, column, sums_[i][j]);
+            }
+        }
+    }
+
+private:
+    static constexpr unsigned each = 4;
+    static constexpr unsigned across = side / each;  ///< threads beside each other
+    static constexpr unsigned together = 16 / sizeof(Real);
+    static_assert(each % together == 0);
+
+    /// Row or column i of a thread.
+    [[nodiscard]] SPIKED_DEVICE static constexpr unsigned place(unsigned thread, unsigned i) {
+        return i / together * (across * together) + thread * together + i % together;
+    }
+
+    template <class Team, class Slice>
+    SPIKED_DEVICE void add(const Team& team, const Slice& a_slice, const Slice& b_slice, unsigned k) {
+        Real from_a[each];
+        Real from_b[each];
+        SPIKED_UNROLL
+        for (unsigned i = 0; i < each; ++i) {
+            from_a[i] = a_slice[k * side + place(team.rank() % across, i)];
+            from_b[i] = b_slice[k * side + place(team.rank() / across, i)];
+        }
+        SPIKED_UNROLL
+        for (unsigned i = 0; i < each; ++i) {
+            SPIKED_UNROLL
+            for (unsigned j = 0; j < each; ++j) sums_[i][j] = std::fma(from_a[i], from_b[j], sums_[i][j]);
+        }
+    }
+
+    unsigned rows_;
+    unsigned columns_;
+    unsigned top_;
+    unsigned left_;
+    Real sums_[each][each];
+};
+
+/// 32 x 32 sums of products in the registers of a warp, by the tensor units; the order of the sums is theirs. Slices of
+/// 16 inner indices lie in shared memory, `pitch` from one to the next, so that what a warp reads lies in other banks.
+template <class Real>
+class WarpTile {
+public:
+    static constexpr unsigned pitch = 64 + (sizeof(Real) == 4 ? 8 : 4);
+    static constexpr unsigned slice = 16;
+
+    SPIKED_DEVICE WarpTile() {
+        SPIKED_UNROLL
+        for (unsigned i = 0; i < down; ++i) SPIKED_UNROLL
+        for (unsigned j = 0; j < across; ++j) SPIKED_UNROLL
+        for (unsigned entry = 0; entry < 4; ++entry) sums_[i][j][entry] = 0;
+    }
+    /// What the units take of x.
+    SPIKED_DEVICE static Real rounded(Real x) {
+        if constexpr (sizeof(Real) == 4)
+            return as_tf32(x);
+        else
+            return x;
+    }
+
+    /// The products of rows from `row` on of one slice with those from `column` on of another.
+    template <class Team, class Slice>
+    SPIKED_DEVICE void add(Team& team, const Slice& a, unsigned row, const Slice& b, unsigned column) {
+        SPIKED_UNROLL
+        for (unsigned k = 0; k < slice; k += 8) {
+            const unsigned at = (k + team.lane() % 4) * pitch + team.lane() / 4;
+            Real from_a[down][4];
+            Real from_b[across][2];
+            SPIKED_UNROLL
+            for (unsigned i = 0; i < down; ++i) SPIKED_UNROLL
+            for (unsigned entry = 0; entry < 4; ++entry)
+                from_a[i][entry] = a[at + row + 16 * i + 8 * (entry % 2) + entry / 2 * (4 * pitch)];
+            SPIKED_UNROLL
+            for (unsigned j = 0; j < across; ++j) SPIKED_UNROLL
+            for (unsigned entry = 0; entry < 2; ++entry)
+                from_b[j][entry] = b[at + column + 8 * j + entry * (4 * pitch)];
+            SPIKED_UNROLL
+            for (unsigned i = 0; i < down; ++i) SPIKED_UNROLL
+            for (unsigned j = 0; j < across; ++j) team.multiply_add(sums_[i][j], from_a[i], from_b[j]);
+        }
+    }
+    /// put(row, column, sum) of this thread's entries.
+    template <class Team, class Put>
+    SPIKED_DEVICE void each_entry(const Team& team, Put put) const {
+        SPIKED_UNROLL
+        for (unsigned j = 0; j < across; ++j) SPIKED_UNROLL
+        for (unsigned i = 0; i < down; ++i) SPIKED_UNROLL
+        for (unsigned entry = 0; entry < 4; ++entry)
+            put(16 * i + 8 * (entry / 2) + team.lane() / 4, 8 * j + 2 * (team.lane() % 4) + entry % 2,
+                sums_[i][j][entry]);
+    }
+
+private:
+    static constexpr unsigned down = 2;
+    static constexpr unsigned across = 4;
+    Real sums_[down][across][4];
+};
+
+/// 64 x 64 entries of A B^T by the tensor units, a quarter a warp: A rows x inner, B columns x inner, both
+/// column-major, edges of any size. Floats are split in two of 11 bits, of whose products the smallest is left out: an
+/// error of 1e-6 of the sum of the terms' sizes.
+template <class Real>
+class TensorProduct {
+public:
+    using Tile = WarpTile<Real>;
+    static constexpr unsigned side = 64;
+    static constexpr unsigned threads = 128;
+
+    [[nodiscard]] static constexpr std::size_t shared_bytes() {
+        return 2 * shared_room<Real>(parts * Tile::pitch * Tile::slice);
+    }
+    [[nodiscard]] SPIKED_DEVICE static constexpr unsigned down(unsigned rows) { return (rows + side - 1) / side; }
+    [[nodiscard]] SPIKED_DEVICE static constexpr unsigned tiles(unsigned rows, unsigned columns) {
+        return down(rows) * down(columns);
+    }
+    /// Of a warp in the tile.
+    template <class Team>
+    [[nodiscard]] SPIKED_DEVICE static unsigned first_row(const Team& team) {
+        return team.warp() % 2 * (side / 2);
+    }
+    template <class Team>
+    [[nodiscard]] SPIKED_DEVICE static unsigned first_column(const Team& team) {
+        return team.warp() / 2 * (side / 2);
+    }
+
+    SPIKED_DEVICE TensorProduct(unsigned rows, unsigned columns, unsigned tile)
+        : rows_(rows), columns_(columns), top_(tile % down(rows) * side), left_(tile / down(rows) * side) {}
+
+    /// `transposed`: B lies there as inner x columns.
+    template <class Team>
+    SPIKED_DEVICE void multiply(Team& team, const Real* a, const Real* b, unsigned inner, bool transposed = false) {
+        constexpr unsigned whole = Tile::pitch * Tile::slice;
+        auto a_slice = team.template take<Real>(parts * whole);
+        auto b_slice = team.template take<Real>(parts * whole);
+        const unsigned row = first_row(team);
+        const unsigned column = first_column(team);
+        const auto split = [&](auto& slice, unsigned to, Real x) {
+            const Real high = Tile::rounded(x);
+            slice[to] = high;
+            if constexpr (parts == 2) slice[whole + to] = Tile::rounded(x - high);
+        };
+        // Neighbouring threads read neighbouring numbers, of B either way.
+        constexpr unsigned shares = side * Tile::slice / threads;
+        Real next_a[shares];
+        Real next_b[shares];
+        const auto line_of_b = [&](unsigned at) { return transposed ? at % Tile::slice : at / side; };
+        const auto column_of_b = [&](unsigned at) { return transposed ? at / Tile::slice : at % side; };
+        const auto read = [&](unsigned first) {
+            SPIKED_UNROLL
+            for (unsigned share = 0; share < shares; ++share) {
+                const unsigned at = share * threads + team.rank();
+                const unsigned k = first + at / side;
+                const bool inside_a = k < inner && top_ + at % side < rows_;
+                next_a[share] = inside_a ? a[std::size_t{k} * rows_ + top_ + at % side] : Real{0};
+                const unsigned line = first + line_of_b(at);
+                const unsigned column_there = left_ + column_of_b(at);
+                const bool inside_b = line < inner && column_there < columns_;
+                const std::size_t from =
+                    transposed ? std::size_t{column_there} * inner + line : std::size_t{line} * columns_ + column_there;
+                next_b[share] = inside_b ? b[from] : Real{0};
+            }
+        };
+        read(0);
+        for (unsigned first = 0; first < inner; first += Tile::slice) {
+            SPIKED_UNROLL
+            for (unsigned share = 0; share < shares; ++share) {
+                const unsigned at = share * threads + team.rank();
+                split(a_slice, at / side * Tile::pitch + at % side, next_a[share]);
+                split(b_slice, line_of_b(at) * Tile::pitch + column_of_b(at), next_b[share]);
+            }
+            team.barrier();
+            if (first + Tile::slice < inner) read(first + Tile::slice);  // while this slice is multiplied
+            if constexpr (parts == 2) {
+                sums_.add(team, a_slice + whole, row, b_slice + 0, column);
+                sums_.add(team, a_slice + 0, row, b_slice + whole, column);
+            }
+            sums_.add(team, a_slice + 0, row, b_slice + 0, column);
+            team.barrier();
+        }
+    }
+
+    /// put(row, column, sum) of this thread's entries.
+    template <class Team, class Put>
+    SPIKED_DEVICE void each_entry(const Team& team, Put put) const {
+        sums_.each_entry(team, [&](unsigned i, unsigned j, Real sum) {
+            const unsigned row = top_ + first_row(team) + i;
+            const unsigned column = left_ + first_column(team) + j;
+            if (row < rows_ && column < columns_) put(row, column, sum);
+        });
+    }
+
+private:
+    static constexpr unsigned parts = sizeof(Real) == 4 ? 2 : 1;
+
+    unsigned rows_;
+    unsigned columns_;
+    unsigned top_;
+    unsigned left_;
+    Tile sums_;
+};
+
+}  // namespace spiked::cuda

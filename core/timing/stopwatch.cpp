@@ -1,0 +1,65 @@
+#include "core/timing/stopwatch.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+namespace spiked {
+namespace {
+
+double microseconds(const Job& job, std::size_t repeats) {
+    if (job.measure) return job.measure(repeats) * static_cast<double>(repeats);
+    const double begin = thread_microseconds();
+    for (std::size_t i = 0; i < repeats; ++i) job.run();
+    return thread_microseconds() - begin;
+}
+
+}  // namespace
+
+double thread_microseconds() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) * 1e-3;
+}
+
+double wall_microseconds() {
+    timespec time{};
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) * 1e-3;
+}
+
+Job batch_job(std::string what, std::size_t units_a_batch, std::function<void()> run_batch, double (*clock)()) {
+    return {std::move(what), {}, [units_a_batch, clock, run = std::move(run_batch)](std::size_t units) {
+                const std::size_t batches = (units + units_a_batch - 1) / units_a_batch;
+                const double begin = clock();
+                for (std::size_t i = 0; i < batches; ++i) run();
+                return (clock() - begin) / static_cast<double>(batches * units_a_batch);
+            }};
+}
+
+std::vector<Timing> time_interleaved(const std::vector<Job>& jobs, double seconds) {
+    constexpr double shortest_sample = 200.0;
+    constexpr std::size_t fewest = 5;
+    std::vector<std::size_t> repeats;
+    for (const Job& job : jobs) {
+        static_cast<void>(microseconds(job, 1));  // caches and lazy tables
+        const double once = std::max(1e-3, microseconds(job, 1));
+        repeats.push_back(static_cast<std::size_t>(std::ceil(shortest_sample / once)));
+    }
+    std::vector<std::vector<double>> samples(jobs.size());
+    const double begin = wall_microseconds();
+    std::size_t rounds = 0;
+    for (; rounds < fewest || wall_microseconds() - begin < 1e6 * seconds; ++rounds)
+        for (std::size_t j = 0; j < jobs.size(); ++j)
+            samples[j].push_back(microseconds(jobs[j], repeats[j]) / static_cast<double>(repeats[j]));
+    std::vector<Timing> result;
+    for (std::size_t j = 0; j < jobs.size(); ++j) {
+        std::sort(samples[j].begin(), samples[j].end());
+        result.push_back({jobs[j].what, samples[j][rounds / 2], samples[j][rounds / 10]});
+    }
+    return result;
+}
+
+}  // namespace spiked

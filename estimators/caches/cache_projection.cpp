@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <memory>
+
+#include "core/runtime/error.hpp"
+#include "estimators/caches/cache_parts.hpp"
+#include "estimators/svd/decomposition.hpp"
+
+// palu, cskv: a calibrated basis. ojakv: one that follows the sequence.
+namespace spiked::estimators {
+namespace {
+
+/// Latent coordinates as they are.
+RowQuantizer halves(std::size_t dimension) {
+    return in_double(
+        "fp16",
+        [](const arma::mat& rows) {
+            BitWriter writer;
+            write_tokens(writer, Item::indices, rows);
+            return finished(writer);
+        },
+        [dimension](std::span<const std::uint8_t> bytes, std::size_t rows) {
+            BitReader reader(bytes);
+            arma::mat block = read_tokens(reader, rows, dimension);
+            reader.require_end();
+            return block;
+        });
+}
+
+std::string latents_of(const CacheMaker& maker, const ParsedName& parsed) {
+    return parsed.option("latents").value_or(maker.coder);
+}
+
+/// Through which latent coordinates go.
+RowQuantizer latent_coder(const CacheMaker& maker, const ParsedName& parsed, const CacheInput& input,
+                          std::size_t rank) {
+    QuantizerOptions options = input.options;
+    options.residual = 0;
+    options.underflow = Underflow::allowed;
+    const std::string latents = latents_of(maker, parsed);
+    return latents == "fp16" ? halves(rank) : row_quantizer(latents, rank, input.bits, options);
+}
+
+/// A step of Oja's rule with all rows of a chunk, scaled to a mean variance of 1, and back to an orthonormal basis
+/// whose vectors point where they did.
+arma::mat moved(const arma::mat& basis, const arma::mat& chunk, double rate) {
+    const double energy = arma::accu(arma::square(chunk));
+    if (energy == 0.0) return basis;
+    arma::mat q, r;
+    const double scale = rate * static_cast<double>(chunk.n_cols) / energy;
+    if (!arma::qr_econ(q, r, arma::mat(basis + scale * chunk.t() * (chunk * basis))))
+        throw input_error("the QR of the online basis failed (entries too large): scale the data down");
+    for (arma::uword j = 0; j < q.n_cols; ++j)
+        if (r(j, j) < 0.0) q.col(j) *= -1.0;
+    return q;
+}
+
+}  // namespace
+
+void check_cache_projection(const CacheMaker& maker, const NameOptions& own, const ParsedName& parsed, double bits) {
+    (void)own.whole("rank");
+    (void)own.whole("window");
+    const std::string latents = latents_of(maker, parsed);
+    if (latents != "fp16") check_row_quantizer(latents, bits);
+}
+
+CacheCoder cache_projection(const CacheMaker& maker, const NameOptions& own, const ParsedName& parsed,
+                            const CacheInput& input) {
+    const std::size_t rank =
+        cache_rank(own, input.channels / 2, std::min<std::size_t>(input.channels, input.calibration.n_rows));
+    const arma::mat basis = in_halves(leading_vectors(input.calibration, rank).right);
+    const auto shared = std::make_shared<const RowQuantizer>(latent_coder(maker, parsed, input, rank));
+    RowQuantizer projected = in_double(
+        parsed.text, [=](const arma::mat& rows) { return shared->encode(arma::mat(rows * basis)); },
+        [=](std::span<const std::uint8_t> bytes, std::size_t rows) {
+            return arma::mat(shared->decode(bytes, rows) * basis.t());
+        });
+    return {with_kept_tokens(0, own.whole("window").value_or(maker.window), input.channels, std::move(projected)), rank,
+            16 * std::uint64_t{basis.n_elem}};
+}
+
+void check_online_projection(const CacheMaker& maker, const NameOptions& own, const ParsedName& parsed, double bits) {
+    check_cache_projection(maker, own, parsed, bits);
+    (void)own.whole("sinks");
+    (void)own.number("rate");
+    if (own.whole("step") == std::size_t{0})
+        throw usage_error("\"{}\": a step of 0 tokens never ends: give for example step=64", parsed.text);
+}
+
+CacheCoder online_projection(const CacheMaker& maker, const NameOptions& own, const ParsedName& parsed,
+                             const CacheInput& input) {
+    const std::size_t channels = input.channels;
+    const std::size_t rank = cache_rank(own, channels / 2, std::min<std::size_t>(channels, input.calibration.n_rows));
+    const arma::mat start = in_halves(leading_vectors(input.calibration, rank).right);
+    const std::size_t step = own.whole("step").value_or(64);
+    const double rate = own.number("rate").value_or(0.05);
+    const auto shared = std::make_shared<const RowQuantizer>(latent_coder(maker, parsed, input, rank));
+    RowQuantizer coder = in_double(
+        parsed.text,
+        [=](const arma::mat& rows) {
+            arma::mat basis = start;
+            arma::mat latents(rows.n_rows, rank);
+            for (std::size_t first = 0; first < rows.n_rows; first += step) {
+                const arma::mat chunk = rows.rows(first, std::min<std::size_t>(first + step, rows.n_rows) - 1);
+                basis = moved(basis, chunk, rate);
+                latents.rows(first, first + chunk.n_rows - 1) = chunk * basis;
+            }
+            BitWriter writer;
+            write_tokens(writer, Item::codebooks, basis);
+            Encoded encoded = finished(writer);
+            encoded += shared->encode(latents);
+            return encoded;
+        },
+        [=](std::span<const std::uint8_t> bytes, std::size_t rows) {
+            BitReader reader(bytes);
+            const arma::mat basis = read_tokens(reader, channels, rank);
+            return arma::mat(shared->decode(bytes.subspan(reader.bytes_read()), rows) * basis.t());
+        });
+    return {with_kept_tokens(own.whole("sinks").value_or(4), own.whole("window").value_or(maker.window), channels,
+                             std::move(coder)),
+            rank, 16 * std::uint64_t{start.n_elem}};
+}
+
+}  // namespace spiked::estimators

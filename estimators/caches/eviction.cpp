@@ -1,0 +1,123 @@
+#include "estimators/caches/eviction.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
+#include "estimators/caches/method_name.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+constexpr std::size_t sinks = 4;
+constexpr std::size_t pooled_neighbours = 7;
+constexpr std::size_t pyramid_depth = 20;
+
+/// Of `count` rows that snapkv keeps, those of the last tokens.
+std::size_t window_rows(std::size_t count) { return std::min(observation_window, (count + 1) / 2); }
+
+std::size_t pyramid_rows(std::size_t mean, std::size_t seen, std::size_t layer, std::size_t layers) {
+    if (layers < 2) return mean;
+    const std::size_t window = window_rows(mean);
+    const std::size_t beyond = mean - window;
+    const std::size_t first = std::min(2 * beyond - beyond / pyramid_depth, seen - window);
+    const std::size_t steps = layers - 1;
+    // Layers as far from either end add up to two means, whatever is rounded.
+    const auto fallen = [&](std::size_t by) { return ((4 * (first - beyond)) * by + steps) / (2 * steps); };
+    if (2 * layer < steps) return window + first - fallen(layer);
+    if (2 * layer == steps) return mean;
+    return window + 2 * beyond - (first - fallen(steps - layer));
+}
+
+/// The last `recent` rows, and of those before them the ones with the largest scores; the first of equal ones.
+arma::uvec recent_and_largest(const arma::fvec& scores, std::size_t recent, std::size_t count) {
+    const std::size_t rows = scores.n_elem;
+    const arma::uvec order = arma::stable_sort_index(scores.head(rows - recent), "descend");
+    arma::uvec kept(count);
+    for (std::size_t i = 0; i < count - recent; ++i) kept(i) = order(i);
+    for (std::size_t i = 0; i < recent; ++i) kept(count - recent + i) = rows - recent + i;
+    return arma::sort(kept);
+}
+
+arma::uvec kept_by_streaming(const EvictionView& view, std::size_t count) {
+    const std::size_t rows = view.keys.n_rows;
+    const std::size_t first = std::min(sinks, count / 2);
+    arma::uvec kept(count);
+    for (std::size_t i = 0; i < count; ++i) kept(i) = i < first ? i : rows - count + i;
+    return kept;
+}
+
+arma::uvec kept_by_h2o(const EvictionView& view, std::size_t count) {
+    return recent_and_largest(view.accumulated, (count + 1) / 2, count);
+}
+
+/// Of the observation window, the largest of a row and its neighbours.
+arma::fvec pooled_attention(const EvictionView& view) {
+    const arma::fvec seen = arma::sum(view.observed, 0).t();
+    const std::size_t reach = pooled_neighbours / 2;
+    arma::fvec pooled(seen.n_elem);
+    for (std::size_t i = 0; i < seen.n_elem; ++i)
+        pooled(i) = seen.subvec(i - std::min(i, reach), std::min<std::size_t>(i + reach, seen.n_elem - 1)).max();
+    return pooled;
+}
+
+arma::uvec kept_by_snapkv(const EvictionView& view, std::size_t count) {
+    return recent_and_largest(pooled_attention(view), window_rows(count), count);
+}
+
+arma::uvec kept_by_pyramidkv(const EvictionView& view, std::size_t count) {
+    return recent_and_largest(pooled_attention(view), std::min(window_rows(view.mean_rows), count), count);
+}
+
+/// The first row of each run of rows that become one.
+arma::uvec kept_by_dmc(const EvictionView& view, std::size_t count) {
+    arma::fvec unlike(view.keys.n_rows);  // to the row before
+    for (arma::uword i = 1; i < view.keys.n_rows; ++i) {
+        const float norms = arma::norm(view.keys.row(i)) * arma::norm(view.keys.row(i - 1));
+        unlike(i) = norms > 0.0F ? 1.0F - arma::dot(view.keys.row(i), view.keys.row(i - 1)) / norms : 0.0F;
+    }
+    unlike(0) = std::numeric_limits<float>::infinity();  // the first row starts a run whatever follows
+    return recent_and_largest(unlike, 0, count);
+}
+
+}  // namespace
+
+const std::vector<Eviction>& evictions() {
+    static const std::vector<Eviction> table = {
+        {"snapkv", "the last tokens and those the last 32 queries attend to", "Li et al. 2024, SnapKV", false, false,
+         nullptr, kept_by_snapkv},
+        {"pyramidkv", "snapkv with more rows beyond the last tokens for the first layers than for the last",
+         "Cai et al. 2024, PyramidKV", false, false, pyramid_rows, kept_by_pyramidkv},
+        {"streaming", "the first 4 tokens and the last", "Xiao et al. 2024, StreamingLLM", false, false, nullptr,
+         kept_by_streaming},
+        {"h2o", "the last tokens and those with the most attention so far", "Zhang et al. 2023, H2O", false, true,
+         nullptr, kept_by_h2o},
+        {"dmc", "neighbours with the most similar keys become their mean",
+         "Nawrot et al. 2024, Dynamic Memory Compression (there a trained model decides)", true, false, nullptr,
+         kept_by_dmc}};
+    return table;
+}
+
+KeptAndCoded parse_kept_and_coded(std::string_view text) {
+    KeptAndCoded result{std::string(text), nullptr, std::nullopt};
+    const std::size_t plus = text.find('+');
+    std::vector<std::string> names;
+    const auto words = split(text, '+');
+    for (const auto& entry : evictions()) {
+        names.push_back(entry.name);
+        if (entry.name == words.front()) result.eviction = &entry;
+        if (std::find(words.begin() + 1, words.end(), entry.name) != words.end())
+            throw usage_error(
+                "\"{}\": {} evicts and is not first (one eviction chooses, then one method codes what is left): write "
+                "{} or {}+tq-mse",
+                text, entry.name, entry.name, entry.name);
+    }
+    if (result.eviction == nullptr)
+        result.method = method_named(text, names);
+    else if (plus != std::string_view::npos)
+        result.method = method_named(text.substr(plus + 1));
+    return result;
+}
+
+}  // namespace spiked::estimators

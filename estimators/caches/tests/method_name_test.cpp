@@ -1,0 +1,46 @@
+// What is said of names that are caches, evictions or quantizers where something else is asked.
+#include "estimators/caches/method_name.hpp"
+
+#include <gtest/gtest.h>
+
+#include "estimators/tests/quantizer_samples.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+TEST(MethodName, CachesAndEvictionsAreSaidToBeWhatTheyAre) {
+    const auto said = [](const std::string& name) {
+        return message_of([&] { (void)method_named(name); }, ExitCode::usage);
+    };
+    for (const char* name : {"palu", "unrope+xkv:rank=4", "kvtc:layers=2"})
+        EXPECT_NE(said(name).find("joins heads and codes whole sequences"), std::string::npos) << said(name);
+    EXPECT_NE(said("unrope+palu:rank=4+tq-mse").find("palu:rank=4 codes whole sequences and ends there"),
+              std::string::npos);
+    for (const char* name : {"snapkv", "unrope+h2o+tq-mse"})
+        EXPECT_NE(said(name).find("evicts tokens"), std::string::npos) << said(name);
+    for (const char* name : {"palu+", "palu:rank=4+", "unrope+"})
+        EXPECT_NE(said(name).find("names no quantizer"), std::string::npos) << said(name);
+    EXPECT_EQ(method_named("unrope+svd:1+tq-mse").quantizer, "tq-mse");
+    EXPECT_NE(message_of([&] { (void)method_named("snapvk", std::vector<std::string>{"snapkv"}); }, ExitCode::usage)
+                  .find("did you mean \"snapkv\""),
+              std::string::npos);
+}
+
+TEST(MethodName, AQuantizerIsSaidToBeNoEstimator) {
+    const auto said = [](const std::string& name) {
+        return message_of([&] { (void)parse_estimator(name); }, ExitCode::usage);
+    };
+    EXPECT_NE(said("tq-mse").find("\"tq-mse\" quantizes (an estimator is asked for)"), std::string::npos);
+    EXPECT_NE(
+        said("whiten+svd:1+kivi:group=8").find("also quantizes (an estimator ends before that): write whiten+svd:1"),
+        std::string::npos);
+    std::string chain;
+    for (int i = 0; i < 17; ++i) chain += "whiten+";
+    EXPECT_NE(said(chain + "tq-mse").find("17 transforms"), std::string::npos);
+    EXPECT_NE(message_of([] { (void)parse_method("tq-mse+tq-prod"); }, ExitCode::usage).find("\"tq-mse\" quantizes"),
+              std::string::npos);
+    EXPECT_EQ(parse_estimator("whiten+gd-shrink").transforms.size(), 1U);
+}
+
+}  // namespace
+}  // namespace spiked::estimators

@@ -1,0 +1,142 @@
+#include "estimators/coding/factor_codec.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/runtime/error.hpp"
+#include "core/text/name_options.hpp"
+#include "estimators/coding/half_entries.hpp"
+#include "estimators/coding/scalar_quantizer.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+constexpr unsigned rank_bits = 16;
+
+// In the order of their enumeration.
+const std::vector<std::string> factor_words = {"normal", "lloyd", "fp16"};
+
+double unit_of(const arma::vec& vector) { return std::sqrt(static_cast<double>(vector.n_elem)); }
+
+/// Lloyd's iteration from the given codebook on the entries of all columns, at unit variance; levels as fp16 keeps
+/// them.
+theory::Codebook fitted(const arma::mat& vectors, theory::Codebook codebook) {
+    std::vector<double> entries(vectors.begin(), vectors.end());
+    const double unit = std::sqrt(static_cast<double>(vectors.n_rows));
+    for (double& entry : entries) entry *= unit;
+    const std::size_t cells = codebook.levels.size();
+    double before = std::numeric_limits<double>::infinity();
+    for (int round = 0; round < 100; ++round) {
+        std::vector<double> sums(cells, 0.0);
+        std::vector<double> counts(cells, 0.0);
+        double error = 0.0;
+        for (const double entry : entries) {
+            const std::uint64_t cell = cell_of(entry, codebook);
+            error += std::pow(entry - codebook.levels[cell], 2);
+            sums[cell] += entry;
+            counts[cell] += 1.0;
+        }
+        if (error >= before * (1.0 - 1e-6)) break;
+        before = error;
+        for (std::size_t c = 0; c < cells; ++c)
+            if (counts[c] > 0.0) codebook.levels[c] = sums[c] / counts[c];
+        std::sort(codebook.levels.begin(), codebook.levels.end());
+        for (std::size_t c = 0; c + 1 < cells; ++c)
+            codebook.thresholds[c] = 0.5 * (codebook.levels[c] + codebook.levels[c + 1]);
+    }
+    for (double& level : codebook.levels) level = rounded_to_half(level, "level of a factor");
+    return codebook;
+}
+
+void write_levels(BitWriter& writer, const theory::Codebook& codebook) {
+    for (const double level : codebook.levels) write_half(writer, Item::codebooks, level, "level of a factor");
+}
+
+void read_levels(BitReader& reader, theory::Codebook& codebook) {
+    for (double& level : codebook.levels) level = read_half(reader);
+}
+
+void write_vector(BitWriter& writer, const arma::vec& vector, const theory::Codebook* codebook) {
+    const double unit = unit_of(vector);
+    for (const double entry : vector)
+        if (codebook != nullptr)
+            writer.write(Item::factor_indices, cell_of(entry * unit, *codebook), static_cast<unsigned>(codebook->bits));
+        else
+            write_half(writer, Item::factor_indices, entry, "entry of a factor");
+}
+
+arma::vec read_vector(BitReader& reader, std::size_t length, const theory::Codebook* codebook) {
+    arma::vec vector(length);
+    for (double& entry : vector)
+        entry = codebook != nullptr ? codebook->levels[reader.read(static_cast<unsigned>(codebook->bits))]
+                                    : read_half(reader);
+    if (codebook != nullptr) vector /= std::sqrt(static_cast<double>(length));
+    return vector;
+}
+
+}  // namespace
+
+FactorCodebook factor_codebook(std::string_view name) {
+    return static_cast<FactorCodebook>(position_of(name, "factor codebook", factor_words));
+}
+std::string_view name_of(FactorCodebook codebook) { return factor_words[static_cast<std::size_t>(codebook)]; }
+
+FactorCodec::FactorCodec(const FactorOptions& options)
+    : format_(options.norm),
+      underflow_(options.underflow),
+      kind_(options.codebook),
+      normal_(theory::lloyd_max_normal(static_cast<int>(options.bits))) {}
+
+unsigned FactorCodec::entry_bits() const {
+    return kind_ == FactorCodebook::fp16 ? 16 : static_cast<unsigned>(normal_.bits);
+}
+
+void FactorCodec::write(BitWriter& writer, const LowRank& signal) const {
+    const std::size_t rank = signal.values.n_elem;
+    if (rank >> rank_bits != 0)
+        throw input_error("a signal of rank {} is not stored (at most {}): choose an estimator with a smaller rank",
+                          rank, (1U << rank_bits) - 1);
+    writer.write(Item::ranks, rank, rank_bits);
+    if (rank == 0) return writer.align();
+    write_numbers(writer, Item::singular_values, std::vector<double>(signal.values.begin(), signal.values.end()),
+                  format_, "singular value", underflow_);
+    theory::Codebook left = normal_;
+    theory::Codebook right = normal_;
+    if (kind_ == FactorCodebook::lloyd) {
+        left = fitted(signal.left, normal_);
+        right = fitted(signal.right, normal_);
+        write_levels(writer, left);
+        write_levels(writer, right);
+    }
+    const bool coded = kind_ != FactorCodebook::fp16;
+    for (std::size_t i = 0; i < rank; ++i) {
+        write_vector(writer, signal.left.col(i), coded ? &left : nullptr);
+        write_vector(writer, signal.right.col(i), coded ? &right : nullptr);
+    }
+    writer.align();
+}
+
+FactorCodec::Read FactorCodec::read(std::span<const std::uint8_t> bytes, std::size_t rows, std::size_t columns) const {
+    BitReader reader(bytes);
+    arma::mat low_rank(rows, columns);
+    std::vector<double> values(reader.read(rank_bits));
+    if (values.size() > std::min(rows, columns))
+        throw input_error("a coded block says rank {} for {} x {}: the data is damaged", values.size(), rows, columns);
+    read_numbers(reader, values, format_);
+    theory::Codebook left = normal_;
+    theory::Codebook right = normal_;
+    if (kind_ == FactorCodebook::lloyd && !values.empty()) {
+        read_levels(reader, left);
+        read_levels(reader, right);
+    }
+    const bool coded = kind_ != FactorCodebook::fp16;
+    for (const double value : values) {
+        const arma::vec u = read_vector(reader, rows, coded ? &left : nullptr);
+        const arma::vec v = read_vector(reader, columns, coded ? &right : nullptr);
+        low_rank += value * u * v.t();
+    }
+    return {std::move(low_rank), reader.bytes_read()};
+}
+
+}  // namespace spiked::estimators

@@ -1,0 +1,135 @@
+#include "estimators/compressors/compressor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/text/names.hpp"
+#include "estimators/coding/byte_stream.hpp"
+#include "estimators/coding/row_norms.hpp"
+
+namespace spiked::estimators {
+
+const std::map<std::string, std::string>& method_aliases() {
+    static const std::map<std::string, std::string> aliases = {{"eoptshrinkq-mse", "eoptshrink+tq-mse"},
+                                                               {"eoptshrinkq-prod", "eoptshrink+tq-prod"}};
+    return aliases;
+}
+
+SpectralMethod parse_estimator(std::string_view text, theory::Loss loss, const KnownNoise& known) {
+    const auto pluses = static_cast<std::size_t>(std::count(text.begin(), text.end(), '+'));
+    // Of more transforms than are applied spectral_method says so, whatever stands behind them.
+    if (pluses <= most_transforms && is_row_quantizer(text.substr(text.rfind('+') + 1))) {
+        if (pluses > 0)
+            throw usage_error("\"{}\" also quantizes (an estimator ends before that): write {}", text,
+                              text.substr(0, text.rfind('+')));
+        throw usage_error("\"{}\" quantizes (an estimator is asked for): see spiked list estimators", text);
+    }
+    return spectral_method(text, loss, known);
+}
+
+Method parse_method(std::string_view text, std::span<const std::string> also) {
+    Method method;
+    method.text = text;
+    method.unrope = text.starts_with(unrope_prefix);
+    const std::string typed(method.unrope ? text.substr(unrope_prefix.size()) : text);
+    const auto alias = method_aliases().find(typed);
+    const std::string resolved = alias == method_aliases().end() ? typed : alias->second;
+    const std::size_t plus = resolved.rfind('+');
+    method.quantizer = plus == std::string::npos ? resolved : resolved.substr(plus + 1);
+    if (method.quantizer.empty())
+        throw usage_error("\"{0}\" names no quantizer (a method ends in one): write {0}tq-mse", text);
+    const std::string front = plus == std::string::npos ? "" : resolved.substr(0, plus);
+    if (is_row_quantizer(front) && !is_row_quantizer(method.quantizer))
+        throw usage_error("\"{}\": the estimator stands in front of the quantizer: write {}+{}", text, method.quantizer,
+                          front);
+    if (!front.empty() && is_transform(split(front, '+').back()))
+        throw usage_error("\"{0}\" lacks an estimator behind its transform: write {1}+gd-shrink+{2}", text, front,
+                          method.quantizer);
+    if (plus != std::string::npos) method.spectral = parse_estimator(front);
+    if (is_row_quantizer(method.quantizer)) return method;
+    std::vector<std::string> legal;
+    for (const auto& entry : row_quantizers()) legal.push_back(entry.name);
+    if (!front.empty()) {
+        const auto near = nearest(method.quantizer, legal);
+        throw usage_error("unknown quantizer \"{}\" of \"{}\"{}", method.quantizer, text,
+                          near ? fmt::format("; did you mean \"{}+{}\"?", front, *near) : suggestion("", legal));
+    }
+    for (const auto& [name, meaning] : method_aliases()) legal.push_back(name);
+    for (const auto& entry : spectral_estimators()) {
+        if (parse_name(method.quantizer).name == entry.name)
+            throw usage_error("\"{0}\" only estimates (a method must also quantize): write {1}+tq-mse", text,
+                              typed == entry.name ? entry.example() : typed);
+        legal.push_back(entry.example() + "+tq-mse");
+    }
+    legal.insert(legal.end(), also.begin(), also.end());
+    throw usage_error("unknown method \"{}\"{}", text, suggestion(method.quantizer, legal));
+}
+
+void check_bits(const Method& method, double bits) { check_row_quantizer(method.quantizer, bits); }
+
+void refuse_unrope(const Method& method) {
+    if (method.unrope)
+        throw usage_error(
+            "\"{}\": unrope needs the positions and the rotary embedding of keys (only a dump tells them): use "
+            "spiked kv run or kv encode",
+            method.text);
+}
+
+namespace {
+
+/// What a low-rank part leaves over may be too small to be stored; the block itself must not.
+QuantizerOptions for_residuals(QuantizerOptions options) {
+    options.underflow = Underflow::allowed;
+    return options;
+}
+
+/// Of the block itself. What is too large is refused where it is stored, and only if it is.
+void refuse_lost_block(const arma::mat& block, NumberFormat format) {
+    const std::vector<double> norms = row_norms(block);
+    const double largest = norms.empty() ? 1.0 : *std::max_element(norms.begin(), norms.end());
+    if (largest < 1.0)
+        refuse_underflow(largest, format == NumberFormat::log8 ? NumberFormat::fp32 : format, "largest row norm");
+}
+
+}  // namespace
+
+Compressor::Compressor(const Method& method, std::size_t dimension, double bits, const QuantizerOptions& options)
+    : spectral_(method.spectral),
+      quantizer_(row_quantizer(method.quantizer, dimension, bits, spectral_ ? for_residuals(options) : options)),
+      norm_(options.norm),
+      dimension_(dimension),
+      bits_(bits),
+      open_loop_(options.open_loop),
+      factors_(factor_options(options)) {}
+
+Compressor::Result Compressor::encode(AnalysedBlock& analysed) const {
+    const arma::mat& block = analysed.block();
+    if (!spectral_) return {quantizer_.encode(block), 0};
+    spectral_->check_room(block.n_rows, block.n_cols);
+
+    refuse_lost_block(block, norm_);
+    const LowRank signal = spectral_->factors(analysed).signal;
+    BitWriter writer;
+    factors_.write(writer, signal);
+    const arma::mat removed =
+        open_loop_ ? signal.matrix() : factors_.read(writer.bytes(), block.n_rows, block.n_cols).matrix;
+
+    Result result{finished(writer), signal.values.n_elem};
+    result.encoded += quantizer_.encode(block - removed);
+    return result;
+}
+
+arma::mat Compressor::decode(std::span<const std::uint8_t> bytes, std::size_t rows) const {
+    if (!spectral_) return quantizer_.decode(bytes, rows);
+    const FactorCodec::Read stored = factors_.read(bytes, rows, dimension_);
+    return stored.matrix + quantizer_.decode(bytes.subspan(stored.bytes), rows);
+}
+
+double Compressor::paper_bits(std::size_t rank, std::size_t rows) const {
+    const double n = static_cast<double>(rows);
+    const double d = static_cast<double>(dimension_);
+    return bits_ + static_cast<double>(rank) * (n + d) * factors_.entry_bits() / (n * d);
+}
+
+}  // namespace spiked::estimators

@@ -1,0 +1,70 @@
+#pragma once
+#include <map>
+#include <optional>
+
+#include "estimators/coding/factor_codec.hpp"
+#include "estimators/quantizers/row_quantizer.hpp"
+#include "estimators/svd/analysed_block.hpp"
+#include "estimators/transforms/spectral_method.hpp"
+#include "theory/quantization/lloyd_max.hpp"
+
+namespace spiked::estimators {
+
+/// In front of a method: keys are coded as they were before the rotary embedding.
+inline constexpr std::string_view unrope_prefix = "unrope+";
+
+/// A method as users type it: a row quantizer, alone or behind a spectral method, `eoptshrink+tq-mse`,
+/// `whiten+gd-shrink+tq-mse`; in front of either `unrope+`.
+struct Method {
+    std::string text;  ///< as typed
+    /// Keys are turned back by the rotary embedding of their tokens before they are coded, and turned again after they
+    /// are decoded. Whoever knows their positions does both: a Compressor sees the rows in between.
+    bool unrope = false;
+    std::optional<SpectralMethod> spectral;
+    std::string quantizer;
+};
+
+/// As spectral_method, and says of a name that quantizes that it does.
+[[nodiscard]] SpectralMethod parse_estimator(std::string_view text, theory::Loss loss = theory::Loss::frobenius,
+                                             const KnownNoise& known = {});
+/// Resolves aliases (`eoptshrinkq-mse`) and checks both halves. Throws usage_error with the nearest legal
+/// name, or one of `also`.
+[[nodiscard]] Method parse_method(std::string_view text, std::span<const std::string> also = {});
+/// Throws usage_error for bits that the method's quantizer does not take.
+void check_bits(const Method& method, double bits);
+/// Throws usage_error for `unrope+` where rows are of no dump.
+void refuse_unrope(const Method& method);
+
+/// Names an alias stands for, for `spiked list`.
+[[nodiscard]] const std::map<std::string, std::string>& method_aliases();
+
+/// One method at one bit width for blocks of one width.
+///
+/// Stored for a composition: the low-rank part (factor_codec.hpp), then the rows of the residual. The residual is
+/// formed after the factors are decoded, so their error is quantized with it; with open_loop it is not.
+class Compressor {
+public:
+    Compressor(const Method& method, std::size_t dimension, double bits, const QuantizerOptions& options);
+
+    struct Result {
+        Encoded encoded;
+        std::size_t rank = 0;
+    };
+    [[nodiscard]] Result encode(AnalysedBlock& block) const;
+    [[nodiscard]] arma::mat decode(std::span<const std::uint8_t> bytes, std::size_t rows) const;
+
+    /// Bits an entry by the paper's formula, which leaves out norms, singular values and codebooks:
+    /// b + rank (n + d) b_s / (n d).
+    [[nodiscard]] double paper_bits(std::size_t rank, std::size_t rows) const;
+
+private:
+    std::optional<SpectralMethod> spectral_;
+    RowQuantizer quantizer_;
+    NumberFormat norm_;
+    std::size_t dimension_;
+    double bits_;
+    bool open_loop_;
+    FactorCodec factors_;
+};
+
+}  // namespace spiked::estimators

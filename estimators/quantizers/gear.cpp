@@ -1,0 +1,103 @@
+#include "estimators/quantizers/gear.hpp"
+
+#include <memory>
+
+#include "core/runtime/error.hpp"
+#include "estimators/coding/factor_codec.hpp"
+#include "estimators/coding/line_outliers.hpp"
+#include "estimators/quantizers/kivi.hpp"
+#include "estimators/svd/decomposition.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+struct Setup {
+    std::size_t dimension;
+    GroupAxis axis;
+    std::size_t rank;
+    double outliers;
+    RowQuantizer groups;
+    FactorCodec factors;
+
+    /// Lines of a block as columns, and back.
+    [[nodiscard]] arma::mat turned(const arma::mat& block) const {
+        return axis == GroupAxis::key ? block : arma::mat(block.t());
+    }
+};
+
+arma::mat without(const LineOutliers& outliers, arma::mat lines) {
+    for (std::size_t l = 0; l < lines.n_cols; ++l) {
+        const auto& places = outliers.places(l);
+        double sum = arma::accu(lines.col(l));
+        for (const std::size_t place : places) sum -= lines(place, l);
+        const double others = static_cast<double>(lines.n_rows - places.size());
+        for (const std::size_t place : places) lines(place, l) = others > 0.0 ? sum / others : 0.0;
+    }
+    return lines;
+}
+
+LowRank leading_part(const arma::mat& block, std::size_t rank) {
+    const std::vector<double> values = singular_values(block);
+    while (rank > 0 && (rank > values.size() || values[rank - 1] == 0.0)) --rank;
+    SingularVectors vectors = leading_vectors(block, rank);
+    return {std::move(vectors.left),
+            arma::vec(std::vector<double>(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(rank))),
+            std::move(vectors.right)};
+}
+
+Encoded encode(const Setup& setup, const arma::mat& rows) {
+    require_length(rows.n_cols, setup.dimension);
+    if (!rows.is_finite())
+        throw input_error("a row holds NaN or infinity (its group has no range): clean the data first");
+    BitWriter writer;
+    if (rows.n_elem == 0) return finished(writer);
+    const arma::mat lines = setup.turned(rows);
+    const LineOutliers outliers(lines, setup.outliers);
+    const Encoded groups = setup.groups.encode(setup.turned(without(outliers, lines)));
+
+    outliers.write(writer);
+    writer.align();
+    const std::vector<std::uint8_t> stored = writer.bytes();
+    arma::mat decoded = setup.turned(setup.groups.decode(groups.bytes, rows.n_rows));
+    BitReader reader(stored);
+    LineOutliers::read(reader, setup.outliers, decoded);
+    setup.factors.write(writer, leading_part(rows - setup.turned(decoded), setup.rank));
+    Encoded encoded = finished(writer);
+    encoded += groups;
+    return encoded;
+}
+
+arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
+    if (rows == 0) return arma::mat(0, setup.dimension);
+    // Outliers lie in front and replace what the groups say there.
+    arma::mat places = setup.turned(arma::mat(rows, setup.dimension, arma::fill::zeros));
+    BitReader reader(bytes);
+    LineOutliers::read(reader, setup.outliers, places);
+    const auto rest = bytes.subspan(reader.bytes_read());
+    const FactorCodec::Read low_rank = setup.factors.read(rest, rows, setup.dimension);
+    arma::mat lines = setup.turned(setup.groups.decode(rest.subspan(low_rank.bytes), rows));
+    BitReader again(bytes);
+    LineOutliers::read(again, setup.outliers, lines);
+    return setup.turned(lines) + low_rank.matrix;
+}
+
+}  // namespace
+
+RowQuantizer gear(std::size_t dimension, unsigned bits, const QuantizerOptions& options, std::size_t rank,
+                  double outliers) {
+    if (!(outliers >= 0.0 && outliers <= 0.5))
+        throw usage_error("a share of {} outliers is not possible (from 0 to 0.5): give gear:outliers=0.02", outliers);
+    QuantizerOptions own = options;
+    own.residual = 0;
+    RowQuantizer groups = kivi(dimension, bits, own);
+    FactorOptions factors = factor_options(options);
+    factors.codebook = FactorCodebook::fp16;
+    factors.underflow = Underflow::allowed;
+    const auto setup = std::make_shared<const Setup>(
+        Setup{dimension, options.axis, rank, outliers, std::move(groups), FactorCodec(factors)});
+    return in_double(
+        "gear", [setup](const arma::mat& rows) { return encode(*setup, rows); },
+        [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });
+}
+
+}  // namespace spiked::estimators

@@ -1,0 +1,18 @@
+#pragma once
+#include "estimators/quantizers/row_quantizer.hpp"
+
+namespace spiked::estimators {
+
+/// GEAR: min-max groups of the block without its outliers, outliers in fp16, and a low-rank part of the error that the
+/// groups leave.
+///
+/// Source: Kang et al., "GEAR", 2024, with KIVI's groups as backbone. Of each line (a channel on axis key, a token on
+/// axis value) the share `outliers` is kept (line_outliers.hpp) and replaced by the mean of the others before kivi
+/// codes the block; of what is left over, `rank` singular components are stored (factor_codec.hpp, vectors in fp16).
+/// Stored: outliers, low-rank part, what kivi stores. Bits B + 2 f / G + outliers (16 + log2 m) + 16 rank (n + d) /
+/// (n d). Its source finds the components by power iteration and rounds 2 % outliers up; here they are exact. Throws
+/// what kivi throws.
+[[nodiscard]] RowQuantizer gear(std::size_t dimension, unsigned bits, const QuantizerOptions& options, std::size_t rank,
+                                double outliers);
+
+}  // namespace spiked::estimators

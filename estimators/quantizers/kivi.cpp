@@ -1,0 +1,172 @@
+#include "estimators/quantizers/kivi.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "core/runtime/error.hpp"
+#include "estimators/coding/byte_stream.hpp"
+#include "estimators/coding/half_entries.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+std::size_t tail(GroupAxis axis, std::size_t residual, std::size_t tokens) {
+    if (residual == 0) return 0;
+    return axis == GroupAxis::key ? tokens % residual : std::min(tokens, residual);
+}
+
+struct Setup {
+    std::size_t dimension;
+    unsigned bits;
+    NumberFormat format;
+    std::size_t group;
+    GroupAxis axis;
+    std::size_t residual;
+    std::optional<std::size_t> exactly;
+    Underflow underflow;
+
+    /// Tokens kept in full.
+    [[nodiscard]] std::size_t kept(std::size_t tokens) const {
+        return std::min(tokens, exactly.value_or(tail(axis, residual, tokens)));
+    }
+    [[nodiscard]] double top() const { return static_cast<double>((1U << bits) - 1U); }
+};
+
+/// Groups of a matrix in their order: line by line along the axis. Calls work(first element, stride, count).
+template <class Work>
+void each_group(const Setup& setup, std::size_t tokens, std::size_t stride, const Work& work) {
+    const bool key = setup.axis == GroupAxis::key;
+    const std::size_t lines = key ? setup.dimension : tokens;
+    const std::size_t length = key ? tokens : setup.dimension;
+    for (std::size_t line = 0; line < lines; ++line)
+        for (std::size_t first = 0; first < length; first += setup.group)
+            work(key ? line * stride + first : first * stride + line, key ? std::size_t{1} : stride,
+                 std::min(setup.group, length - first));
+}
+
+struct Groups {
+    std::vector<double> zeros;
+    std::vector<double> scales;
+};
+
+template <class Real>
+Groups find_groups(const Setup& setup, const Real* entries, std::size_t tokens, std::size_t stride) {
+    Groups groups;
+    each_group(setup, tokens, stride, [&](std::size_t at, std::size_t step, std::size_t count) {
+        Real low = entries[at];
+        Real high = entries[at];
+        for (std::size_t i = 1; i < count; ++i) {
+            low = std::min(low, entries[at + i * step]);
+            high = std::max(high, entries[at + i * step]);
+        }
+        groups.zeros.push_back(static_cast<double>(low));
+        groups.scales.push_back((static_cast<double>(high) - static_cast<double>(low)) / setup.top());
+    });
+    return groups;
+}
+
+/// A minimum or a scale may vanish beside larger entries of the block; the block must not.
+void refuse_lost_groups(const Setup& setup, const Groups& groups, const Groups& stored) {
+    double largest = 0.0;
+    double moved = 0.0;
+    for (std::size_t g = 0; g < groups.zeros.size(); ++g) {
+        const double range = setup.top() * groups.scales[g];
+        largest = std::max({largest, std::abs(groups.zeros[g]), std::abs(groups.zeros[g] + range)});
+        moved = std::max(
+            {moved, std::abs(stored.zeros[g] - groups.zeros[g]), std::abs(setup.top() * stored.scales[g] - range)});
+    }
+    // Rounding within the normal range of the coarsest format moves entries by half as much.
+    if (moved > 0x1p-7 * largest)
+        throw input_error(
+            "groups of entries up to {:.6g} are too small for {} (rounded, they move by up to {:.6g}): {}", largest,
+            name_of(setup.format), moved, advice_for(largest / setup.top()));
+}
+
+template <class Real>
+Encoded encode(const Setup& setup, const arma::Mat<Real>& rows) {
+    require_length(rows.n_cols, setup.dimension);
+    if (!rows.is_finite())
+        throw input_error("a row holds NaN or infinity (its group has no range): clean the data first");
+    const std::size_t kept = setup.kept(rows.n_rows);
+    const std::size_t tokens = rows.n_rows - kept;
+    const std::size_t stride = rows.n_rows;
+    const Real* entries = rows.memptr();
+    BitWriter writer;
+    const Groups groups = find_groups(setup, entries, tokens, stride);
+    const auto zeros =
+        write_and_read_numbers(writer, Item::zeros, groups.zeros, setup.format, "group minimum", Underflow::allowed);
+    const auto scales =
+        write_and_read_numbers(writer, Item::scales, groups.scales, setup.format, "group scale", Underflow::allowed);
+    if (setup.underflow == Underflow::refused) refuse_lost_groups(setup, groups, {zeros, scales});
+    std::vector<std::uint8_t> codes(tokens * setup.dimension);
+    std::size_t group = 0;
+    const auto top = static_cast<Real>(setup.top());
+    each_group(setup, tokens, stride, [&](std::size_t at, std::size_t step, std::size_t count) {
+        const auto zero = static_cast<Real>(zeros[group]);
+        const auto scale = static_cast<Real>(scales[group]);
+        ++group;
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::size_t element = at + i * step;
+            const Real code = scale > Real{0} ? (entries[element] - zero) / scale : Real{0};
+            // Codes lie channel after channel without the kept tokens.
+            codes[element / stride * tokens + element % stride] =
+                static_cast<std::uint8_t>(std::nearbyint(std::clamp(code, Real{0}, top)));
+        }
+    });
+    writer.write_cells(Item::indices, codes, setup.bits);
+    std::vector<double> window;
+    for (std::size_t j = 0; j < setup.dimension; ++j)
+        for (std::size_t t = tokens; t < stride; ++t) window.push_back(static_cast<double>(entries[j * stride + t]));
+    write_halves(writer, Item::residual_window, window, "entry of the residual window",
+                 "keep no tokens in full (residual 0) or scale the data", setup.underflow);
+    return finished(writer);
+}
+
+template <class Real>
+arma::Mat<Real> decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::size_t count) {
+    const std::size_t tokens = count - setup.kept(count);
+    std::size_t groups = 0;
+    each_group(setup, tokens, count, [&](std::size_t, std::size_t, std::size_t) { ++groups; });
+    BitReader reader(bytes);
+    std::vector<double> zeros(groups);
+    std::vector<double> scales(groups);
+    read_numbers(reader, zeros, setup.format);
+    read_numbers(reader, scales, setup.format);
+    std::vector<std::uint8_t> codes(tokens * setup.dimension);
+    reader.read_cells(codes, setup.bits);
+    arma::Mat<Real> rows(count, setup.dimension);
+    std::size_t group = 0;
+    each_group(setup, tokens, count, [&](std::size_t at, std::size_t step, std::size_t size) {
+        const auto zero = static_cast<Real>(zeros[group]);
+        const auto scale = static_cast<Real>(scales[group]);
+        ++group;
+        for (std::size_t i = 0; i < size; ++i) {
+            const std::size_t element = at + i * step;
+            rows[element] = static_cast<Real>(codes[element / count * tokens + element % count]) * scale + zero;
+        }
+    });
+    for (std::size_t j = 0; j < setup.dimension; ++j)
+        for (std::size_t t = tokens; t < count; ++t) rows(t, j) = static_cast<Real>(read_half(reader));
+    reader.require_end();
+    return rows;
+}
+
+}  // namespace
+
+std::size_t kivi_tail(const QuantizerOptions& options, std::size_t tokens) {
+    return tail(options.axis, options.residual, tokens);
+}
+
+RowQuantizer kivi(std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
+    if (options.group == 0) throw usage_error("a group of 0 entries has no scale: give --group 1 or more");
+    const auto setup = std::make_shared<const Setup>(Setup{dimension, bits, options.norm, options.group, options.axis,
+                                                           options.residual, options.kept, options.underflow});
+    return {
+        "kivi", [setup](const arma::mat& rows) { return encode(*setup, rows); },
+        [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode<double>(*setup, bytes, rows); },
+        [setup](const arma::fmat& rows) { return encode(*setup, rows); },
+        [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode<float>(*setup, bytes, rows); }};
+}
+
+}  // namespace spiked::estimators

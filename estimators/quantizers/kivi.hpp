@@ -1,0 +1,20 @@
+#pragma once
+#include "estimators/quantizers/row_quantizer.hpp"
+
+namespace spiked::estimators {
+
+/// KIVI: asymmetric min-max quantization of groups. In each group code = round(clamp((x - zero) / scale, 0, 2^B - 1)),
+/// halves to even, with zero = min and scale = (max - min) / (2^B - 1) as they are stored; x^ = code scale + zero.
+///
+/// Source: Liu et al., "KIVI", 2024, and its code. A group is `group` consecutive tokens of one channel (axis key) or
+/// `group` consecutive channels of one token (axis value); the last one of a line may be shorter. With a residual of
+/// R the last tokens stay in fp16 (kivi_tail), with `kept` of the options so many instead. Stored: zeros, scales
+/// (format of the options, fp16 in KIVI), codes channel after channel, the residual window. A constant group gives code
+/// 0 and comes back as its zero. Throws input_error for NaN, infinity, or what does not fit the format. For groups of
+/// 64 normal entries at 2 bits the relative error is about 45 %.
+[[nodiscard]] RowQuantizer kivi(std::size_t dimension, unsigned bits, const QuantizerOptions& options);
+
+/// How many of the last tokens of a sequence stay in fp16: n mod R along tokens, R along channels.
+[[nodiscard]] std::size_t kivi_tail(const QuantizerOptions& options, std::size_t tokens);
+
+}  // namespace spiked::estimators

@@ -1,0 +1,139 @@
+#include "estimators/quantizers/product_quantizer.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "core/runtime/error.hpp"
+#include "estimators/coding/half_entries.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+constexpr int most_rounds = 25;
+constexpr unsigned most_index_bits = 10;
+
+struct Setup {
+    std::size_t dimension;
+    std::size_t length;
+    unsigned index_bits;
+    NumberFormat norm;
+    Underflow underflow;
+    RowRotation none;
+
+    [[nodiscard]] std::size_t positions() const { return (dimension + length - 1) / length; }
+    [[nodiscard]] std::size_t centroids(std::size_t rows) const {
+        return std::min(std::size_t{1} << index_bits, rows * positions());
+    }
+};
+
+/// Sub-vectors as columns: row after row at the first position, then at the next.
+arma::mat cut(const Setup& setup, const arma::mat& rows) {
+    arma::mat vectors(setup.length, rows.n_rows * setup.positions());
+    for (std::size_t j = 0; j < rows.n_cols; ++j)
+        for (std::size_t t = 0; t < rows.n_rows; ++t)
+            vectors(j % setup.length, j / setup.length * rows.n_rows + t) = rows(t, j);
+    return vectors;
+}
+
+std::size_t nearest(const arma::mat& centroids, const double* vector) {
+    std::size_t best = 0;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t c = 0; c < centroids.n_cols; ++c) {
+        double distance = 0.0;
+        for (std::size_t i = 0; i < centroids.n_rows; ++i)
+            distance += (vector[i] - centroids.colptr(c)[i]) * (vector[i] - centroids.colptr(c)[i]);
+        if (distance < least) {
+            least = distance;
+            best = c;
+        }
+    }
+    return best;
+}
+
+/// As fp16 keeps them.
+arma::mat rounded(arma::mat centroids) {
+    for (double& entry : centroids) entry = rounded_to_half(entry, "centroid");
+    return centroids;
+}
+
+arma::mat k_means(const Setup& setup, const arma::mat& vectors, std::size_t count) {
+    arma::mat centroids(setup.length, count);
+    for (std::size_t c = 0; c < count; ++c) centroids.col(c) = vectors.col(c * vectors.n_cols / count);
+    std::vector<std::size_t> at(vectors.n_cols, count);
+    for (int round = 0; round < most_rounds; ++round) {
+        bool moved = false;
+        for (std::size_t i = 0; i < at.size(); ++i) {
+            const std::size_t found = nearest(centroids, vectors.colptr(i));
+            moved = moved || found != at[i];
+            at[i] = found;
+        }
+        if (!moved) break;
+        arma::mat sums(arma::size(centroids));
+        std::vector<double> members(count, 0.0);
+        for (std::size_t i = 0; i < at.size(); ++i) {
+            sums.col(at[i]) += vectors.col(i);
+            members[at[i]] += 1.0;
+        }
+        // One without members stays where it is.
+        for (std::size_t c = 0; c < count; ++c)
+            if (members[c] > 0.0) centroids.col(c) = sums.col(c) / members[c];
+    }
+    return rounded(std::move(centroids));
+}
+
+Encoded encode(const Setup& setup, const arma::mat& rows) {
+    require_length(rows.n_cols, setup.dimension);
+    const auto [norms, coordinates] = unit_rows(rows, setup.none);
+    const arma::mat vectors = cut(setup, coordinates);
+    const std::size_t count = setup.centroids(rows.n_rows);
+    const arma::mat centroids = k_means(setup, vectors, count);
+    BitWriter writer;
+    write_numbers(writer, Item::norms, norms, setup.norm, "row norm", setup.underflow);
+    for (const double entry : centroids) write_half(writer, Item::codebooks, entry, "centroid");
+    for (std::size_t i = 0; i < vectors.n_cols; ++i)
+        writer.write(Item::indices, nearest(centroids, vectors.colptr(i)), setup.index_bits);
+    return finished(writer);
+}
+
+arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
+    BitReader reader(bytes);
+    std::vector<double> norms(rows);
+    read_numbers(reader, norms, setup.norm);
+    const std::size_t count = setup.centroids(rows);
+    arma::mat centroids(setup.length, count);
+    for (double& entry : centroids) entry = read_half(reader);
+    arma::mat coordinates(rows, setup.dimension);
+    for (std::size_t position = 0; position < setup.positions(); ++position)
+        for (std::size_t t = 0; t < rows; ++t) {
+            const std::uint64_t index = reader.read(setup.index_bits);
+            if (index >= count)
+                throw input_error("a coded block names centroid {} of {}: the data is damaged", index, count);
+            for (std::size_t i = 0; i < setup.length && position * setup.length + i < setup.dimension; ++i)
+                coordinates(t, position * setup.length + i) = centroids(i, index);
+        }
+    reader.require_end();
+    return from_unit_rows(std::move(coordinates), norms, setup.none);
+}
+
+}  // namespace
+
+RowQuantizer product_quantizer(std::size_t dimension, unsigned bits, const QuantizerOptions& options,
+                               std::size_t length) {
+    if (length == 0) length = std::max<std::size_t>(1, 8 / bits);
+    length = std::min(length, dimension);
+    const std::size_t index_bits = bits * length;
+    if (index_bits > most_index_bits)
+        throw usage_error(
+            "indices of {} bits for sub-vectors of {} entries are not possible (at most {} bits): give a "
+            "smaller pq:length",
+            index_bits, length, most_index_bits);
+    const auto setup = std::make_shared<const Setup>(Setup{
+        dimension, length, static_cast<unsigned>(index_bits), options.norm, options.underflow,
+        RowRotation(RotationKind::identity, stream::Stream(options.seed, "", stream::Role::rotation, 0), dimension)});
+    return in_double(
+        "pq", [setup](const arma::mat& rows) { return encode(*setup, rows); },
+        [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });
+}
+
+}  // namespace spiked::estimators

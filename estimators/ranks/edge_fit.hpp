@@ -1,0 +1,60 @@
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/device/host_device.hpp"
+
+namespace spiked::estimators {
+
+/// What a line through the top of the noise says about rank and edge.
+struct EdgeFit {
+    std::size_t rank = 0;
+    double edge = 0.0;  ///< eigenvalue, in the units of the input
+};
+
+/// The intercept of least squares through values y_0..y_(2k-1) over (j + 1/2)^(2/3), as a weighted sum of them: its 2k
+/// weights.
+[[nodiscard]] std::vector<double> intercept_weights(std::size_t k);
+
+[[nodiscard]] SPIKED_DEVICE inline double weighted_sum(std::span<const double> weights,
+                                                       std::span<const double> values) {
+    double sum = 0.0;
+    for (std::size_t j = 0; j < weights.size(); ++j) sum += weights[j] * values[j];
+    return sum;
+}
+
+/// Backward scan for the rank: near a regular edge the j-th noise eigenvalue lies C (j - 1/2)^(2/3) below it, so a line
+/// through 2k eigenvalues behind a supposed rank r has the edge as its intercept. From r = most down to 1, the first r
+/// whose eigenvalue exceeds (1 + margin) times the intercept is the rank. Unlike an edge read off two fixed positions
+/// it is not blinded by more than k signals. `most` should not pass 2k: noise of several parts has steps of its own.
+///
+/// Source: ours, after the rank rule of eOptShrink. `weights` from intercept_weights(k); eigenvalues: descending; fewer
+/// than 2k + 1 of them: rank 0, edge 0. Cost O(k most).
+[[nodiscard]] SPIKED_DEVICE inline EdgeFit fit_edge(std::span<const double> weights,
+                                                    std::span<const double> eigenvalues, double margin,
+                                                    std::size_t most) {
+    if (weights.empty() || eigenvalues.size() < weights.size() + 1) return {};
+    for (std::size_t rank = std::min(most, eigenvalues.size() - weights.size()); rank > 0; --rank) {
+        const double edge = weighted_sum(weights, eigenvalues.subspan(rank));
+        if (eigenvalues[rank - 1] > (1.0 + margin) * edge) return {rank, edge};
+    }
+    return {0, weighted_sum(weights, eigenvalues)};
+}
+
+/// The same line behind a rank that is told, at most what leaves 2k eigenvalues.
+[[nodiscard]] SPIKED_DEVICE inline EdgeFit edge_behind(std::span<const double> weights,
+                                                       std::span<const double> eigenvalues, std::size_t rank) {
+    if (weights.empty() || eigenvalues.size() < weights.size() + 1) return {};
+    rank = std::min(rank, eigenvalues.size() - weights.size());
+    return {rank, weighted_sum(weights, eigenvalues.subspan(rank))};
+}
+
+/// A sentence when more components stand out of these eigenvalues than a rule with bound `bound` can see (it then takes
+/// signals for noise and may find none at all); empty otherwise. margin as in fit_edge.
+[[nodiscard]] std::string more_than_bound(std::span<const double> eigenvalues, std::size_t k, double margin,
+                                          std::size_t bound);
+
+}  // namespace spiked::estimators

@@ -1,0 +1,202 @@
+#pragma once
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/device/team.hpp"
+#include "sim/random/address.hpp"
+
+namespace spiked::estimators::cuda {
+
+/// What a kernel must know of a HadamardRotation (../hadamard.hpp): its sizes and where its signs are drawn.
+struct HadamardPlan {
+    std::uint32_t dimension = 0;
+    std::uint32_t width = 0;  ///< entries that a transform mixes: the largest power of two
+    std::uint32_t rounds = 0;
+    bool walks = false;  ///< fht-kac where the dimension is no power of two
+    double scale = 1.0;  ///< of all rounds together, where every round mixes all entries
+    double each = 1.0;   ///< of one round
+    stream::PhiloxKey key{};
+    std::uint32_t role = 0;
+    std::uint64_t replicate = 0;
+
+    /// Rounds: 1 or 2 for rht1 and rht2 (HadamardRotation refuses other dimensions than powers of two), 4 for fht-kac.
+    HadamardPlan() = default;
+    HadamardPlan(const stream::Stream& stream, std::uint32_t length, unsigned count)
+        : dimension(length),
+          width(std::bit_floor(length)),
+          rounds(count),
+          walks(width != length),
+          each(1.0 / std::sqrt(static_cast<double>(width))),
+          key(stream.key()) {
+        const stream::PhiloxCounter counter = stream.counter(0);
+        role = counter[1];
+        replicate = counter[2] | std::uint64_t{counter[3]} << 32;
+        if (!walks) scale = std::pow(each, static_cast<double>(rounds));
+    }
+};
+
+/// Kernel: rows x of column-major blocks, rows x dimension each, to R x or, where `back`, R^T x; bit-equal to
+/// HadamardRotation. Block b is turned by the rotation of replicate `plan.replicate` or, where each block has its own,
+/// of that plus b. In place where to == from.
+///
+/// A thread block carries 32 rows in shared memory, an entry of all of them in a line, as the CPU does: up to three
+/// stages between two barriers, no two lanes in one bank, reads and writes of 32 neighbours.
+template <class Real>
+struct TurnByHadamard {
+    static constexpr unsigned strip_rows = spiked::cuda::warp_size;
+    static constexpr unsigned warps = 8;
+    static constexpr unsigned threads = warps * spiked::cuda::warp_size;
+    static constexpr unsigned resident = 4;
+    /// A strip of 128 KiB.
+    static constexpr std::uint32_t most_dimension = 4096 / sizeof(Real);
+
+    HadamardPlan plan;
+    bool back;
+    bool each_its_own;
+    std::uint32_t count;
+    std::uint32_t rows;  ///< of a block
+    const Real* from;
+    Real* to;
+
+    [[nodiscard]] SPIKED_DEVICE std::uint32_t strips() const { return (rows + strip_rows - 1) / strip_rows; }
+    [[nodiscard]] unsigned blocks() const { return count * strips(); }
+    [[nodiscard]] std::size_t shared_bytes() const {
+        return spiked::cuda::shared_room<std::uint32_t>(sign_words()) +
+               spiked::cuda::shared_room<Real>(std::size_t{plan.dimension} * strip_rows);
+    }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
+        const unsigned block = part / strips();
+        const unsigned row = part % strips() * strip_rows + team.lane();
+        const bool there = row < rows;
+        const std::size_t corner = std::size_t{block} * rows * plan.dimension + row;
+        auto signs = team.template take<std::uint32_t>(sign_words());
+        auto strip = team.template take<Real>(std::size_t{plan.dimension} * strip_rows);
+        draw_signs(team, signs, plan.replicate + (each_its_own ? block : 0));
+        team.barrier();
+
+        const auto scale = static_cast<Real>(plan.scale);
+        for (unsigned j = team.warp(); j < plan.dimension; j += warps) {
+            const Real x = there ? from[corner + std::size_t{j} * rows] : Real{0};
+            strip[j * strip_rows + team.lane()] = (!back && minus(signs, 0, j) ? -scale : scale) * x;
+        }
+        team.barrier();
+        for (unsigned step = 0; step < plan.rounds; ++step) {
+            const unsigned round = back ? plan.rounds - 1 - step : step;
+            if (plan.walks && back) walk(team, strip);
+            if (!back && step > 0) turn_signs(team, strip, signs, round);
+            const unsigned first = plan.walks && round % 2 != 0 ? plan.dimension - plan.width : 0;
+            butterflies(team, strip, first);
+            if (plan.walks) {
+                const auto factor = static_cast<Real>(plan.each);
+                for (unsigned j = team.warp(); j < plan.width; j += warps) {
+                    const unsigned at = (first + j) * strip_rows + team.lane();
+                    const Real x = strip[at];
+                    strip[at] = x * factor;
+                }
+                team.barrier();
+            }
+            if (plan.walks && !back) walk(team, strip);
+            if (back && step + 1 < plan.rounds) turn_signs(team, strip, signs, round);
+        }
+        if (!there) return;
+        for (unsigned j = team.warp(); j < plan.dimension; j += warps) {
+            const Real x = strip[j * strip_rows + team.lane()];
+            to[corner + std::size_t{j} * rows] = back && minus(signs, 0, j) ? -x : x;
+        }
+    }
+
+private:
+    [[nodiscard]] SPIKED_DEVICE unsigned sign_elements() const { return (plan.dimension + 127) / 128; }
+    [[nodiscard]] SPIKED_DEVICE unsigned sign_words() const { return 4 * sign_elements() * plan.rounds; }
+
+    template <class Team, class Signs>
+    SPIKED_DEVICE void draw_signs(Team& team, Signs& signs, std::uint64_t replicate) const {
+        for (unsigned i = team.rank(); i < sign_elements() * plan.rounds; i += threads) {
+            const stream::PhiloxCounter words = stream::philox_4x32_10(
+                {i % sign_elements(), plan.role | (i / sign_elements()) << 16, static_cast<std::uint32_t>(replicate),
+                 static_cast<std::uint32_t>(replicate >> 32)},
+                plan.key);
+            SPIKED_UNROLL
+            for (unsigned k = 0; k < 4; ++k) signs[4 * i + k] = words[k];
+        }
+    }
+    template <class Signs>
+    SPIKED_DEVICE bool minus(const Signs& signs, unsigned round, unsigned j) const {
+        const std::uint32_t word = signs[4 * sign_elements() * round + j / 32];
+        return (word >> (j % 32) & 1U) != 0;
+    }
+
+    template <class Team, class Strip, class Signs>
+    SPIKED_DEVICE void turn_signs(Team& team, Strip& strip, const Signs& signs, unsigned round) const {
+        for (unsigned j = team.warp(); j < plan.dimension; j += warps) {
+            if (!minus(signs, round, j)) continue;
+            const unsigned at = j * strip_rows + team.lane();
+            const Real x = strip[at];
+            strip[at] = -x;
+        }
+        team.barrier();
+    }
+
+    template <class Team, class Strip>
+    SPIKED_DEVICE void walk(Team& team, Strip& strip) const {
+        const auto root = static_cast<Real>(0.70710678118654752440);  // sqrt(1/2)
+        const unsigned half = plan.dimension / 2;
+        for (unsigned i = team.warp(); i < half; i += warps) {
+            const unsigned one = i * strip_rows + team.lane();
+            const unsigned other = (plan.dimension - half + i) * strip_rows + team.lane();
+            Real a = strip[one];
+            Real b = strip[other];
+            a *= root;
+            b *= root;
+            strip[one] = a + b;
+            strip[other] = a - b;
+        }
+        team.barrier();
+    }
+
+    template <class Team, class Strip>
+    SPIKED_DEVICE void butterflies(Team& team, Strip& strip, unsigned first) const {
+        unsigned shift = 0;  // stages that are done: the next ones are 2^shift lines apart
+        while ((plan.width >> shift) > 1) {
+            const bool three = (plan.width >> shift) >= 8;
+            if (three)
+                stages<3>(team, strip, first, shift);
+            else
+                stages<1>(team, strip, first, shift);
+            shift += three ? 3 : 1;
+        }
+    }
+
+    template <unsigned depth, class Team, class Strip>
+    SPIKED_DEVICE void stages(Team& team, Strip& strip, unsigned first, unsigned shift) const {
+        constexpr unsigned together = 1U << depth;
+        const unsigned apart = strip_rows << shift;
+        for (unsigned group = team.warp(); group < plan.width / together; group += warps) {
+            const unsigned line = first + (group >> shift << (shift + depth)) + (group & ((1U << shift) - 1U));
+            const unsigned at = line * strip_rows + team.lane();
+            Real x[together];
+            SPIKED_UNROLL
+            for (unsigned i = 0; i < together; ++i) x[i] = strip[at + i * apart];
+            SPIKED_UNROLL
+            for (unsigned level = 0; level < depth; ++level) {
+                SPIKED_UNROLL
+                for (unsigned i = 0; i < together; ++i) {
+                    const unsigned step = 1U << level;
+                    if ((i & step) != 0) continue;
+                    const Real sum = x[i] + x[i + step];
+                    x[i + step] = x[i] - x[i + step];
+                    x[i] = sum;
+                }
+            }
+            SPIKED_UNROLL
+            for (unsigned i = 0; i < together; ++i) strip[at + i * apart] = x[i];
+        }
+        team.barrier();
+    }
+};
+
+}  // namespace spiked::estimators::cuda

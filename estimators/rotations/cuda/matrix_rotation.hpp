@@ -1,0 +1,42 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "core/device/tile_product.hpp"
+
+namespace spiked::estimators::cuda {
+
+/// Kernel: rows x of column-major blocks, rows x dimension each, to R x for any matrix R, or to R^T x: a Haar rotation
+/// and the way back. Not in place.
+template <class Real>
+struct TurnByMatrix {
+    using Product = spiked::cuda::TensorProduct<Real>;
+    static constexpr unsigned threads = Product::threads;
+    static constexpr unsigned resident = 4;
+
+    std::uint32_t count;
+    std::uint32_t rows;  ///< of a block
+    std::uint32_t dimension;
+    const Real* matrix;  ///< R, column-major
+    const Real* from;
+    Real* to;
+    bool each_its_own = false;  ///< a matrix for each block, one after the other
+    bool transposed = false;    ///< R^T x
+
+    [[nodiscard]] SPIKED_DEVICE unsigned tiles() const { return Product::tiles(rows, dimension); }
+    [[nodiscard]] unsigned blocks() const { return count * tiles(); }
+    [[nodiscard]] std::size_t shared_bytes() const { return Product::shared_bytes(); }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
+        const std::size_t corner = std::size_t{part / tiles()} * rows * dimension;
+        Product product(rows, dimension, part % tiles());
+        const std::size_t own = each_its_own ? std::size_t{part / tiles()} * dimension * dimension : 0;
+        product.multiply(team, from + corner, matrix + own, dimension, transposed);
+        product.each_entry(team, [&](unsigned row, unsigned column, Real sum) {
+            to[corner + std::size_t{column} * rows + row] = sum;
+        });
+    }
+};
+
+}  // namespace spiked::estimators::cuda

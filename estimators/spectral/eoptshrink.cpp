@@ -1,0 +1,197 @@
+#include "estimators/spectral/eoptshrink.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/runtime/error.hpp"
+#include "estimators/spectral/spectral_family.hpp"
+#include "estimators/svd/relative_spectrum.hpp"
+#include "theory/laws/finite_size.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+EOptShrinkOptions options_of(const NameOptions& typed) {
+    EOptShrinkOptions options = typed.has_word("paper")     ? EOptShrinkOptions::paper()
+                                : typed.has_word("author")  ? EOptShrinkOptions::author()
+                                : typed.has_word("edgefit") ? EOptShrinkOptions::edge_fit()
+                                                            : EOptShrinkOptions{};
+    return options;
+}
+
+/// What is typed and would change nothing.
+void refuse_idle_options(const NameOptions& typed, const EOptShrinkOptions& options) {
+    const auto refuse = [&](const char* key, bool idle, const char* why) {
+        if (idle && typed.has_option(key))
+            throw usage_error("\"{}\": {}= has no effect ({}): leave it out", typed.text(), key, why);
+    };
+    const bool fit = options.edge == EdgeRule::fit;
+    refuse("factor", fit, "it stretches the edge of edge=points");
+    refuse("margin", !fit && (options.rank || options.rank_rule), "the rank it decides is given");
+}
+
+EOptShrinkOptions parsed_options(const ParsedName& parsed, theory::Loss loss) {
+    std::vector<std::string> own = {"rank", "pilot", "edge", "factor", "power", "margin", "impute", "mass", "clip"};
+    std::vector<std::string> keys = own;
+    for (auto& key : keys_of(rank_options())) keys.push_back(std::move(key));
+    const NameOptions typed(parsed, keys, {"paper", "author", "edgefit"});
+    if (typed.words().size() > 1)
+        throw usage_error("\"{}\": {} and {} are two readings (one at a time): leave one out", parsed.text,
+                          typed.words()[0], typed.words()[1]);
+    EOptShrinkOptions options = options_of(typed);
+    options.loss = loss;
+    if (const auto edge = typed.choice("edge", {"points", "fit"})) options.edge = static_cast<EdgeRule>(*edge);
+    options.cap = typed.whole("cap");
+    if (options.edge == EdgeRule::fit) own.emplace_back("cap");
+    if (const auto rank = parsed.option("rank")) {
+        const GivenRank given = given_rank(typed, *rank, own);
+        options.rank = given.fixed;
+        options.rank_rule = given.rule;
+    } else {
+        refuse_rule_options(typed, own);
+    }
+    if (const auto pilot = parsed.option("pilot")) {
+        options.pilot_from_columns = *pilot == "d";
+        if (*pilot != "p" && *pilot != "d") {
+            const auto k = to_integer(*pilot);
+            if (!k || *k < 1)
+                throw usage_error(
+                    "\"{}\": pilot \"{}\" is not possible: p (from the short side), d (from the columns) "
+                    "or k itself, a whole number of at least 1",
+                    parsed.text, *pilot);
+            options.pilot = static_cast<std::size_t>(*k);
+        }
+    }
+    if (const auto factor = typed.number("factor")) options.factor = *factor;
+    if (const auto power = typed.choice("power", {"1", "2"})) options.power = static_cast<int>(*power) + 1;
+    if (const auto margin = typed.number("margin")) options.margin = margin;
+    if (const auto rule = typed.choice("impute", {"none", "j", "j-1", "2r"}))
+        options.imputation = static_cast<Imputation>(*rule);
+    if (const auto mass = typed.choice("mass", {"rest", "side"})) options.mass_of_rest = *mass == 0;
+    if (const auto clip = typed.choice("clip", {"yes", "no"})) options.clip = *clip == 0;
+    refuse_idle_options(typed, options);
+    return options;
+}
+
+SpectralEstimator make(const ParsedName& parsed, theory::Loss loss, const KnownLaw&) {
+    const EOptShrinkOptions options = parsed_options(parsed, loss);
+    return {parsed.text,
+            [options](std::span<const double> singular_values, Shape shape) {
+                return eoptshrink(singular_values, shape, options);
+            },
+            options.rank ? *options.rank + 1 : 0};
+}
+
+}  // namespace
+
+EOptShrinkOptions EOptShrinkOptions::paper() {
+    EOptShrinkOptions options;
+    options.pilot_from_columns = true;
+    options.power = 2;
+    options.imputation = Imputation::from_j;
+    options.mass_of_rest = false;
+    return options;
+}
+
+EOptShrinkOptions EOptShrinkOptions::author() {
+    EOptShrinkOptions options;
+    options.factor = 1.1;
+    options.margin = 0.0;
+    options.imputation = Imputation::twice_rank;
+    options.mass_of_rest = false;
+    options.clip = false;
+    return options;
+}
+
+EOptShrinkOptions EOptShrinkOptions::edge_fit() {
+    EOptShrinkOptions options;
+    options.edge = EdgeRule::fit;
+    return options;
+}
+
+EOptShrinkRule eoptshrink_rule(Shape shape, const EOptShrinkOptions& options) {
+    const std::size_t p = shape.short_side();
+    const std::size_t side = options.pilot_from_columns ? shape.columns : p;
+    const std::size_t k = theory::pilot_within(options.pilot.value_or(theory::pilot_count(side)), p);
+    return {.loss = options.loss,
+            .pilot = k,
+            .edge = options.edge,
+            .factor = options.factor,
+            .power = options.power,
+            .margin = options.margin.value_or(std::pow(static_cast<double>(side), -1.0 / 3.0)),
+            .bound = options.edge == EdgeRule::fit ? options.cap.value_or(2 * k) : k,
+            .imputation = options.imputation,
+            .mass_of_rest = options.mass_of_rest,
+            .clip = options.clip,
+            .rank_is_given = options.rank.has_value(),
+            .rank = options.rank.value_or(0)};
+}
+
+Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const EOptShrinkOptions& options) {
+    const RelativeSpectrum spectrum(singular_values, shape);
+    if (spectrum.unit == 0.0) return nothing_found("the block is zero or empty");
+    const std::size_t p = spectrum.size();
+    EOptShrinkRule rule = eoptshrink_rule(shape, options);
+    const std::size_t k = rule.pilot;
+    if (k == 0) return nothing_found("too few singular values for an edge estimate (at least 3 are needed)");
+    if (options.rank_rule) {
+        rule.rank_is_given = true;
+        rule.rank = options.rank_rule(spectrum);
+        while (rule.rank > 0 && needed_values(rule.rank, k, rule.imputation) > p) --rule.rank;
+    }
+
+    Shrinkage result;
+    if (!rule.rank_is_given)
+        result.note =
+            more_than_bound(spectrum.eigenvalues, k, std::pow(static_cast<double>(p), -1.0 / 3.0), rule.bound);
+    std::vector<double> weights;
+    if (rule.edge == EdgeRule::fit) weights = intercept_weights(k);
+    std::vector<double> noise(p);
+    const ShrinkageAnswer answer =
+        estimate_eoptshrink(rule, shape, spectrum.relative(), weights, noise,
+                            [&](std::size_t, const ShrunkComponent& component) { append(result, component); });
+    if (answer.outcome == ShrinkageOutcome::exactly_low_rank)
+        return unshrunk(spectrum, rule.rank_is_given ? rule.rank : spectrum.above_rounding,
+                        "the block is exactly of low rank: nothing to shrink");
+    result.bulk_edge = spectrum.eigenvalue(answer.edge);
+    if (answer.outcome == ShrinkageOutcome::no_room) {
+        // Nothing is said about a block whose noise cannot be seen.
+        const std::size_t needed = needed_values(answer.rank, k, rule.imputation);
+        result.note =
+            fmt::format("rank {} leaves fewer than {} noise eigenvalues: set to 0", answer.rank, needed - answer.rank);
+        return result;
+    }
+    result.rank = answer.rank;
+    noise.resize(answer.noise);
+    for (double& mu : noise) mu *= spectrum.unit * spectrum.unit;
+    result.noise_eigenvalues = std::move(noise);
+    return result;
+}
+
+std::optional<EOptShrinkOptions> eoptshrink_options(std::string_view name, theory::Loss loss) {
+    const ParsedName parsed = parse_name(name);
+    if (parsed.name != "eoptshrink") return std::nullopt;
+    return parsed_options(parsed, loss);
+}
+
+SpectralFamily eoptshrink_family() {
+    SpectralFamily family{
+        {"eoptshrink",
+         "optimal shrinkage under noise of unknown separable covariance, rank by the bulk edge",
+         {":paper (the text taken literally: pilot=d power=2 impute=j mass=side)",
+          ":author (the author's program: factor=1.1 margin=0 impute=2r mass=side clip=no)",
+          ":edgefit (edge=fit: rank by a line through the top of the noise, sees up to 2k signals)",
+          "rank=R (oracle rank) or a rule of `spiked list ranks`; default: by the edge", "pilot=p|d|K (default p)",
+          "edge=points|fit (default points)", "factor=F (default 1)", "power=1|2 (of eigenvalues, default 1)",
+          "margin=M (default p^(-1/3))", "cap=R (largest rank of edge=fit and rank=ed, default 2k)",
+          "impute=none|j|j-1|2r (default j-1)", "mass=rest|side (default rest)", "clip=yes|no (default yes)"},
+         "paper Algorithm 2, reference reading; Su & Wu 2022"},
+        make};
+    const auto told = keys_of(family.entry.options);
+    for (auto& option : options_of_rank_rules("rank="))
+        if (std::find(told.begin(), told.end(), keys_of({option}).front()) == told.end())
+            family.entry.options.push_back(std::move(option));
+    return family;
+}
+
+}  // namespace spiked::estimators

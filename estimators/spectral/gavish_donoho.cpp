@@ -1,0 +1,115 @@
+#include "estimators/spectral/gavish_donoho.hpp"
+
+#include <cmath>
+
+#include "core/runtime/error.hpp"
+#include "estimators/spectral/spectral_family.hpp"
+#include "estimators/spectral/white_shrinkage.hpp"
+#include "estimators/svd/relative_spectrum.hpp"
+#include "theory/laws/marchenko_pastur.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+Shrinkage gavish_donoho(std::span<const double> singular_values, Shape shape, const GavishDonohoOptions& options,
+                        bool hard) {
+    const RelativeSpectrum spectrum(singular_values, shape);
+    if (spectrum.unit == 0.0) return nothing_found("the block is zero or empty");
+    const WhiteRule rule = white_rule(shape, options, hard);
+    const RelativeValues values = spectrum.relative();
+    const double level = options.noise_level || options.rule == NoiseLevelRule::median
+                             ? white_level(rule, values)
+                             : white_noise_level(spectrum.values, shape, options.rule);
+    Shrinkage result;
+    const ShrinkageAnswer answer = estimate_white(
+        rule, level, values, [&](std::size_t, const ShrunkComponent& component) { append(result, component); });
+    if (answer.outcome == ShrinkageOutcome::exactly_low_rank)
+        return unshrunk(spectrum, spectrum.above_rounding,
+                        "more than half the singular values are 0: of low rank, no noise level to see");
+    result.rank = answer.rank;
+    result.bulk_edge = spectrum.eigenvalue(answer.edge);
+    return result;
+}
+
+GavishDonohoOptions options_of(const ParsedName& parsed, theory::Loss loss) {
+    const NameOptions typed(parsed, {"sigma"}, {"quantile"});
+    GavishDonohoOptions options{.loss = loss, .noise_level = typed.number("sigma", true)};
+    if (typed.has_word("quantile")) {
+        if (options.noise_level)
+            throw usage_error("\"{}\": a known sigma needs no quantile: leave one out", parsed.text);
+        options.rule = NoiseLevelRule::quantile;
+    }
+    return options;
+}
+
+const std::vector<std::string> option_lines = {
+    "sigma=S (standard deviation of the noise entries; default: from the median singular value)",
+    ":quantile (level from the values below the edge alone: robust to many signals)"};
+
+}  // namespace
+
+double hard_threshold_coefficient(double aspect) { return std::sqrt(theory::white::hard_threshold_squared(aspect)); }
+
+double median_threshold_coefficient(double aspect) {
+    return hard_threshold_coefficient(aspect) / std::sqrt(theory::MarchenkoPastur(AspectRatio(aspect)).median().value);
+}
+
+WhiteRule white_rule(Shape shape, const GavishDonohoOptions& options, bool hard) {
+    const double long_side = static_cast<double>(shape.long_side());
+    const double root_rows = std::sqrt(static_cast<double>(shape.rows));
+    const double root_columns = std::sqrt(static_cast<double>(shape.columns));
+    return {.loss = options.loss,
+            .hard = hard,
+            .aspect = AspectRatio::of(shape.rows, shape.columns).value(),
+            .root_columns = root_columns,
+            .threshold = hard ? hard_threshold_coefficient(static_cast<double>(shape.short_side()) / long_side) *
+                                    std::sqrt(long_side)
+                              : root_rows + root_columns,
+            .level = options.noise_level.value_or(0.0),
+            .median_root = options.noise_level ? 1.0 : median_root(shape.short_side(), shape)};
+}
+
+std::optional<WhiteRule> white_rule(std::string_view name, theory::Loss loss, Shape shape) {
+    const ParsedName parsed = parse_name(name);
+    const bool hard = parsed.name == "gd-hard";
+    if (!hard && parsed.name != "gd-shrink") return std::nullopt;
+    const GavishDonohoOptions options = options_of(parsed, loss);
+    if (options.rule != NoiseLevelRule::median) return std::nullopt;
+    return white_rule(shape, options, hard);
+}
+
+Shrinkage gavish_donoho_hard(std::span<const double> singular_values, Shape shape, const GavishDonohoOptions& options) {
+    return gavish_donoho(singular_values, shape, options, true);
+}
+
+Shrinkage gavish_donoho_shrink(std::span<const double> singular_values, Shape shape,
+                               const GavishDonohoOptions& options) {
+    return gavish_donoho(singular_values, shape, options, false);
+}
+
+SpectralFamily gavish_donoho_hard_family() {
+    return {{"gd-hard",
+             "optimal hard threshold under white noise, values kept as they are",
+             option_lines,
+             "Gavish & Donoho 2014",
+             false,
+             {},
+             true},
+            [](const ParsedName& parsed, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
+                return {parsed.text, [options = options_of(parsed, loss)](std::span<const double> s, Shape shape) {
+                            return gavish_donoho_hard(s, shape, options);
+                        }};
+            }};
+}
+
+SpectralFamily gavish_donoho_shrink_family() {
+    return {{"gd-shrink", "optimal shrinkage under white noise for any of the three losses", option_lines,
+             "Gavish & Donoho 2017; Leeb 2022 for the operator norm"},
+            [](const ParsedName& parsed, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
+                return {parsed.text, [options = options_of(parsed, loss)](std::span<const double> s, Shape shape) {
+                            return gavish_donoho_shrink(s, shape, options);
+                        }};
+            }};
+}
+
+}  // namespace spiked::estimators

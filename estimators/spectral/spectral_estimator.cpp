@@ -1,0 +1,36 @@
+#include "estimators/spectral/spectral_estimator.hpp"
+
+#include "estimators/spectral/spectral_family.hpp"
+
+namespace spiked::estimators {
+
+// Each is defined in a file that nothing else needs to know.
+SpectralFamily eoptshrink_family();
+SpectralFamily optshrink_family();
+SpectralFamily truncated_svd_family();
+SpectralFamily gavish_donoho_hard_family();
+SpectralFamily gavish_donoho_shrink_family();
+SpectralFamily screenot_family();
+SpectralFamily tracy_widom_test_family();
+
+static const std::vector<SpectralFamily>& families() {
+    static const std::vector<SpectralFamily> table = {
+        eoptshrink_family(),           optshrink_family(), truncated_svd_family(),   gavish_donoho_hard_family(),
+        gavish_donoho_shrink_family(), screenot_family(),  tracy_widom_test_family()};
+    return table;
+}
+
+const std::vector<EstimatorEntry>& spectral_estimators() {
+    static const auto entries = entries_of<EstimatorEntry>(families());
+    return entries;
+}
+
+SpectralEstimator spectral_estimator(std::string_view name, theory::Loss loss, const KnownLaw& known) {
+    const ParsedName parsed = parse_name(name);
+    const SpectralFamily& family = row_named(families(), parsed.name, "spectral estimator");
+    SpectralEstimator estimator = family.make(parsed, loss, known);
+    estimator.keeps_values = family.entry.keeps_values;
+    return estimator;
+}
+
+}  // namespace spiked::estimators

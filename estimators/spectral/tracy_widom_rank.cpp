@@ -1,0 +1,111 @@
+#include "estimators/spectral/tracy_widom_rank.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include "core/runtime/error.hpp"
+#include "core/runtime/remembered.hpp"
+#include "estimators/spectral/noise_level.hpp"
+#include "estimators/spectral/spectral_family.hpp"
+#include "estimators/spectral/white_shrinkage.hpp"
+#include "estimators/svd/relative_spectrum.hpp"
+#include "theory/laws/separable_law.hpp"
+#include "theory/laws/tracy_widom.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+double per_columns(Shape shape) { return std::pow(static_cast<double>(shape.columns), -2.0 / 3.0); }
+
+/// For noise entries of variance 1/d.
+double white_cutoff(Shape shape, double quantile) {
+    const double beta = AspectRatio::of(shape.rows, shape.columns).value();
+    return theory::white::bulk_edge(beta) + quantile * per_columns(shape) / theory::white::tracy_widom_scale(beta);
+}
+
+/// Solved for in milliseconds, while studies name the same few levels for every cell.
+double quantile_at(double level) {
+    static Remembered<double, double> quantiles;
+    return quantiles.of(level, [&] { return theory::tracy_widom_upper_quantile(level); });
+}
+
+Shrinkage white(const RelativeSpectrum& spectrum, const TracyWidomOptions& options, double quantile) {
+    std::size_t rank = 0;
+    double level = 0.0;
+    while (true) {
+        const Shape rest{spectrum.shape.rows - rank, spectrum.shape.columns - rank};
+        level = options.noise_level
+                    ? *options.noise_level / spectrum.unit
+                    : white_noise_level(std::span(spectrum.values).subspan(rank), rest, NoiseLevelRule::median);
+        if (level == 0.0)
+            return unshrunk(spectrum, spectrum.above_rounding,
+                            "more than half the singular values are 0: of low rank, no noise level to see");
+        const double cutoff = white_cutoff(rest, quantile) * static_cast<double>(rest.columns) * level * level;
+        if (!(spectrum.eigenvalues[rank] > cutoff)) break;
+        if (++rank == spectrum.size()) break;
+    }
+    return white_shrinkage(spectrum, rank, level, options.loss);
+}
+
+Shrinkage under_law(const RelativeSpectrum& spectrum, const TracyWidomOptions& options, double quantile) {
+    const Shape shape = spectrum.shape;
+    const theory::Spectrum identity = theory::identity_spectrum();
+    const theory::SeparableLaw law(options.law.row.value_or(identity), options.law.column.value_or(identity),
+                                   AspectRatio::of(shape.rows, shape.columns));
+    const double columns = static_cast<double>(shape.columns);
+    // Of one standard unit of the law, in units of the largest singular value.
+    const double standard = (options.noise_level ? *options.noise_level * std::sqrt(columns) : 1.0) / spectrum.unit;
+    const double edge = law.bulk_edge().value;
+    const double cutoff = edge + quantile * per_columns(shape) / law.tracy_widom_scale();
+    Shrinkage result;
+    result.bulk_edge = spectrum.eigenvalue(edge * standard * standard);
+    while (result.rank < spectrum.size()) {
+        const double observed = spectrum.values[result.rank] / standard;
+        if (!(observed * observed > cutoff)) break;
+        const double outlier = observed * observed;
+        const bool above = outlier > edge;
+        const auto spike = law.spike(above ? law.strength_of({outlier}) : law.detection_threshold());
+        append(result,
+               {spike.strength.value * standard * spectrum.unit, spike.overlap_left.value, spike.overlap_right.value,
+                std::clamp(spike.shrunk(options.loss).value * standard * spectrum.unit, 0.0,
+                           spectrum.observed[result.rank])});
+        ++result.rank;
+    }
+    return result;
+}
+
+}  // namespace
+
+TracyWidomTest::TracyWidomTest(TracyWidomOptions options) : options_(std::move(options)) {
+    if (!(options_.level > 0.0 && options_.level < 1.0))
+        throw usage_error("tw-test: level {} is not a probability: give one above 0 and below 1, for example 0.01",
+                          options_.level);
+    quantile_ = quantile_at(options_.level);
+}
+
+Shrinkage TracyWidomTest::operator()(std::span<const double> singular_values, Shape shape) const {
+    const RelativeSpectrum spectrum(singular_values, shape);
+    if (spectrum.unit == 0.0) return nothing_found("the block is zero or empty");
+    return options_.law.empty() ? white(spectrum, options_, quantile_) : under_law(spectrum, options_, quantile_);
+}
+
+SpectralFamily tracy_widom_test_family() {
+    return {
+        {"tw-test",
+         "rank by sequential Tracy-Widom tests: white noise, or the law of --row-spectrum and --col-spectrum (law = "
+         "\"known\" "
+         "in a study)",
+         {"level=P (false alarms a test, default 0.01)",
+          "sigma=S (standard deviation of the noise entries; default: from the median, 1/sqrt(d) under a given law)"},
+         "Johnstone 2001; Kritchman & Nadler 2009",
+         true},
+        [](const ParsedName& parsed, theory::Loss loss, const KnownLaw& known) -> SpectralEstimator {
+            const NameOptions typed(parsed, {"level", "sigma"});
+            return {parsed.text, TracyWidomTest({.loss = loss,
+                                                 .level = typed.number("level").value_or(0.01),
+                                                 .noise_level = typed.number("sigma", true),
+                                                 .law = known})};
+        }};
+}
+
+}  // namespace spiked::estimators

@@ -1,0 +1,24 @@
+#include "estimators/ranks/rank_rule.hpp"
+#include "estimators/spectral/spectral_family.hpp"
+#include "estimators/svd/relative_spectrum.hpp"
+
+namespace spiked::estimators {
+
+/// `svd:R`: the first R singular values as they are (Eckart and Young 1936). Values within rounding of 0 are not
+/// components. R may be a rank rule, `svd:rd`, `svd:ed` (rank_rule.hpp).
+SpectralFamily truncated_svd_family() {
+    return {{"svd", "truncated SVD at the given rank, values kept as they are", rank_options(), "Eckart & Young 1936",
+             false, "1", true},
+            [](const ParsedName& parsed, theory::Loss, const KnownLaw&) -> SpectralEstimator {
+                const GivenRank rank = required_rank(parsed, "svd:1");
+                return {parsed.text,
+                        [rank](std::span<const double> singular_values, Shape shape) {
+                            const RelativeSpectrum spectrum(singular_values, shape);
+                            if (spectrum.unit == 0.0) return nothing_found("the block is zero or empty");
+                            return truncated(spectrum, rank.of(spectrum));
+                        },
+                        rank.fixed.value_or(0)};
+            }};
+}
+
+}  // namespace spiked::estimators

@@ -1,0 +1,176 @@
+#include "estimators/svd/analysed_block.hpp"
+
+#include <limits>
+#include <map>
+#include <type_traits>
+
+#include "estimators/svd/batch_decomposition.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+constexpr std::size_t longest_short_side = 1024;
+
+arma::mat in_place(const arma::mat& vectors, const arma::uvec& kept, std::size_t length) {
+    arma::mat full(length, vectors.n_cols);
+    full.rows(kept) = vectors;
+    return full;
+}
+
+arma::uvec all_of(arma::uword count) { return count == 0 ? arma::uvec() : arma::regspace<arma::uvec>(0, 1, count - 1); }
+
+}  // namespace
+
+std::string_view name_of(Precision precision) { return precision == Precision::float32 ? "float" : "double"; }
+
+/// Of the cores of blocks of one shape, made at the first question.
+class AnalysedBlock::Decomposition {
+public:
+    virtual ~Decomposition() = default;
+    [[nodiscard]] virtual std::vector<double> values(std::size_t at) = 0;
+    [[nodiscard]] virtual SingularVectors vectors(std::size_t at, std::size_t count) = 0;
+
+    template <class Real>
+    class In;
+};
+
+template <class Real>
+class AnalysedBlock::Decomposition::In final : public Decomposition {
+public:
+    In(Shape shape, std::size_t count) : shape_(shape), cores_(shape.rows * shape.columns * count) {}
+
+    void put(std::size_t at, const arma::mat& core) {
+        std::transform(core.begin(), core.end(),
+                       cores_.begin() + static_cast<std::ptrdiff_t>(at * shape_.rows * shape_.columns),
+                       [](double entry) { return static_cast<Real>(entry); });
+    }
+    [[nodiscard]] std::vector<double> values(std::size_t at) override {
+        const auto found = batch().singular_values(at);
+        std::vector<double> values(found.begin(), found.end());
+        // Estimators know the rounding of double: what is rounding in float must not look like noise to them.
+        if (std::is_same_v<Real, float> && !values.empty()) {
+            const double floor =
+                static_cast<double>(shape_.long_side()) * std::numeric_limits<float>::epsilon() * values.front();
+            for (double& value : values)
+                if (value <= floor) value = 0.0;
+        }
+        return values;
+    }
+    [[nodiscard]] SingularVectors vectors(std::size_t at, std::size_t count) override {
+        arma::Mat<Real> left;
+        arma::Mat<Real> right;
+        batch().leading_vectors(at, count, &left, &right);
+        return {arma::conv_to<arma::mat>::from(left), arma::conv_to<arma::mat>::from(right)};
+    }
+
+private:
+    BatchDecomposition<Real>& batch() {
+        if (!batch_) {
+            BatchDecomposition<Real> batch(shape_);
+            batch.decompose(cores_);
+            batch_.emplace(std::move(batch));
+            cores_ = {};
+        }
+        return *batch_;
+    }
+
+    Shape shape_;
+    std::vector<Real> cores_;
+    std::optional<BatchDecomposition<Real>> batch_;
+};
+
+void AnalysedBlock::decompose_together(std::vector<AnalysedBlock*> blocks, Precision precision) {
+    std::map<std::pair<std::size_t, std::size_t>, std::vector<AnalysedBlock*>> by_shape;
+    std::vector<std::vector<AnalysedBlock*>> alone;
+    for (AnalysedBlock* block : blocks) {
+        const Shape shape = block->shape();
+        // What is left out has nothing to decompose, is refused when it is asked, or is LAPACK's.
+        if (shape.short_side() == 0 || shape.short_side() > longest_short_side || !block->block_.is_finite()) continue;
+        const bool fits = precision == Precision::float64 ||
+                          arma::abs(block->block_).max() <= static_cast<double>(std::numeric_limits<float>::max());
+        // One that does not fit is refused by itself, when it is asked.
+        (fits ? by_shape[{shape.rows, shape.columns}] : alone.emplace_back()).push_back(block);
+    }
+    const auto join = [](auto together, const std::vector<AnalysedBlock*>& members) {
+        for (std::size_t i = 0; i < members.size(); ++i) {
+            together->put(i, members[i]->complete() ? members[i]->block_ : members[i]->core());
+            members[i]->place_ = {together, i};
+        }
+    };
+    std::vector<std::vector<AnalysedBlock*>> groups = std::move(alone);
+    for (auto& [sides, members] : by_shape) groups.push_back(std::move(members));
+    for (const auto& members : groups) {
+        const Shape shape = members.front()->shape();
+        if (precision == Precision::float32)
+            join(std::make_shared<Decomposition::In<float>>(shape, members.size()), members);
+        else
+            join(std::make_shared<Decomposition::In<double>>(shape, members.size()), members);
+    }
+}
+
+std::vector<AnalysedBlock> AnalysedBlock::together(std::vector<arma::mat> blocks, EmptyLines empty_lines,
+                                                   Precision precision) {
+    std::vector<AnalysedBlock> analysed;
+    analysed.reserve(blocks.size());
+    std::vector<AnalysedBlock*> members;
+    for (auto& block : blocks) {
+        analysed.push_back(AnalysedBlock(Unplaced{}, std::move(block), empty_lines));
+        members.push_back(&analysed.back());
+    }
+    decompose_together(members, precision);
+    return analysed;
+}
+
+AnalysedBlock::AnalysedBlock(arma::mat block, EmptyLines empty_lines, Precision precision)
+    : AnalysedBlock(Unplaced{}, std::move(block), empty_lines) {
+    decompose_together({this}, precision);
+}
+
+AnalysedBlock::AnalysedBlock(Unplaced, arma::mat block, EmptyLines empty_lines) : block_(std::move(block)) {
+    if (empty_lines == EmptyLines::strip) {
+        rows_ = arma::find(arma::any(block_, 1));
+        columns_ = arma::find(arma::any(block_, 0));
+    } else {
+        rows_ = all_of(block_.n_rows);
+        columns_ = all_of(block_.n_cols);
+    }
+}
+
+arma::mat AnalysedBlock::core() const { return complete() ? block_ : arma::mat(block_.submat(rows_, columns_)); }
+
+const std::vector<double>& AnalysedBlock::singular_values() {
+    if (!values_) values_ = place_.in ? place_.in->values(place_.at) : estimators::singular_values(core());
+    return *values_;
+}
+
+SingularVectors AnalysedBlock::vectors(std::size_t count) {
+    if (count == 0) return {arma::mat(block_.n_rows, 0), arma::mat(block_.n_cols, 0)};
+    if (vectors_.left.n_cols < count)
+        vectors_ = at_full_length(place_.in ? place_.in->vectors(place_.at, count) : leading_vectors(core(), count));
+    return {vectors_.left.head_cols(count), vectors_.right.head_cols(count)};
+}
+
+SingularVectors AnalysedBlock::at_full_length(SingularVectors of_core) const {
+    if (complete()) return of_core;
+    return {in_place(of_core.left, rows_, block_.n_rows), in_place(of_core.right, columns_, block_.n_cols)};
+}
+
+arma::mat AnalysedBlock::denoised(std::span<const double> shrunk) {
+    if (shrunk.empty()) return arma::mat(arma::size(block_), arma::fill::zeros);
+    const std::vector<double>& observed = singular_values();
+    const SingularVectors leading = vectors(shrunk.size());
+    arma::vec share(shrunk.size());
+    for (std::size_t i = 0; i < shrunk.size(); ++i) share(i) = observed[i] > 0.0 ? shrunk[i] / observed[i] : 0.0;
+    if (block_.n_rows >= block_.n_cols) {
+        arma::mat scores = block_ * leading.right;
+        scores.each_row() %= share.t();
+        return scores * leading.right.t();
+    }
+    arma::mat scores = leading.left.t() * block_;
+    scores.each_col() %= share;
+    return leading.left * scores;
+}
+
+arma::mat AnalysedBlock::residual(std::span<const double> shrunk) { return block_ - denoised(shrunk); }
+
+}  // namespace spiked::estimators

@@ -1,0 +1,272 @@
+#include "estimators/svd/batch_decomposition.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "core/runtime/error.hpp"
+#include "estimators/svd/aligned_array.hpp"
+#include "estimators/svd/bidiagonal_svd.hpp"
+#include "estimators/svd/decomposition_kernels.hpp"
+#include "estimators/svd/gram_reduction.hpp"
+#include "estimators/svd/scaling_exponent.hpp"
+#include "estimators/svd/transposition.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+template <class Real>
+struct Path {
+    const char* name;
+    const kernels::Kernels<Real>* kernels;
+};
+
+template <class Real>
+Path<Real> path(Instructions wanted) {
+    const std::pair<Instructions, Path<Real>> all[] = {
+        {Instructions::avx512, {"avx512", kernels::avx512<Real>()}},
+        {Instructions::avx2, {"avx2", kernels::avx2<Real>()}},
+        {Instructions::generic, {"generic", kernels::generic<Real>()}},
+    };
+    for (const auto& [instructions, candidate] : all)
+        if ((wanted == Instructions::best || wanted == instructions) && candidate.kernels != nullptr) return candidate;
+    throw input_error("this processor lacks the instructions asked for (AVX2 or AVX-512): take the best it has");
+}
+
+/// Columns a multiple of 1 KiB apart would share few cache sets, and stores would look like loads of the next column.
+template <class Real>
+std::size_t padded(std::size_t length) {
+    constexpr std::size_t line = kernels::alignment / sizeof(Real);
+    const std::size_t stride = (length + line - 1) / line * line;
+    return stride * sizeof(Real) % 1024 == 0 ? stride + line : stride;
+}
+
+}  // namespace
+
+template <class Real>
+class BatchDecomposition<Real>::Work {
+public:
+    Work(Shape shape, Instructions instructions)
+        : shape_(shape),
+          long_side_(shape.long_side()),
+          short_side_(shape.short_side()),
+          path_(path<Real>(instructions)),
+          stride_(padded<Real>(long_side_)),
+          left_size_(kernels::Packed<Real>(long_side_).size(short_side_)),
+          right_size_(kernels::Packed<Real>(short_side_).size(short_side_)),
+          entries_(stride_ * (short_side_ + kernels::reduction_strip - 1)),
+          row_work_(2 * stride_),
+          column_work_(2 * padded<Real>(short_side_ + kernels::reduction_strip)),
+          bidiagonal_(*path_.kernels, short_side_) {
+        if (short_side_ == 0)
+            throw input_error("a {} x {} block has no singular values (a side is zero): leave it out", shape.rows,
+                              shape.columns);
+        if (std::is_same_v<Real, double> && GramReduction::serves(long_side_, short_side_))
+            gram_.emplace(path_.kernels->tridiagonalise, long_side_, short_side_);
+    }
+
+    void decompose(std::span<const Real> blocks) {
+        const std::size_t entries = shape_.rows * shape_.columns;
+        if (blocks.size() % entries != 0)
+            throw bug("{} numbers given for blocks of {} x {}", blocks.size(), shape_.rows, shape_.columns);
+        const std::size_t count = blocks.size() / entries;
+        count_ = 0;
+        reserve(count);
+        for (std::size_t block = 0; block < count; ++block) reduce(blocks.data() + block * entries, block);
+        for (std::size_t first = 0; first < count; first += kernels::value_lanes) {
+            std::vector<Bidiagonal> some;
+            for (std::size_t block = first; block < std::min(count, first + kernels::value_lanes); ++block)
+                some.push_back(bidiagonal(block));
+            // In float the reduction itself leaves an error of 1e-7 of the largest value.
+            bidiagonal_.values(some, sizeof(Real) == 8, scaled_values_.data() + first * short_side_);
+        }
+        for (std::size_t block = 0; gram_ && block < count; ++block) {
+            double* const values = scaled_values_.data() + block * short_side_;
+            if (!by_gram_[block] || values[short_side_ - 1] > GramReduction::smallest_value * values[0]) continue;
+            by_gram_[block] = false;
+            bidiagonalise_again(block, block);
+            bidiagonal_.values(std::vector<Bidiagonal>{bidiagonal(block)}, true, values);
+        }
+        for (std::size_t block = 0; block < count; ++block) {
+            const double unit = std::ldexp(1.0, -exponents_[block]);
+            for (std::size_t i = block * short_side_; i < (block + 1) * short_side_; ++i)
+                values_[i] = scaled_values_[i] * unit;
+        }
+        count_ = count;
+    }
+
+    void leading_vectors(std::size_t block, std::size_t wanted, arma::Mat<Real>* left, arma::Mat<Real>* right) {
+        check(block);
+        if (wanted > short_side_) throw bug("{} singular vectors asked of {}", wanted, short_side_);
+        if (left != nullptr) left->set_size(shape_.rows, wanted);
+        if (right != nullptr) right->set_size(shape_.columns, wanted);
+        if (wanted == 0 || (left == nullptr && right == nullptr)) return;
+        if (shape_.rows < shape_.columns) std::swap(left, right);
+        const std::span<const double> values(scaled_values_.data() + block * short_side_, short_side_);
+        const bool by_gram =
+            gram_ && by_gram_[block] && values[wanted - 1] > GramReduction::smallest_for_vectors * values[0];
+        // With the Gram matrix, left reflectors are there for one block at a time, in the place behind the others.
+        const std::size_t place = gram_ && !by_gram ? room_ : block;
+        if (place != block) bidiagonalise_again(block, place);
+        bidiagonal_.vectors(bidiagonal(place), values, wanted);
+        arma::Mat<Real> scores;
+        if (by_gram && right == nullptr) {
+            scores.set_size(short_side_, wanted);
+            right = &scores;
+        }
+        if (right != nullptr)
+            transform_back(&BidiagonalSvd<Real>::right, wanted, right_.data() + place * right_size_,
+                           right_scale_.data() + place * short_side_, short_side_ - 1, short_side_, *right);
+        if (left == nullptr) return;
+        if constexpr (std::is_same_v<Real, double>)
+            if (by_gram)
+                return gram_->left_vectors(kept_.data() + block * stride_ * short_side_, stride_, *right, *left);
+        transform_back(&BidiagonalSvd<Real>::left, wanted, left_.data() + (gram_ ? 0 : block) * left_size_,
+                       left_scale_.data() + place * short_side_, short_side_, long_side_, *left);
+    }
+
+    void check(std::size_t block) const {
+        if (block >= count_) throw bug("block {} asked of a batch of {}", block, count_);
+    }
+    [[nodiscard]] std::size_t count() const { return count_; }
+    [[nodiscard]] std::span<const double> values(std::size_t block) const {
+        check(block);
+        return {values_.data() + block * short_side_, short_side_};
+    }
+    [[nodiscard]] const char* name() const { return path_.name; }
+
+private:
+    void reserve(std::size_t count) {
+        if (count <= room_) return;
+        const std::size_t places = count + (gram_ ? 1 : 0);
+        left_ = AlignedArray<Real>((gram_ ? 1 : count) * left_size_);
+        right_ = AlignedArray<Real>(places * right_size_);
+        left_scale_ = AlignedArray<Real>(places * short_side_);
+        right_scale_ = AlignedArray<Real>(places * short_side_);
+        diagonal_.resize(places * short_side_);
+        off_diagonal_.resize(places * short_side_);
+        if (gram_) kept_ = AlignedArray<Real>(count * stride_ * short_side_);
+        by_gram_.assign(count, false);
+        scaled_values_.resize(count * short_side_);
+        values_.resize(count * short_side_);
+        exponents_.resize(count);
+        room_ = count;
+    }
+
+    void reduce(const Real* block_entries, std::size_t block) {
+        Real* const entries = gram_ ? kept_.data() + block * stride_ * short_side_ : entries_.data();
+        const bool wide = shape_.rows < shape_.columns;
+        if (wide) copy_transposed(block_entries, shape_.rows, shape_.rows, shape_.columns, entries, stride_);
+        const double largest = path_.kernels->scale(wide ? entries : block_entries, wide ? stride_ : long_side_,
+                                                    long_side_, short_side_, Real(1), entries, stride_);
+        if (!std::isfinite(largest))
+            throw input_error(
+                "block {} of a batch holds NaN or infinity (no decomposition exists): clean the data first", block);
+        exponents_[block] = scaling_exponent<Real>(largest);
+        if (exponents_[block] != 0)
+            path_.kernels->scale(entries, stride_, long_side_, short_side_,
+                                 static_cast<Real>(std::ldexp(1.0, exponents_[block])), entries, stride_);
+        if (!gram_) return bidiagonalise(block);
+        if constexpr (std::is_same_v<Real, double>)
+            by_gram_[block] = gram_->reduce(
+                entries, stride_, right_.data() + block * right_size_, right_scale_.data() + block * short_side_,
+                diagonal_.data() + block * short_side_, off_diagonal_.data() + block * short_side_);
+        if (!by_gram_[block]) bidiagonalise_again(block, block);
+    }
+
+    /// Of `entries_`.
+    void bidiagonalise(std::size_t place) {
+        path_.kernels->bidiagonalise(
+            {long_side_, short_side_, entries_.data(), stride_, left_.data() + (gram_ ? 0 : place) * left_size_,
+             right_.data() + place * right_size_, left_scale_.data() + place * short_side_,
+             right_scale_.data() + place * short_side_, diagonal_.data() + place * short_side_,
+             off_diagonal_.data() + place * short_side_, row_work_.data(), column_work_.data()});
+    }
+    /// Of a block whose Gram matrix does not serve.
+    void bidiagonalise_again(std::size_t block, std::size_t place) {
+        const std::size_t size = stride_ * short_side_;
+        std::copy_n(kept_.data() + block * size, size, entries_.data());
+        bidiagonalise(place);
+    }
+
+    [[nodiscard]] Bidiagonal bidiagonal(std::size_t block) const {
+        return {{diagonal_.data() + block * short_side_, short_side_},
+                {off_diagonal_.data() + block * short_side_, short_side_ - 1}};
+    }
+
+    /// Vectors of the bidiagonal matrix to those of the block.
+    void transform_back(void (BidiagonalSvd<Real>::*side)(std::size_t, Real*) const, std::size_t wanted,
+                        const Real* reflectors, const Real* scales, std::size_t count, std::size_t length,
+                        arma::Mat<Real>& to) {
+        constexpr std::size_t lanes = kernels::applied_lanes;
+        if (vectors_.size() == 0) vectors_ = AlignedArray<Real>(lanes * long_side_);
+        Real* const lane = vectors_.data();
+        for (std::size_t first = 0; first < wanted; first += lanes) {
+            const std::size_t some = std::min(lanes, wanted - first);
+            (bidiagonal_.*side)(first, lane);
+            std::fill(lane + short_side_ * lanes, lane + length * lanes, Real(0));
+            path_.kernels->apply_reflectors(reflectors, scales, count, length, lane, some);
+            copy_transposed(lane, lanes, some, length, to.colptr(first), length);
+        }
+    }
+
+    Shape shape_;
+    std::size_t long_side_, short_side_;
+    Path<Real> path_;
+    std::size_t stride_;
+    std::size_t left_size_, right_size_;  ///< of the reflectors of a block
+    std::size_t room_ = 0;
+    std::size_t count_ = 0;
+    AlignedArray<Real> left_, right_;  ///< reflectors, block after block
+    AlignedArray<Real> left_scale_, right_scale_;
+    AlignedArray<Real> entries_;  ///< of the block that is being reduced
+    std::optional<GramReduction> gram_;
+    AlignedArray<Real> kept_;  ///< scaled blocks, for their Gram matrices and left vectors
+    std::vector<bool> by_gram_;
+    AlignedArray<Real> row_work_, column_work_, vectors_;
+    std::vector<double> diagonal_, off_diagonal_;
+    std::vector<int> exponents_;
+    std::vector<double> scaled_values_, values_;
+    BidiagonalSvd<Real> bidiagonal_;
+};
+
+template <class Real>
+BatchDecomposition<Real>::BatchDecomposition(Shape shape, Instructions instructions)
+    : work_(std::make_unique<Work>(shape, instructions)) {}
+template <class Real>
+BatchDecomposition<Real>::~BatchDecomposition() = default;
+template <class Real>
+BatchDecomposition<Real>::BatchDecomposition(BatchDecomposition&&) noexcept = default;
+template <class Real>
+BatchDecomposition<Real>& BatchDecomposition<Real>::operator=(BatchDecomposition&&) noexcept = default;
+
+template <class Real>
+void BatchDecomposition<Real>::decompose(std::span<const Real> blocks) {
+    work_->decompose(blocks);
+}
+template <class Real>
+std::size_t BatchDecomposition<Real>::count() const {
+    return work_->count();
+}
+template <class Real>
+std::span<const double> BatchDecomposition<Real>::singular_values(std::size_t block) const {
+    return work_->values(block);
+}
+template <class Real>
+void BatchDecomposition<Real>::leading_vectors(std::size_t block, std::size_t wanted, arma::Mat<Real>* left,
+                                               arma::Mat<Real>* right) {
+    work_->leading_vectors(block, wanted, left, right);
+}
+template <class Real>
+const char* BatchDecomposition<Real>::instructions() const {
+    return work_->name();
+}
+
+template class BatchDecomposition<float>;
+template class BatchDecomposition<double>;
+
+}  // namespace spiked::estimators

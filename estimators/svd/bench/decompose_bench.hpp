@@ -1,0 +1,46 @@
+#pragma once
+#include <armadillo>
+#include <string>
+#include <vector>
+
+#include "core/text/json.hpp"
+#include "core/timing/stopwatch.hpp"
+#include "estimators/svd/shape.hpp"
+
+namespace spiked::estimators {
+
+/// Noise of variance 1/d and outliers at 6, 5, 4 and 3 times the top of the noise.
+template <class Real>
+[[nodiscard]] std::vector<arma::Mat<Real>> benchmark_blocks(Shape shape, std::size_t count);
+
+/// Largest error of so many leading values, as a share of the largest value.
+[[nodiscard]] double worst_error(const std::vector<double>& found, const std::vector<double>& reference,
+                                 std::size_t leading);
+
+/// Floating-point operations of a bidiagonalisation and of turning `wanted` vectors a side back:
+/// 4 m n^2 - 4 n^3 / 3 + 2 (m + n) n wanted.
+[[nodiscard]] double operations(Shape shape, std::size_t wanted);
+
+struct DecompositionTimings {
+    std::vector<Timing> rows;
+    std::string best_route;  ///< through LAPACK
+    Json numpy;              ///< what NumPy ran on
+    /// Of each program on the same block: largest error of a leading value against LAPACK in double, over the largest.
+    std::vector<Json> errors;
+};
+
+/// Times all singular values and `wanted` leading vectors of a block (noise and four outliers), in turn, one thread:
+///   spiked            a batch of blocks through BatchDecomposition, a block
+///   estimate          the same with eOptShrink's estimate of the signal instead of a fixed number of vectors
+///   armadillo         svd_econ, divide and conquer
+///   lapack-gesdd, lapack-ROUTE (lapack_routes.hpp), lapack-best the fastest of them
+///   numpy             numpy.linalg.svd without full matrices; it computes floats in double
+///   gemm              an n x n x n product, n the short side
+///   gemm-floor        operations() at the rate of that product
+template <class Real>
+[[nodiscard]] DecompositionTimings time_decompositions(Shape shape, std::size_t wanted, double seconds);
+
+extern template DecompositionTimings time_decompositions<float>(Shape, std::size_t, double);
+extern template DecompositionTimings time_decompositions<double>(Shape, std::size_t, double);
+
+}  // namespace spiked::estimators

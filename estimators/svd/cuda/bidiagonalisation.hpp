@@ -1,0 +1,274 @@
+#pragma once
+#include <cmath>
+#include <utility>
+
+#include "estimators/svd/cuda/bidiagonal_step.hpp"
+
+namespace spiked::estimators::cuda {
+
+/// Kernel: Householder bidiagonalisation, one thread block a matrix, the matrix in registers.
+///
+/// Thread (lane of 16, group) holds rows lane, lane + 16, .. (`row_slots` of them) and columns group, group + groups,
+/// .. (8), so that all threads stay busy while the matrix shrinks; what is done is left out 8 times on the way, in code
+/// unrolled for each. A step k, as on the CPU (estimators/svd/bidiagonalisation.hpp), is one pass over the registers:
+///
+///     a_ij -= u_i y_j + z_i v_j     of the step before
+///     x_j   = sum_i a_ij u_i        within 16 lanes, by shuffles
+///     y_j   = scale x_j,  r_j = a_kj - u_k y_j
+///     q_i   = sum_j a_ij r_j        across groups through shared memory
+///
+/// after which some warps make the right reflector of row r, z, the next column and its reflector, while the others
+/// wait: three barriers a step.
+///
+/// Up to 16 row_slots by 8 groups; what a matrix has less is zero. 4 fma an entry and step.
+///
+/// Between two passes most threads of a block wait, so that a multiprocessor does as much as it has
+/// blocks. Half way through a square tile a quarter of the registers would hold what is left: it is handed over, by
+/// `trailing`, to a kernel of half as many rows and columns, of which a multiprocessor holds more.
+template <class Real, unsigned row_slots, unsigned groups>
+struct Bidiagonalise {
+    static constexpr unsigned lanes = 16;
+    static constexpr unsigned column_slots = 8;
+    static constexpr unsigned threads = lanes * groups;
+    static constexpr unsigned warps = threads / spiked::cuda::warp_size;
+    static constexpr unsigned most_rows = lanes * row_slots;
+    static constexpr unsigned most_columns = groups * column_slots;
+    /// A quarter of a multiprocessor has 16384 registers for its warps, of which a thread needs as many for its tile
+    /// and these besides (README.md has what it uses).
+    static constexpr unsigned words = row_slots * column_slots * (sizeof(Real) / 4) + (sizeof(Real) == 4 ? 64 : 104);
+    static constexpr unsigned resident = 16384 / (spiked::cuda::warp_size * words) * 4 / warps;
+
+    /// Column group + groups * slot at 8 group + slot: a thread's own lie together.
+    struct Place {
+        SPIKED_DEVICE static unsigned of(unsigned column) { return column % groups * column_slots + column / groups; }
+    };
+    using Step = BidiagonalStep<Real, most_rows, most_columns, warps, Place>;
+    template <class Team>
+    using Shared = typename Step::template Shared<Team>;
+
+    /// Rows and columns that are left when a block is handed over.
+    static constexpr unsigned half = most_columns / 2;
+    static constexpr bool can_hand_over = row_slots >= 4 && most_rows == most_columns;  // no tile is smaller than 2
+    static_assert(!can_hand_over || half <= trailing_side);
+
+    DecompositionBatch<Real> batch;
+    unsigned done = 0;        ///< rows and columns that the kernel before reduced
+    bool hands_over = false;  ///< all but the first `half` columns
+
+    [[nodiscard]] std::size_t shared_bytes() const { return Step::shared_bytes(); }
+
+    /// What a thread keeps.
+    struct Tile {
+        Real a[row_slots][column_slots];
+        Real y[column_slots], v[column_slots];
+        unsigned lane, group;
+    };
+
+    /// Fills the tile, scaled. False where an entry is no number.
+    template <class Team>
+    SPIKED_DEVICE bool load(Team& team, Shared<Team>& shared, unsigned block, Tile& tile) const {
+        const BatchSize& size = batch.size;
+        const bool first = done == 0;
+        const Real* const from =
+            first ? batch.blocks + block * size.block_entries() : batch.trailing + block * trailing_entries;
+        const std::size_t row_step = first && size.wide ? size.short_side : 1;
+        const std::size_t column_step = !first ? trailing_side : size.wide ? 1 : size.long_side;
+        double largest = 0.0;
+        Real wrong = 0;
+        SPIKED_UNROLL
+        for (unsigned c = 0; c < column_slots; ++c) {
+            const unsigned j = tile.group + groups * c;
+            SPIKED_UNROLL
+            for (unsigned s = 0; s < row_slots; ++s) {
+                const unsigned i = tile.lane + lanes * s;
+                Real x = 0;
+                if (done + i < size.long_side && done + j < size.short_side) x = from[i * row_step + j * column_step];
+                tile.a[s][c] = x;
+                wrong += x * Real(0);
+                const double magnitude = std::fabs(static_cast<double>(x));
+                largest = magnitude > largest ? magnitude : largest;
+            }
+            tile.y[c] = tile.v[c] = 0;
+        }
+        if (!first) return true;                   // it is finite and scaled
+        if (wrong != Real(0)) largest = HUGE_VAL;  // 0 * x is NaN for NaN and infinity, and then this comparison holds
+        int exponent = 0;
+        if (!Step::scale(batch, team, shared, block, largest, exponent)) return false;
+        if (exponent != 0) {
+            const Real factor = static_cast<Real>(std::ldexp(1.0, exponent));
+            SPIKED_UNROLL
+            for (unsigned s = 0; s < row_slots; ++s) SPIKED_UNROLL
+            for (unsigned c = 0; c < column_slots; ++c) tile.a[s][c] *= factor;
+        }
+        return true;
+    }
+
+    /// The sums over 16 lanes of 8 numbers: the one of slot `lane / 2`.
+    template <class Team>
+    SPIKED_DEVICE static Real sum_of_slot(Team& team, const Real (&x)[column_slots], unsigned lane) {
+        Real four[4];
+        Real two[2];
+        const bool eighth = (lane & 8U) != 0;
+        const bool fourth = (lane & 4U) != 0;
+        const bool second = (lane & 2U) != 0;
+        SPIKED_UNROLL
+        for (unsigned c = 0; c < 4; ++c)
+            four[c] = (eighth ? x[c + 4] : x[c]) + team.shuffle_xor(eighth ? x[c] : x[c + 4], 8);
+        SPIKED_UNROLL
+        for (unsigned c = 0; c < 2; ++c)
+            two[c] = (fourth ? four[c + 2] : four[c]) + team.shuffle_xor(fourth ? four[c] : four[c + 2], 4);
+        Real one = (second ? two[1] : two[0]) + team.shuffle_xor(second ? two[0] : two[1], 2);
+        one += team.shuffle_xor(one, 1);
+        return one;
+    }
+
+    /// Everything of step k but its right reflector. k lies in phase `phase`: columns of the slots before are done.
+    template <unsigned phase, class Team>
+    SPIKED_DEVICE void pass(Team& team, Shared<Team>& shared, Tile& tile, unsigned k) const {
+        constexpr unsigned first_row_slot = phase * groups / lanes;
+        constexpr unsigned last_row_slot = ((phase + 1) * groups - 1) / lanes;
+        const auto u = shared.u + k % 2 * most_rows;
+        const auto before = shared.u + (k + 1) % 2 * most_rows;
+        if (tile.group == k % groups) tile.y[phase] = tile.v[phase] = 0;  // this column is done
+
+        Real x[column_slots];
+        SPIKED_UNROLL
+        for (unsigned c = 0; c < column_slots; ++c) x[c] = 0;
+        SPIKED_UNROLL
+        for (unsigned s = first_row_slot; s < row_slots; ++s) {
+            const unsigned i = tile.lane + lanes * s;
+            const Real along = u[i];
+            const Real left = k > 0 ? static_cast<Real>(before[i]) : Real(0);
+            const Real right = k > 0 ? static_cast<Real>(shared.z[i]) : Real(0);
+            SPIKED_UNROLL
+            for (unsigned c = phase; c < column_slots; ++c) {
+                Real a = tile.a[s][c];
+                a = std::fma(-left, tile.y[c], a);
+                a = std::fma(-right, tile.v[c], a);
+                tile.a[s][c] = a;
+                x[c] = std::fma(a, along, x[c]);
+            }
+        }
+        // Row k, for the threads of each column.
+        const unsigned own = tile.group * column_slots;
+        SPIKED_UNROLL
+        for (unsigned s = first_row_slot; s <= last_row_slot && s < row_slots; ++s)
+            if (tile.lane + lanes * s == k) SPIKED_UNROLL
+        for (unsigned c = phase; c < column_slots; ++c) shared.r[own + c] = tile.a[s][c];
+        const Real sum = sum_of_slot(team, x, tile.lane);
+        team.warp_barrier();
+        if (tile.lane % 2 == 0) {
+            const unsigned c = tile.lane / 2;
+            const unsigned j = tile.group + groups * c;
+            Real y = 0;
+            Real r = 0;
+            if (j > k) {
+                y = shared.scalars[0] * sum;
+                r = std::fma(-shared.scalars[1], y, static_cast<Real>(shared.r[own + c]));
+            }
+            shared.y[own + c] = y;
+            shared.r[own + c] = r;
+        }
+        team.warp_barrier();
+        SPIKED_UNROLL
+        for (unsigned c = phase; c < column_slots; ++c) {
+            tile.y[c] = shared.y[own + c];
+            tile.v[c] = shared.r[own + c];
+        }
+        // The two groups of a warp add their parts of q; each keeps every other slot.
+        const bool upper = team.lane() >= lanes;
+        const auto q = shared.q + team.warp() * most_rows;
+        const auto part = [&](unsigned s) {
+            Real total = 0;
+            SPIKED_UNROLL
+            for (unsigned c = phase; c < column_slots; ++c) total = std::fma(tile.a[s][c], tile.v[c], total);
+            return total;
+        };
+        SPIKED_UNROLL
+        for (unsigned s = first_row_slot; s < row_slots; s += 2) {
+            const Real first = part(s);
+            if (s + 1 < row_slots) {
+                const Real second = part(s + 1);
+                const Real total = (upper ? second : first) + team.shuffle_xor(upper ? first : second, lanes);
+                q[tile.lane + lanes * (upper ? s + 1 : s)] = total;
+            } else {
+                const Real total = first + team.shuffle_xor(first, lanes);
+                if (!upper) q[tile.lane + lanes * s] = total;
+            }
+        }
+        if (tile.group == (k + 1) % groups) {
+            const bool next_phase = (k + 1) / groups > phase;
+            SPIKED_UNROLL
+            for (unsigned s = first_row_slot; s < row_slots; ++s) {
+                Real a = tile.a[s][phase];
+                if constexpr (phase + 1 < column_slots) a = next_phase ? tile.a[s][phase + 1] : a;
+                shared.column[tile.lane + lanes * s] = a;
+            }
+        }
+    }
+
+    template <unsigned phase, class Team>
+    SPIKED_DEVICE void steps(Team& team, Shared<Team>& shared, unsigned block, Tile& tile) const {
+        const unsigned end = (phase + 1) * groups;
+        for (unsigned k = phase * groups; k < end && done + k + 1 < batch.size.short_side; ++k) {
+            pass<phase>(team, shared, tile, k);
+            Step::between(batch, team, shared, {block, done}, k);
+        }
+    }
+
+    /// What is left when the first `half` columns are done, with the updates of the last of these steps.
+    template <class Team>
+    SPIKED_DEVICE void hand_over(Shared<Team>& shared, unsigned block, const Tile& tile) const {
+        constexpr unsigned first_column_slot = half / groups;
+        constexpr unsigned first_row_slot = half / lanes;
+        const auto u = shared.u + (half - 1) % 2 * most_rows;
+        Real* const to = batch.trailing + block * trailing_entries;
+        SPIKED_UNROLL
+        for (unsigned c = first_column_slot; c < column_slots; ++c) {
+            const unsigned j = tile.group + groups * c;
+            const Real v = j == half ? static_cast<Real>(shared.scalars[2]) : tile.v[c];
+            SPIKED_UNROLL
+            for (unsigned s = first_row_slot; s < row_slots; ++s) {
+                const unsigned i = tile.lane + lanes * s;
+                Real a = std::fma(-static_cast<Real>(u[i]), tile.y[c], tile.a[s][c]);
+                a = std::fma(-static_cast<Real>(shared.z[i]), v, a);
+                if (i >= half && j >= half && done + i < batch.size.long_side && done + j < batch.size.short_side)
+                    to[(j - half) * trailing_side + i - half] = a;
+            }
+        }
+    }
+
+    template <class Team, unsigned... phases>
+    SPIKED_DEVICE void all_steps(Team& team, Shared<Team>& shared, unsigned block, Tile& tile,
+                                 std::integer_sequence<unsigned, phases...>) const {
+        (steps<phases>(team, shared, block, tile), ...);
+    }
+    template <class Team, unsigned... phases>
+    SPIKED_DEVICE void later_steps(Team& team, Shared<Team>& shared, unsigned block, Tile& tile,
+                                   std::integer_sequence<unsigned, phases...>) const {
+        (steps<column_slots / 2 + phases>(team, shared, block, tile), ...);
+    }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
+        if (done > 0 && batch.status[block] != BlockStatus::fine) return;
+        Shared<Team> shared(team);
+        Tile tile;
+        tile.lane = team.lane() % lanes;
+        tile.group = team.rank() / lanes;
+        if (!load(team, shared, block, tile)) return;
+        if (tile.group == 0) SPIKED_UNROLL
+        for (unsigned s = 0; s < row_slots; ++s) shared.column[tile.lane + lanes * s] = tile.a[s][0];
+        Step::begin(batch, team, shared, {block, done});
+        constexpr auto half_of_the_phases = std::make_integer_sequence<unsigned, column_slots / 2>();
+        all_steps(team, shared, block, tile, half_of_the_phases);
+        if constexpr (can_hand_over)
+            if (hands_over) {
+                hand_over(shared, block, tile);
+                return;
+            }
+        later_steps(team, shared, block, tile, half_of_the_phases);
+    }
+};
+
+}  // namespace spiked::estimators::cuda

@@ -1,0 +1,28 @@
+#pragma once
+#include <cmath>
+#include <cstddef>
+
+#include "core/device/host_device.hpp"
+
+namespace spiked::estimators::cuda {
+
+/// The registers (decomposition_kernels.hpp) of a thread: one double.
+struct OneLane {
+    using Real = double;
+    using Vector = double;
+    static constexpr std::size_t width = 1;
+
+    SPIKED_DEVICE static double set(double x) { return x; }
+    SPIKED_DEVICE static double load(const double* from) { return *from; }
+    SPIKED_DEVICE static void store(double* to, double x) { *to = x; }
+    SPIKED_DEVICE static double fma(double a, double b, double c) { return std::fma(a, b, c); }
+    SPIKED_DEVICE static double fnma(double a, double b, double c) { return std::fma(-a, b, c); }
+    SPIKED_DEVICE static double abs(double x) { return std::fabs(x); }
+    using Inverse = double;
+    SPIKED_DEVICE static double inverse(double x) { return 1.0 / x; }
+    SPIKED_DEVICE static double times(double x, double y) { return x * y; }
+    SPIKED_DEVICE static double where_less(double a, double b, double yes, double no) { return a < b ? yes : no; }
+    SPIKED_DEVICE static double where_equal(double a, double b, double yes, double no) { return a == b ? yes : no; }
+};
+
+}  // namespace spiked::estimators::cuda

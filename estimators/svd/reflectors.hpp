@@ -1,0 +1,124 @@
+#pragma once
+#include "estimators/svd/decomposition_kernels.hpp"
+
+#ifndef SPIKED_KERNEL
+#define SPIKED_KERNEL
+#endif
+
+/// Products of Householder reflectors applied to vectors that lie side by side, one a lane, four reflectors at a time:
+/// H_0 H_1 H_2 H_3 = I - Y T Y^T with T upper triangular.
+namespace spiked::estimators::kernels {
+
+template <class Pack>
+struct Reflectors {
+    using Real = typename Pack::Real;
+    using Vector = typename Pack::Vector;
+    static constexpr std::size_t width = Pack::width;
+    static constexpr std::size_t group = reflector_group;
+    static constexpr std::size_t lanes = applied_lanes;
+
+    struct Group {
+        const Real* y[group];
+        Real triangle[group][group] = {};  ///< T
+        std::size_t first, end;
+    };
+
+    SPIKED_KERNEL static void gather(const Real* reflectors, const Packed<Real>& place, const Real* scales,
+                                     std::size_t start, std::size_t count, std::size_t length, Group& those) {
+        static_assert(group == 4);
+        those.first = start;
+        those.end = length;
+        Real scale[group];
+        for (std::size_t j = 0; j < group; ++j) {
+            const bool there = start + j < count;
+            those.y[j] = reflectors + place.column(there ? start + j : start);
+            scale[j] = there ? scales[start + j] : 0;
+        }
+        Vector sum[6];
+        for (Vector& some : sum) some = Pack::set(0);
+        for (std::size_t i = start / width * width; i < length; i += width) {
+            Vector y[group];
+            for (std::size_t j = 0; j < group; ++j) y[j] = Pack::load(those.y[j] + i);
+            for (std::size_t j = 1, at = 0; j < group; ++j)
+                for (std::size_t l = 0; l < j; ++l, ++at) sum[at] = Pack::fma(y[l], y[j], sum[at]);
+        }
+        Real overlap[8];
+        Pack::sums({sum[0], sum[1], sum[2], sum[3]}, overlap);
+        Pack::sums({sum[4], sum[5], sum[5], sum[5]}, overlap + 4);
+        for (std::size_t j = 0, at = 0; j < group; at += j, ++j) {
+            for (std::size_t i = 0; i < j; ++i) {
+                Real product = 0;
+                for (std::size_t l = i; l < j; ++l) product += those.triangle[i][l] * overlap[at + l];
+                those.triangle[i][j] = -scale[j] * product;
+            }
+            those.triangle[j][j] = scale[j];
+        }
+    }
+
+    SPIKED_KERNEL static void prefetch(const Real* from, std::size_t size) {
+        for (std::size_t i = 0; i < size; i += alignment / sizeof(Real)) __builtin_prefetch(from + i);
+    }
+
+    /// sum += (a row of Y)^T (a row of x).
+    template <std::size_t registers>
+    SPIKED_KERNEL static inline __attribute__((always_inline)) void add_row(const Group& those, const Real* x,
+                                                                            std::size_t i,
+                                                                            Vector (&sum)[group][registers]) {
+        Vector row[registers];
+        for (std::size_t g = 0; g < registers; ++g) row[g] = Pack::load(x + i * lanes + g * width);
+        for (std::size_t j = 0; j < group; ++j) {
+            const Vector y = Pack::set(those.y[j][i]);
+            for (std::size_t g = 0; g < registers; ++g) sum[j][g] = Pack::fma(y, row[g], sum[j][g]);
+        }
+    }
+
+    /// To a few registers of lanes. Even and odd rows have their own sums.
+    template <std::size_t registers>
+    SPIKED_KERNEL static void apply(const Group& those, Real* x) {
+        Vector sum[group][registers];
+        Vector odd[group][registers];
+        for (std::size_t j = 0; j < group; ++j)
+            for (std::size_t g = 0; g < registers; ++g) sum[j][g] = odd[j][g] = Pack::set(0);
+        std::size_t i = those.first;
+        for (; i + 2 <= those.end; i += 2) {
+            add_row<registers>(those, x, i, sum);
+            add_row<registers>(those, x, i + 1, odd);
+        }
+        if (i < those.end) add_row<registers>(those, x, i, sum);
+        Vector weight[group][registers];
+        for (std::size_t g = 0; g < registers; ++g) {
+            for (std::size_t j = 0; j < group; ++j) sum[j][g] = sum[j][g] + odd[j][g];
+            for (std::size_t j = 0; j < group; ++j) {
+                weight[j][g] = Pack::set(those.triangle[j][j]) * sum[j][g];
+                for (std::size_t l = j + 1; l < group; ++l)
+                    weight[j][g] = Pack::fma(Pack::set(those.triangle[j][l]), sum[l][g], weight[j][g]);
+            }
+        }
+        for (i = those.first; i < those.end; ++i) {
+            Vector row[registers];
+            for (std::size_t g = 0; g < registers; ++g) row[g] = Pack::load(x + i * lanes + g * width);
+            for (std::size_t j = 0; j < group; ++j) {
+                const Vector y = Pack::set(those.y[j][i]);
+                for (std::size_t g = 0; g < registers; ++g) row[g] = Pack::fnma(y, weight[j][g], row[g]);
+            }
+            for (std::size_t g = 0; g < registers; ++g) Pack::store(x + i * lanes + g * width, row[g]);
+        }
+    }
+
+    SPIKED_KERNEL static void apply_all(const Real* reflectors, const Real* scales, std::size_t count,
+                                        std::size_t length, Real* vectors, std::size_t wanted) {
+        const Packed<Real> place(length);
+        for (std::size_t start = (count + group - 1) / group * group; start > 0;) {
+            start -= group;
+            Group those;
+            gather(reflectors, place, scales, start, count, length, those);
+            if (start > 0) prefetch(reflectors + place.column(start - group) + start - group, group * (length - start));
+            std::size_t lane = 0;
+            if constexpr (Pack::many_registers && 2 * width <= lanes)
+                for (; lane + width < wanted; lane += 2 * width) apply<2>(those, vectors + lane);
+            for (; lane < wanted; lane += width) apply<1>(those, vectors + lane);
+        }
+    }
+};
+
+}  // namespace spiked::estimators::kernels

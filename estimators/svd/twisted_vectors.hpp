@@ -1,0 +1,214 @@
+#pragma once
+#include "core/device/host_device.hpp"
+#include "estimators/svd/decomposition_kernels.hpp"
+
+#ifndef SPIKED_KERNEL
+#define SPIKED_KERNEL SPIKED_DEVICE
+#endif
+
+/// Eigenvectors of a Golub-Kahan matrix by twisted factorisations (Dhillon and Parlett 2004), one eigenvalue a lane:
+/// eliminated from both ends, the two eliminations meet at the row where the eigenvector is largest.
+namespace spiked::estimators::kernels {
+
+/// For the first `vectors` registers of lanes.
+template <class Pack, std::size_t vectors>
+struct TwistedVectors {
+    using Vector = typename Pack::Vector;
+    static constexpr std::size_t width = Pack::width;
+    static constexpr std::size_t lanes = vector_lanes;
+    static constexpr double smallest_pivot = 0x1p-300;
+
+    SPIKED_KERNEL static Vector bounded(Vector pivot) {
+        const Vector least = Pack::set(smallest_pivot);
+        return Pack::where_less(Pack::abs(pivot), least, least, pivot);
+    }
+
+    struct Eliminated {
+        Vector first, second;  ///< multipliers of two rows
+        Vector pivot;          ///< what is left of the next one
+    };
+
+    /// Two rows with pivot p: link / p, next / p' and -value - next^2 / p' with p' = -value - link^2 / p, by one
+    /// division.
+    SPIKED_KERNEL static inline __attribute__((always_inline)) Eliminated eliminate(Vector value, Vector pivot,
+                                                                                    Vector link, Vector next) {
+        const Vector p = bounded(pivot);
+        const Vector t = bounded(Pack::fma(value, p, link * link));  // -p p'
+        const auto inverse = Pack::inverse(p * t);
+        const Vector second = -(next * Pack::times(p * p, inverse));
+        return {link * Pack::times(t, inverse), second, Pack::fnma(next, second, -value)};
+    }
+
+    /// Multipliers of both eliminations, the one at `up + i` for row i + 1.
+    SPIKED_KERNEL static void eliminate_all(const GolubKahan& matrix, const double* eigenvalues, double* down,
+                                            double* up) {
+        const std::size_t n = matrix.size;
+        const double* const off = matrix.off_diagonal;
+        Vector value[vectors];
+        Vector forward[vectors];
+        Vector backward[vectors];
+        for (std::size_t g = 0; g < vectors; ++g) {
+            value[g] = Pack::load(eigenvalues + g * width);
+            forward[g] = backward[g] = -value[g];
+        }
+        for (std::size_t i = 0; i < n; i += 2) {
+            const std::size_t last = n - 2 - i;
+            const bool end = i + 2 == n;
+            const Vector link = Pack::set(off[i]);
+            const Vector next = Pack::set(end ? 0.0 : off[i + 1]);
+            const Vector last_link = Pack::set(off[last]);
+            const Vector last_next = Pack::set(end ? 0.0 : off[last - 1]);
+            for (std::size_t g = 0; g < vectors; ++g) {
+                const Eliminated lower = eliminate(value[g], forward[g], link, next);
+                Pack::store(down + i * lanes + g * width, lower.first);
+                Pack::store(down + (i + 1) * lanes + g * width, lower.second);
+                forward[g] = lower.pivot;
+                const Eliminated upper = eliminate(value[g], backward[g], last_link, last_next);
+                Pack::store(up + last * lanes + g * width, upper.first);
+                if (!end) Pack::store(up + (last - 1) * lanes + g * width, upper.second);
+                backward[g] = upper.pivot;
+            }
+        }
+    }
+
+    /// The row where the two eliminations leave least, and what they leave.
+    SPIKED_KERNEL static void find_twists(const GolubKahan& matrix, const double* eigenvalues, const double* down,
+                                          const double* up, double* twists, double* miss) {
+        const std::size_t n = matrix.size;
+        const double* const off = matrix.off_diagonal;
+        Vector smallest[vectors];
+        Vector twist[vectors];
+        for (std::size_t g = 0; g < vectors; ++g) {
+            smallest[g] = Pack::set(0x1p1000);
+            twist[g] = Pack::set(0.0);
+        }
+        SPIKED_UNROLL_BY(8)
+        for (std::size_t i = 0; i < n; ++i) {
+            const Vector above = Pack::set(i == 0 ? 0.0 : off[i - 1]);
+            const Vector below = Pack::set(i + 1 < n ? off[i] : 0.0);
+            const Vector row = Pack::set(static_cast<double>(i));
+            for (std::size_t g = 0; g < vectors; ++g) {
+                Vector left = -Pack::load(eigenvalues + g * width);
+                if (i > 0) left = Pack::fnma(above, Pack::load(down + (i - 1) * lanes + g * width), left);
+                if (i + 1 < n) left = Pack::fnma(below, Pack::load(up + i * lanes + g * width), left);
+                const Vector size = Pack::abs(left);
+                const Vector best = Pack::abs(smallest[g]);
+                twist[g] = Pack::where_less(size, best, row, twist[g]);
+                smallest[g] = Pack::where_less(size, best, left, smallest[g]);
+            }
+        }
+        for (std::size_t g = 0; g < vectors; ++g) {
+            Pack::store(twists + g * width, twist[g]);
+            Pack::store(miss + g * width, smallest[g]);
+        }
+    }
+
+    /// Multipliers to entries: 1 at the twist, those above it from `down`, those below from `up`. Zero stays zero on
+    /// the other side.
+    SPIKED_KERNEL static void multiply_out(std::size_t n, const double* twists, double* down, double* up) {
+        const Vector one = Pack::set(1.0);
+        Vector rising[vectors];
+        Vector falling[vectors];
+        Vector twist[vectors];
+        for (std::size_t g = 0; g < vectors; ++g) {
+            twist[g] = Pack::load(twists + g * width);
+            rising[g] = Pack::where_equal(twist[g], Pack::set(static_cast<double>(n - 1)), one, Pack::set(0.0));
+            falling[g] = Pack::where_equal(twist[g], Pack::set(0.0), one, Pack::set(0.0));
+            Pack::store(down + (n - 1) * lanes + g * width, rising[g]);
+        }
+        // A thread of a GPU, which has one lane, reads the multipliers of some rows before it writes the first of them.
+        constexpr std::size_t ahead = vectors == 1 ? 8 : 1;
+        Vector from_up[ahead][vectors];
+        Vector from_down[ahead][vectors];
+        for (std::size_t first = 1; first < n; first += ahead) {
+            SPIKED_UNROLL
+            for (std::size_t r = 0; r < ahead; ++r) {
+                const std::size_t i = first + r < n ? first + r : n - 1;
+                for (std::size_t g = 0; g < vectors; ++g) {
+                    from_up[r][g] = Pack::load(up + (i - 1) * lanes + g * width);
+                    from_down[r][g] = Pack::load(down + (n - 1 - i) * lanes + g * width);
+                }
+            }
+            SPIKED_UNROLL
+            for (std::size_t r = 0; r < ahead; ++r) {
+                const std::size_t i = first + r;
+                if (i >= n) break;
+                const Vector row = Pack::set(static_cast<double>(i));
+                const Vector row_above = Pack::set(static_cast<double>(n - 1 - i));
+                for (std::size_t g = 0; g < vectors; ++g) {
+                    const Vector entry = -(from_up[r][g] * falling[g]);
+                    Pack::store(up + (i - 1) * lanes + g * width, entry);
+                    falling[g] = Pack::where_equal(row, twist[g], one, entry);
+                    rising[g] = Pack::where_equal(row_above, twist[g], one, -(from_down[r][g] * rising[g]));
+                    Pack::store(down + (n - 1 - i) * lanes + g * width, rising[g]);
+                }
+            }
+        }
+    }
+
+    SPIKED_KERNEL static void solve(const GolubKahan& matrix, const double* eigenvalues, double* even_norm,
+                                    double* odd_norm, double* miss) {
+        const std::size_t n = matrix.size;
+        double* const down = matrix.work;            // multipliers from the first row on, later the vectors
+        double* const up = matrix.work + n * lanes;  // multipliers from the last row on
+        alignas(64) double twists[lanes];
+        eliminate_all(matrix, eigenvalues, down, up);
+        find_twists(matrix, eigenvalues, down, up, twists, miss);
+        multiply_out(n, twists, down, up);
+        join(n, down, up, even_norm, odd_norm);
+    }
+
+    /// Both parts of the vectors to `down`, and the squares of the norms of their even and odd entries.
+    SPIKED_KERNEL static void join(std::size_t n, double* down, const double* up, double* even_norm, double* odd_norm) {
+        Vector squares[2][vectors];
+        for (std::size_t g = 0; g < vectors; ++g) squares[0][g] = squares[1][g] = Pack::set(0.0);
+        constexpr std::size_t ahead = vectors == 1 ? 8 : 2;  // n is even
+        Vector entries[ahead][vectors];
+        for (std::size_t first = 0; first < n; first += ahead) {
+            SPIKED_UNROLL
+            for (std::size_t r = 0; r < ahead; ++r) {
+                const std::size_t i = first + r < n ? first + r : n - 1;
+                for (std::size_t g = 0; g < vectors; ++g) {
+                    entries[r][g] = Pack::load(down + i * lanes + g * width);
+                    if (i > 0) entries[r][g] = entries[r][g] + Pack::load(up + (i - 1) * lanes + g * width);
+                }
+            }
+            SPIKED_UNROLL
+            for (std::size_t r = 0; r < ahead; ++r) {
+                if (first + r >= n) break;
+                for (std::size_t g = 0; g < vectors; ++g) {
+                    Pack::store(down + (first + r) * lanes + g * width, entries[r][g]);
+                    squares[r % 2][g] = Pack::fma(entries[r][g], entries[r][g], squares[r % 2][g]);
+                }
+            }
+        }
+        for (std::size_t g = 0; g < vectors; ++g) {
+            Pack::store(even_norm + g * width, squares[0][g]);
+            Pack::store(odd_norm + g * width, squares[1][g]);
+        }
+    }
+
+    SPIKED_KERNEL static double product(const double* a, const double* b, std::size_t length) {
+        Vector sum = Pack::set(0.0);
+        for (std::size_t i = 0; i < length; i += width) sum = Pack::fma(Pack::load(a + i), Pack::load(b + i), sum);
+        return Pack::sum(sum);
+    }
+
+    /// Gram-Schmidt for the last of `count` columns, whose norms are 1. Returns the square of what was left of it.
+    SPIKED_KERNEL static double orthogonalise(double* columns, std::size_t stride, std::size_t length,
+                                              std::size_t count) {
+        double* const last = columns + (count - 1) * stride;
+        for (std::size_t c = 0; c + 1 < count; ++c) {
+            const double* const other = columns + c * stride;
+            const Vector overlap = Pack::set(product(other, last, length));
+            for (std::size_t i = 0; i < length; i += width)
+                Pack::store(last + i, Pack::fnma(overlap, Pack::load(other + i), Pack::load(last + i)));
+        }
+        const double square = product(last, last, length);
+        const Vector scale = Pack::set(square > 0.0 ? 1.0 / __builtin_sqrt(square) : 0.0);
+        for (std::size_t i = 0; i < length; i += width) Pack::store(last + i, scale * Pack::load(last + i));
+        return square;
+    }
+};
+
+}  // namespace spiked::estimators::kernels

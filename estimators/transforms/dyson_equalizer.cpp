@@ -1,0 +1,42 @@
+#include "estimators/transforms/dyson_equalizer.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+/// Diagonal of eta (M M^T + eta^2)^(-1) for M = U diag(s) V^T with left vectors U, also where U is not square.
+arma::vec resolvent_diagonal(const arma::mat& vectors, const arma::vec& s, double eta) {
+    const arma::vec gain = eta / (eta * eta + arma::square(s)) - 1.0 / eta;
+    return arma::square(vectors) * gain + 1.0 / eta;
+}
+
+}  // namespace
+
+WhiteCoordinates dyson_equalize(AnalysedBlock& block) {
+    const arma::mat core = block.core();
+    const auto unchanged = [&](const char* note) {
+        return WhiteCoordinates{core, NoiseCovariance::diagonal(arma::vec(core.n_rows, arma::fill::ones)),
+                                NoiseCovariance::diagonal(arma::vec(core.n_cols, arma::fill::ones)), 1.0, note};
+    };
+    if (core.is_empty()) return unchanged("the block is zero or empty");
+    const std::vector<double> values = singular_values(core);
+    const double unit = values.front();
+    const double floor = static_cast<double>(block.shape().long_side()) * 1e-16;
+    if (unit == 0.0 || values[values.size() / 2] <= floor * unit) return unchanged("no noise to equalize by");
+    const SingularVectors vectors = leading_vectors(core, values.size());
+    const arma::vec s = arma::vec(values) / unit;
+    const double eta = arma::median(s);
+    const arma::vec rows = resolvent_diagonal(vectors.left, s, eta);
+    const arma::vec columns = resolvent_diagonal(vectors.right, s, eta);
+    // Each sum is that of eta s^2 / (eta^2 + s^2) over the singular values, written without cancellation.
+    const double total = arma::accu(arma::square(s) / (eta * eta + arma::square(s)));
+    const arma::vec x = (1.0 / rows - eta) / std::sqrt(total);
+    const arma::vec y = (1.0 / columns - eta) / std::sqrt(total);
+    if (!(x.min() > 0.0 && y.min() > 0.0)) return unchanged("a row or column has no variance of its own");
+    WhiteCoordinates found{
+        {}, NoiseCovariance::diagonal(x), NoiseCovariance::diagonal(y * static_cast<double>(core.n_cols)), unit, ""};
+    found.block = found.left.inverse_root_times(core / unit);
+    found.block = found.right.inverse_root_times(found.block.t()).t();
+    return found;
+}
+
+}  // namespace spiked::estimators

@@ -1,0 +1,46 @@
+#pragma once
+#include <armadillo>
+#include <optional>
+#include <string>
+
+#include "theory/laws/spectrum.hpp"
+
+namespace spiked::estimators {
+
+/// A row or column covariance of the noise, as a method is told or estimates it: variances (diagonal) or a matrix.
+class NoiseCovariance {
+public:
+    /// Throws input_error when a variance is negative or no number.
+    [[nodiscard]] static NoiseCovariance diagonal(arma::vec variances);
+    /// Eigenvalue j on column j of an orthonormal basis, the caller's word for it. Throws as diagonal does.
+    [[nodiscard]] static NoiseCovariance on_basis(arma::vec eigenvalues, arma::mat basis);
+    /// Throws input_error when the matrix is not square, symmetric to 1e-6, or has a negative eigenvalue beyond
+    /// rounding. Cost of one symmetric eigendecomposition.
+    [[nodiscard]] static NoiseCovariance full(const arma::mat& matrix);
+
+    [[nodiscard]] std::size_t size() const { return eigenvalues_.n_elem; }
+    [[nodiscard]] theory::Spectrum spectrum() const;
+    /// That of some coordinates only.
+    [[nodiscard]] NoiseCovariance restricted(const arma::uvec& kept) const;
+
+    /// C^(1/2) M and C^(-1/2) M. The inverse throws input_error when an eigenvalue is within rounding of 0.
+    [[nodiscard]] arma::mat root_times(const arma::mat& matrix) const { return power_times(0.5, matrix); }
+    [[nodiscard]] arma::mat inverse_root_times(const arma::mat& matrix) const;
+
+private:
+    [[nodiscard]] arma::mat power_times(double power, const arma::mat& matrix) const;
+
+    arma::vec eigenvalues_;
+    arma::mat basis_;  ///< empty: unit vectors
+};
+
+/// What a method is told of the noise Z = A^(1/2) X B^(1/2), entries of X of variance 1/d; sizes are those of the block
+/// that is decomposed.
+struct KnownNoise {
+    std::optional<NoiseCovariance> row;
+    std::optional<NoiseCovariance> column;
+
+    [[nodiscard]] bool empty() const { return !row && !column; }
+};
+
+}  // namespace spiked::estimators

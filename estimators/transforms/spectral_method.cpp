@@ -1,0 +1,110 @@
+#include "estimators/transforms/spectral_method.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <span>
+
+#include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+/// Orthonormal factors of left diag(values) right^T for any left and right.
+LowRank orthonormal(const arma::mat& left, const arma::vec& values, const arma::mat& right) {
+    if (values.is_empty()) return {left, values, right};
+    arma::mat q_left, r_left, q_right, r_right, u, v;
+    arma::vec s;
+    const double unit = values.max();
+    if (unit == 0.0) return {arma::orth(left), values, arma::orth(right)};
+    if (!arma::qr_econ(q_left, r_left, left) || !arma::qr_econ(q_right, r_right, right) ||
+        !arma::svd(u, s, v, arma::mat(r_left * arma::diagmat(values / unit) * r_right.t())))
+        throw input_error("the estimate does not decompose (LAPACK did not converge): check the block's values");
+    return {q_left * u, s * unit, q_right * v};
+}
+
+SpectralMethod::Factors through(std::span<const Transform> transforms, const SpectralEstimator& estimator,
+                                AnalysedBlock& block) {
+    if (transforms.empty()) {
+        Shrinkage shrinkage = estimator.estimate(block.singular_values(), block.shape());
+        SingularVectors vectors = block.vectors(shrinkage.rank);
+        LowRank signal{std::move(vectors.left), arma::vec(shrinkage.shrunk), std::move(vectors.right)};
+        return {std::move(shrinkage), std::move(signal)};
+    }
+    const Transform& outer = transforms.front();
+    WhiteCoordinates white = outer.enter(block);
+    AnalysedBlock inner_block(std::move(white.block), AnalysedBlock::EmptyLines::keep);
+    const SpectralMethod::Factors inner = through(transforms.subspan(1), estimator, inner_block);
+    LowRank signal = orthonormal(white.left.root_times(inner.signal.left), inner.signal.values * white.unit,
+                                 white.right.root_times(inner.signal.right));
+    SingularVectors whole = block.at_full_length({std::move(signal.left), std::move(signal.right)});
+    signal.left = std::move(whole.left);
+    signal.right = std::move(whole.right);
+
+    Shrinkage shrinkage;
+    shrinkage.rank = inner.shrinkage.rank;
+    shrinkage.shrunk.assign(signal.values.begin(), signal.values.end());
+    shrinkage.strengths.assign(shrinkage.rank, std::numeric_limits<double>::quiet_NaN());
+    shrinkage.overlap_left = shrinkage.overlap_right = shrinkage.strengths;
+    shrinkage.note = "strengths and overlaps belong to the coordinates of " + outer.name;
+    if (inner.shrinkage.bulk_edge)
+        shrinkage.note +=
+            fmt::format(", where the bulk edge is at singular value {:.6g}", root(*inner.shrinkage.bulk_edge).value);
+    for (const auto& note : {white.note, inner.shrinkage.note})
+        if (!note.empty()) shrinkage.note += "; " + note;
+    return {std::move(shrinkage), std::move(signal)};
+}
+
+}  // namespace
+
+void SpectralMethod::check_room(std::size_t rows, std::size_t columns) const {
+    if (estimator.least_side > std::min(rows, columns))
+        throw usage_error("\"{}\" has no room in a block of {} x {} (it needs {} on the shorter side): ask for less",
+                          name, rows, columns, estimator.least_side);
+}
+
+Shrinkage SpectralMethod::estimate(AnalysedBlock& block) const {
+    if (transforms.empty()) return estimator.estimate(block.singular_values(), block.shape());
+    return through(transforms, estimator, block).shrinkage;
+}
+
+SpectralMethod::Factors SpectralMethod::factors(AnalysedBlock& block) const {
+    return through(transforms, estimator, block);
+}
+
+SpectralMethod::Applied SpectralMethod::apply(AnalysedBlock& block) const {
+    if (transforms.empty()) {
+        Shrinkage shrinkage = estimate(block);
+        arma::mat signal = block.denoised(shrinkage.shrunk);
+        return {std::move(shrinkage), std::move(signal)};
+    }
+    Factors found = factors(block);
+    return {std::move(found.shrinkage), found.signal.matrix()};
+}
+
+SpectralMethod spectral_method(std::string_view text, theory::Loss loss, const KnownNoise& known) {
+    SpectralMethod method;
+    method.name = text;
+    std::vector<std::string> parts = split(text, '+');
+    if (parts.size() > most_transforms + 1)
+        throw usage_error("an estimator behind {} transforms (at most {} are applied): leave some out",
+                          parts.size() - 1, most_transforms);
+    const std::string told = parse_name(parts.front()).name;
+    for (const auto& entry : parts.size() > 1 ? transforms() : spectral_estimators())
+        if (entry.name == told) method.takes_noise_law = entry.takes_noise_law;
+    KnownLaw law;
+    if (known.row) law.row = known.row->spectrum();
+    if (known.column) law.column = known.column->spectrum();
+    for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+        method.transforms.push_back(transform(parts[i], i == 0 ? known : KnownNoise{}));
+        law = {};
+        if (i == 0 && method.transforms.front().exact) law.row = law.column = theory::identity_spectrum();
+    }
+    if (is_transform(parts.back()))
+        throw usage_error("\"{}\" lacks an estimator behind its transform: write {}+gd-shrink", text, text);
+    method.estimator = spectral_estimator(parts.back(), loss, law);
+    return method;
+}
+
+}  // namespace spiked::estimators

@@ -1,0 +1,86 @@
+#include "estimators/transforms/transform.hpp"
+
+#include <algorithm>
+
+#include "core/runtime/error.hpp"
+#include "core/text/name_options.hpp"
+#include "estimators/transforms/dyson_equalizer.hpp"
+#include "estimators/transforms/whitening.hpp"
+
+namespace spiked::estimators {
+
+namespace {
+
+using Enter = std::function<WhiteCoordinates(AnalysedBlock& block)>;
+
+struct Row {
+    EstimatorEntry entry;
+    Enter (*make)(const ParsedName& parsed, const KnownNoise& known);
+};
+
+Enter make_whiten(const ParsedName& parsed, const KnownNoise& known) {
+    const NameOptions typed(parsed, {}, {"diagonal", "full"});
+    if (typed.words().size() > 1)
+        throw usage_error("\"{}\": diagonal and full exclude each other: leave one out", parsed.text);
+    if (!known.empty() && !typed.words().empty())
+        throw usage_error("\"{}\": covariances are told, none is estimated: leave :{} out", parsed.text,
+                          typed.words().front());
+    if (!known.empty()) return [known](AnalysedBlock& block) { return whiten_known(block, known); };
+    return [full = typed.has_word("full")](AnalysedBlock& block) { return whiten_estimated(block, full); };
+}
+
+Enter make_dyson(const ParsedName& parsed, const KnownNoise&) {
+    const NameOptions no_options(parsed, {});
+    return dyson_equalize;
+}
+
+Enter refuse_positions(const ParsedName& parsed, const KnownNoise&) {
+    throw usage_error(
+        "\"{}\": unrope stands in front of a method that codes a dump (positions are needed): write "
+        "unrope+eoptshrink+tq-mse with spiked kv run or kv encode",
+        parsed.text);
+}
+
+const std::vector<Row>& rows() {
+    static const std::vector<Row> table = {
+        {{"whiten",
+          "around an estimator, whiten+gd-shrink: shrinks where the noise is white, then colours again",
+          {":diagonal|:full (what is estimated; default diagonal)",
+           "--row-spectrum, --col-spectrum (law = \"known\" in a study) tell the covariances instead"},
+          "Leeb & Romanov 2021",
+          true},
+         make_whiten},
+        {{"dyson",
+          "around an estimator, dyson+gd-shrink: whitening by row and column variances from the resolvent of the block",
+          {},
+          "Landa & Kluger 2023"},
+         make_dyson},
+        {{"unrope",
+          "in front of a method of kv run or kv encode, unrope+eoptshrink+tq-mse: keys as before their rotary "
+          "embedding",
+          {},
+          "KVQuant codes such keys"},
+         refuse_positions},
+    };
+    return table;
+}
+
+}  // namespace
+
+const std::vector<EstimatorEntry>& transforms() {
+    static const auto entries = entries_of<EstimatorEntry>(rows());
+    return entries;
+}
+
+bool is_transform(std::string_view text) {
+    const std::string name = parse_name(text).name;
+    return std::any_of(rows().begin(), rows().end(), [&](const Row& row) { return row.entry.name == name; });
+}
+
+Transform transform(std::string_view text, const KnownNoise& known) {
+    const ParsedName parsed = parse_name(text);
+    const Row& row = row_named(rows(), parsed.name, "transform");
+    return {parsed.text, row.make(parsed, known), row.entry.takes_noise_law && !known.empty()};
+}
+
+}  // namespace spiked::estimators

@@ -1,0 +1,195 @@
+#include "reports/figures/figures.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/files/output_file.hpp"
+#include "core/runtime/error.hpp"
+#include "reports/figures/figure_parts.hpp"
+#include "reports/figures/gnuplot.hpp"
+#include "reports/figures/needle_figure.hpp"
+#include "reports/figures/svg.hpp"
+#include "reports/tables/store_queries.hpp"
+
+namespace spiked::reports {
+
+using validation::Database;
+using validation::Statement;
+
+// The makers: each is defined in a file that nothing else needs to know.
+std::vector<Figure> estimate_against_theory(Database& store, const Json& spec);
+std::vector<Figure> distortion_by_bits(Database& store, const Json& spec);
+std::vector<Figure> frontier(Database& store, const Json& spec);
+std::vector<Figure> factor_map(Database& store, const Json& spec);
+std::vector<Figure> distribution(Database& store, const Json& spec);
+std::vector<Figure> rate(Database& store, const Json& spec);
+std::vector<Figure> bias_by_query(Database& store, const Json& spec);
+std::vector<Figure> rank_map(Database& store, const Json& spec);
+std::vector<Figure> head_pictures(Database& store, const Json& spec);
+
+const std::vector<FigureKind>& figure_kinds() {
+    static const std::vector<FigureKind> kinds = {
+        {"estimate-vs-theory",
+         "metrics y against a factor x (\"cell\": every cell by itself) with standard errors, and what theory says",
+         {"x", "y"},
+         false,
+         true,
+         estimate_against_theory},
+        {"distortion",
+         "distortion of codecs against their bits, and what theory says",
+         {"y"},
+         true,
+         true,
+         distortion_by_bits},
+        {"frontier",
+         "an error y, relative_l2 without it, against stored bits an entry, one line a method",
+         {"y"},
+         true,
+         true,
+         frontier},
+        {"map",
+         "a metric over two factors, or by how much of its margin the worst check of a cell is off",
+         {"x", "by", "y", "method"},
+         false,
+         true,
+         factor_map},
+        {"distribution",
+         "histogram and distribution function of kept draws, with a band",
+         {"y", "method", "cell"},
+         true,
+         true,
+         distribution},
+        {"rate",
+         "how a deviation from theory, or a spread, falls with a factor: fitted slope",
+         {"x", "y", "of", "slope"},
+         false,
+         true,
+         rate},
+        {"bias-by-query",
+         "inner-product bias of methods by kind of query, itself or over that of the plain quantizer of the same bits",
+         {"over", "bits", "of"},
+         true,
+         true,
+         bias_by_query},
+        {"rank-map", "mean rank by layer and head (dump studies)", {"method"}, true, false, rank_map},
+        {"head-picture",
+         "spectrum of a block with edge and fitted noise, heatmaps of block, signal and residual (dump studies)",
+         {"method", "file", "model", "side", "layer", "head"},
+         true,
+         false,
+         head_pictures},
+        {"needle-attention",
+         "what questions attend to before and after coding (studies of a retrieval model)",
+         {},
+         true,
+         false,
+         needle_attention},
+    };
+    return kinds;
+}
+
+namespace {
+
+const FigureKind* find_kind(const std::string& name) {
+    const auto& kinds = figure_kinds();
+    const auto found = std::ranges::find(kinds, name, &FigureKind::name);
+    return found == kinds.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::vector<Figure> figures_of_kind(const std::string& name, Database& store, const Json& spec) {
+    const FigureKind* kind = find_kind(name);
+    return kind == nullptr ? std::vector<Figure>() : kind->make(store, spec);
+}
+
+std::vector<Figure> figures_of(Database& store) {
+    constexpr std::size_t most_figures = 50;  // each is a run of gnuplot
+    std::vector<std::pair<std::string, Json>> wanted;
+    Statement query(store, "SELECT kind, spec FROM figure ORDER BY figure_id");
+    while (wanted.size() < most_figures && query.step())
+        wanted.emplace_back(query.text(0), Json::parse(query.text(1), store.path() + ": table figure"));
+    if (wanted.empty()) {
+        const auto of = [](Json::Array y) { return Json::object({{"y", std::move(y)}}); };
+        if (is_dump_study(store)) {
+            wanted.emplace_back("frontier", Json::object({{"y", frontier_metric(store)}}));
+            if (replicate_word(store) == "block")
+                for (const char* kind : {"rank-map", "head-picture"}) wanted.emplace_back(kind, Json::object());
+        } else {
+            // A study without spikes has false alarms, or ranks.
+            const bool spikes = has_means(store, "overlap.left") || has_means(store, "outlier");
+            const char* rank = has_means(store, "rank_over") ? "rank_over" : "rank";
+            if (spikes || !has_means(store, rank)) {
+                wanted.emplace_back("estimate-vs-theory", of({"overlap.left", "overlap.right"}));
+                wanted.emplace_back("estimate-vs-theory", of({"outlier"}));
+            } else {
+                wanted.emplace_back("estimate-vs-theory", of({rank}));
+            }
+        }
+    }
+    std::vector<Figure> figures;
+    for (const auto& [kind, spec] : wanted) {
+        if (find_kind(kind) == nullptr) {
+            std::vector<std::string> names;
+            for (const auto& known : figure_kinds()) names.emplace_back(known.name);
+            Figure unknown;
+            unknown.kind = kind;
+            unknown.title = kind;
+            unknown.problem =
+                fmt::format("no kind of figure is called {}; there are: {}", kind, fmt::join(names, ", "));
+            figures.push_back(std::move(unknown));
+            continue;
+        }
+        auto made = figures_of_kind(kind, store, spec);
+        for (auto& figure : made) {
+            figure.kind = kind;
+            // Several under one title are told apart by their own.
+            if (const std::string title = text_of(spec, "title"); !title.empty())
+                figure.title = made.size() > 1 ? title + ", " + figure.title : title;
+            figures.push_back(std::move(figure));
+        }
+    }
+    if (const auto all = static_cast<std::size_t>(store.integer("SELECT count(*) FROM figure")); all > most_figures) {
+        figures.push_back(
+            without_data("The others", fmt::format("{} more figures of the study are left out (a page has {})",
+                                                   all - most_figures, most_figures)));
+        figures.back().kind = "more";
+    }
+    return figures;
+}
+
+void draw(Figure& figure) {
+    if (figure.script.empty()) return;
+    std::optional<std::string> svg;
+    try {
+        svg = run_gnuplot(figure.script);
+    } catch (const Error& error) {
+        if (error.code() != ExitCode::bug) throw;
+        figure.problem = fmt::format("the picture is missing ({})", error.what());  // numbers beyond what can be drawn
+        return;
+    }
+    if (svg)
+        figure.svg = *svg;
+    else
+        figure.problem =
+            "gnuplot is not installed, so the picture is missing (Debian: apt-get install gnuplot-nox, "
+            "then spiked report); the data table has its numbers" +
+            (figure.problem.empty() ? std::string() : ". " + figure.problem);
+}
+
+void write_picture(const Figure& figure, const std::string& path, Beside beside) {
+    const PictureFormat format = picture_format(path);
+    if (figure.script.empty()) throw input_error("{}: not written ({})", path, figure.problem);
+    auto picture = run_gnuplot(picture_script(figure.script, format));
+    if (!picture)
+        throw write_error("{}: cannot be drawn (gnuplot is not installed): install it (Debian: gnuplot-nox)", path);
+    if (format == PictureFormat::svg) picture = titled_svg(*picture, figure.title, figure.description);
+    sim::write_file(path, *picture);
+    if (beside == Beside::nothing) return;
+    // The whole name in front: data.svg beside data.csv is drawn from it.
+    sim::write_derived_file(path + ".gp", figure.script);
+    if (!figure.csv.empty()) sim::write_derived_file(path + ".csv", figure.csv);
+}
+
+}  // namespace spiked::reports

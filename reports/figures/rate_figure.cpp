@@ -1,0 +1,266 @@
+// How a deviation or a spread falls with size: points on logarithmic axes and the slope fitted to them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/text/names.hpp"
+#include "reports/figures/figure_parts.hpp"
+#include "reports/tables/csv_text.hpp"
+#include "reports/tables/text_table.hpp"
+
+namespace spiked::reports {
+namespace {
+
+using validation::Database;
+using validation::Statement;
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double errors_off_zero = 2.0;  // below, the logarithm of a deviation says little
+
+struct Slope {
+    double value = nan;
+    double error = nan;
+    double center_x = nan;  ///< logarithms of a point on the line
+    double center_y = nan;
+    double misfit = nan;  ///< sum of squared deviations in units of their errors
+    std::size_t points = 0;
+};
+
+/// Weighted least squares on the logarithms, with errors to first order; three points at least.
+Slope fit(const std::vector<Point>& points) {
+    double weights = 0.0;
+    double sum_x = 0.0;
+    double sum_y = 0.0;
+    const auto usable = [](const Point& p) { return p.x > 0.0 && p.error > 0.0 && p.y > errors_off_zero * p.error; };
+    const auto weight = [](const Point& p) { return (p.y / p.error) * (p.y / p.error); };
+    Slope slope;
+    for (const auto& p : points) {
+        if (!usable(p)) continue;
+        ++slope.points;
+        weights += weight(p);
+        sum_x += weight(p) * std::log(p.x);
+        sum_y += weight(p) * std::log(p.y);
+    }
+    slope.center_x = sum_x / weights;
+    slope.center_y = sum_y / weights;
+    double xx = 0.0;
+    double xy = 0.0;
+    for (const auto& p : points) {
+        if (!usable(p)) continue;
+        const double x = std::log(p.x) - slope.center_x;
+        xx += weight(p) * x * x;
+        xy += weight(p) * x * (std::log(p.y) - slope.center_y);
+    }
+    if (slope.points < 3 || !(xx > 0.0)) return {.points = slope.points};
+    slope.value = xy / xx;
+    slope.error = 1.0 / std::sqrt(xx);
+    slope.misfit = 0.0;
+    for (const auto& p : points) {
+        if (!usable(p)) continue;
+        const double off = std::log(p.y) - slope.center_y - slope.value * (std::log(p.x) - slope.center_x);
+        slope.misfit += weight(p) * off * off;
+    }
+    return slope;
+}
+
+/// A number of the JSON, or a text that is one.
+double number_of(const Json& spec, std::string_view key) {
+    const Json* value = spec.find(key);
+    if (value == nullptr) return nan;
+    if (value->real() != nullptr) return *value->real();
+    if (value->integer() != nullptr) return static_cast<double>(*value->integer());
+    return value->string() != nullptr ? to_number(*value->string()).value_or(nan) : nan;
+}
+
+/// What is drawn of means: how far they are from theory, how they spread, or how large they are.
+struct Question {
+    std::string x;
+    std::string of;
+    std::vector<std::string> metrics;
+
+    [[nodiscard]] std::string words() const {
+        return of == "deviation" ? "|mean - theory|" : of == "spread" ? "standard deviation" : "|mean|";
+    }
+};
+
+/// Cells at values of x above 0, by id.
+std::vector<CellRow> cells_along(Database& store, const std::string& x) {
+    std::vector<CellRow> cells = read_cells(store);
+    for (auto& cell : cells) {
+        if (x == "n" || x == "d")
+            cell.factors.try_emplace(x, FactorValue{static_cast<double>(x == "n" ? cell.n : cell.d),
+                                                    std::to_string(x == "n" ? cell.n : cell.d)});
+        // Sizes that grow together are one axis.
+        if (x == "n") cell.factors.erase("d");
+    }
+    std::erase_if(cells, [&](const CellRow& cell) {
+        const auto factor = cell.factors.find(x);
+        return factor == cell.factors.end() || !(factor->second.number > 0.0);
+    });
+    return cells;
+}
+
+struct Gathered {
+    PanelSeries series;
+    Range x_range;
+    Range y_range;
+};
+
+Gathered gather(Database& store, const std::vector<CellRow>& cells, const Question& question, Figure& figure) {
+    Gathered found;
+    const auto panel_name = panels_of(cells, {question.x, "n", "d"});
+    Statement query(
+        store,
+        fmt::format(
+            "SELECT s.cell_id, s.cell, s.method, s.k, s.n, s.mean, s.mcse, s.sd, CASE WHEN m.kind <> 'codec' THEN "
+            "t.value ELSE v.expected END, (SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om "
+            "USING(metric_id) WHERE om.name = ?1), s.method_id, s.metric_id FROM v_summary s JOIN method m "
+            "USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND t.quantity = s.metric AND t.k = s.k "
+            "LEFT JOIN {} v ON v.cell_id = s.cell_id AND v.method_id = s.method_id AND v.metric = s.metric AND "
+            "v.k = s.k WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, s.method_id, s.k",
+            first_expectations));
+    for (const auto& metric : question.metrics) {
+        query.reset();
+        query.bind(1, metric);
+        while (query.step()) {
+            const CellRow* const cell = cell_of(cells, query.integer(0));
+            if (cell == nullptr) continue;
+            const FactorValue& value = cell->factors.at(question.x);
+            Point point{value.number, nan, nan, nan};
+            const double count = query.real(4);
+            if (question.of == "spread") {
+                // The error of a standard deviation, from the fourth moment.
+                const validation::Moments all =
+                    pooled_moments(store, query.integer(0), query.integer(10), query.integer(11), query.integer(3));
+                point.y = query.real(7);
+                const double variance = point.y * point.y;
+                point.error = std::sqrt(std::max(0.0, all.m4 / count - variance * variance) / count) / (2.0 * point.y);
+            } else {
+                point.y = std::abs(query.real(5) - (question.of == "deviation" ? query.real(8) : 0.0));
+                point.error = query.real(6);
+            }
+            if (!(point.y > 0.0)) continue;
+            figure.rows.push_back({query.text(1), value.text, metric, query.text(2), query.text(3), query.text(4),
+                                   with_error(point.y, point.error)});
+            figure.csv += csv_line({query.text(1), value.text, metric, query.text(2), query.text(3), query.text(4),
+                                    exact(point.y), exact(point.error)});
+            std::string label = metric;
+            if (query.text(2) != "sample") label += " " + query.text(2);
+            if (query.integer(9) > 1) label += fmt::format(" k = {}", query.integer(3));
+            Series* series = found.series.find(panel_name.at(cell->id), label);
+            if (series == nullptr) continue;
+            series->points.push_back(point);
+            found.x_range.take(point.x);
+            // A deviation within the noise may be anywhere below it: its bar goes down to the frame.
+            found.y_range.take(point.y + point.error);
+            found.y_range.take(point.y > errors_off_zero * point.error ? point.y - point.error : point.error);
+        }
+    }
+    return found;
+}
+
+/// Points so close to zero that only the upper end of their bar is in the frame.
+std::size_t points_below(const Gathered& found) {
+    std::size_t below = 0;
+    for (const auto& [panel, of_panel] : found.series.panels)
+        for (const auto& [label, series] : of_panel)
+            for (const auto& point : series.points) below += point.y < found.y_range.low / Range::log_room ? 1 : 0;
+    return below;
+}
+
+struct Slopes {
+    std::vector<std::string> words;
+    std::size_t too_few = 0;  ///< series without one
+};
+
+/// Adds the fitted lines, and those of the slope to compare with, to their panels.
+Slopes draw_slopes(const PanelSeries& all, const std::string& x, double reference, std::vector<Panel>& drawn) {
+    Slopes slopes;
+    for (std::size_t p = 0; p < all.order.size(); ++p) {
+        for (const auto& [label, series] : all.panels.at(all.order[p])) {
+            const Slope slope = fit(series.points);
+            if (std::isnan(slope.value)) {
+                ++slopes.too_few;
+                continue;
+            }
+            const std::string& color = series_style(series.style).color;
+            const auto line = [&](double through, const char* dash) {
+                return fmt::format("exp({:.8g} + {:.8g} * (log(x) - {:.8g})) with lines lw 1.4 {} lc rgb '{}'",
+                                   slope.center_y, through, slope.center_x, dash, color);
+            };
+            drawn[p].plots.push_back(line(slope.value, ""));
+            if (std::isfinite(reference)) drawn[p].plots.push_back(line(reference, "dt 2"));
+            const std::string text = with_error(slope.value, slope.error);
+            drawn[p].legend.push_back({fmt::format("slope {}", text), fmt::format("lines lw 1.4 lc rgb '{}'", color)});
+            slopes.words.push_back(fmt::format(
+                "{}{}: {}^{} over {} points, chi-square {:.2g} on {} degrees of freedom{}", label,
+                all.order[p].empty() ? "" : " (" + all.order[p] + ")", x, text, slope.points, slope.misfit,
+                slope.points - 2,
+                std::isfinite(reference)
+                    ? fmt::format(", {} from {:.4g}", standard_errors(std::abs(slope.value - reference) / slope.error),
+                                  reference)
+                    : ""));
+        }
+    }
+    return slopes;
+}
+
+/// A tic at every value of the factor.
+std::vector<std::string> tics_of(const std::vector<CellRow>& cells, const std::string& x) {
+    std::vector<std::string> tics;
+    for (const auto& cell : cells)
+        if (const auto tic = reports::quoted(cell.factors.at(x).text) + " " + exact(cell.factors.at(x).number);
+            std::find(tics.begin(), tics.end(), tic) == tics.end())
+            tics.push_back(tic);
+    return tics;
+}
+
+}  // namespace
+
+std::vector<Figure> rate(Database& store, const Json& spec) {
+    const Question question{text_of(spec, "x", "n"), text_of(spec, "of", "deviation"),
+                            texts_of(spec, "y", {"outlier"})};
+    const auto& [x, of, metrics] = question;
+    const double reference = number_of(spec, "slope");
+    Figure figure;
+    figure.title = fmt::format("{} of {} against {}", question.words(), fmt::join(metrics, ", "), x);
+    if (of != "deviation" && of != "spread" && of != "mean")
+        return {without_data(figure.title, fmt::format("of = \"{}\" is none of deviation, spread, mean", of))};
+    figure.columns = {"cell", "#" + x, "quantity", "method", "#k", "#n", "#" + question.words()};
+    figure.csv = csv_line({"cell", x, "metric", "method", "k", "count", "value", "error"});
+    const std::vector<CellRow> cells = cells_along(store, x);
+    Gathered found = gather(store, cells, question, figure);
+    if (figure.rows.empty())
+        return {without_data(
+            figure.title, fmt::format("the store holds no {} of {} at values of {} above 0",
+                                      of == "deviation" ? "means with theory" : "means", fmt::join(metrics, ", "), x))};
+    const std::size_t below = points_below(found);
+    auto [data, drawn] = draw_panels(found.series, false, true);
+    const Slopes slopes = draw_slopes(found.series, x, reference, drawn);
+    figure.description = fmt::format(
+        "{} on logarithmic axes, slopes fitted by weighted least squares{}{}. Bars are one standard error; points "
+        "within {:g} errors of zero are not fitted{}.{}{}",
+        counted(figure.rows.size(), "value"), slopes.words.empty() ? "" : ". ", fmt::join(slopes.words, "; "),
+        errors_off_zero,
+        below > 0 ? fmt::format("; {} of them so close to it that only the upper end of the bar is drawn", below) : "",
+        slopes.too_few > 0 ? fmt::format(" {} have fewer than three points to fit.", slopes.too_few) : "",
+        std::isfinite(reference) ? fmt::format(" Dashed: slope {:.4g}.", reference) : "");
+    if (found.series.left_out > 0)
+        figure.problem = fmt::format("{} points are not drawn (at most {} panels and {} series are)",
+                                     found.series.left_out, most_panels, most_labels);
+    figure.script =
+        panel_script(figure.title, data,
+                     fmt::format("set logscale xy\nset format y '%g'\n{}set xtics nomirror ({})\nset "
+                                 "xrange [{:.6g}:{:.6g}]\nset yrange {}\nset xlabel "
+                                 "{} noenhanced\nset ylabel {} noenhanced\n",
+                                 found.y_range.log_tics(), fmt::join(tics_of(cells, x), ", "), found.x_range.low / 1.15,
+                                 found.x_range.high * 1.15, found.y_range.log_text(), reports::quoted(x),
+                                 reports::quoted(question.words())),
+                     drawn, legend_of(found.series.styles, false, false));
+    draw(figure);
+    return {figure};
+}
+
+}  // namespace spiked::reports

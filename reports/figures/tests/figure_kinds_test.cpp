@@ -1,0 +1,572 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <sstream>
+
+#include "reports/figures/figure_parts.hpp"
+#include "reports/figures/figures.hpp"
+#include "reports/figures/gnuplot.hpp"
+#include "reports/figures/needle_figure.hpp"
+#include "reports/figures/spectrum_figure.hpp"
+#include "reports/figures/timing_figure.hpp"
+#include "reports/page/html_report.hpp"
+#include "reports/tables/text_table.hpp"
+#include "reports/tests/fixture_store.hpp"
+#include "sim/io/npy.hpp"
+#include "theory/laws/fitted_noise.hpp"
+
+namespace spiked::reports {
+namespace {
+
+using validation::Database;
+
+std::vector<std::vector<std::string>> csv_rows(const Figure& figure) {
+    std::vector<std::vector<std::string>> rows;
+    std::istringstream lines(figure.csv);
+    std::string line;
+    std::getline(lines, line);
+    while (std::getline(lines, line)) {
+        std::istringstream fields(line);
+        auto& row = rows.emplace_back();
+        for (std::string field; std::getline(fields, field, ',');) row.push_back(field);
+    }
+    return rows;
+}
+
+/// Drawn, described, and with a table and a file of its data.
+void expect_whole(const Figure& figure) {
+    EXPECT_TRUE(has(figure.svg, "</svg>")) << figure.title << ": " << figure.problem;
+    EXPECT_FALSE(figure.description.empty()) << figure.title;
+    EXPECT_FALSE(figure.rows.empty()) << figure.title;
+    for (const auto& row : figure.rows) EXPECT_EQ(row.size(), figure.columns.size()) << figure.title;
+    EXPECT_EQ(csv_rows(figure).size(), figure.rows.size()) << figure.title;
+}
+
+/// Sizes 16 to 256 with deviations c n^slope from theory, of relative error `noise`.
+void make_rates(const std::string& path, double slope, double noise) {
+    FixtureStore store(path, "spiked");
+    const auto sample = store.method("sample", "sample", "sample");
+    for (const int n : {16, 32, 64, 128, 256}) {
+        const auto cell = store.cell(fmt::format("n={}", n), n, n, 100);
+        store.factor(cell, "n", n);
+        store.factor(cell, "d", n);
+        const double off = 3.0 * std::pow(n, slope);
+        store.moment(cell, sample, "outlier", 1, 4.0 - off, noise * off);
+        store.theory(cell, "outlier", 1, 4.0);
+    }
+    store.finish();
+}
+
+TEST(RateFigure, FitsTheSlopeAndItsError) {
+    const Scratch folder;
+    make_rates(folder / "rates.spiked", -2.0 / 3.0, 0.05);
+    Database store(folder / "rates.spiked", Database::Mode::read);
+    const auto figure = figures_of_kind("rate", store, Json::object({{"y", "outlier"}, {"slope", -1.0}})).front();
+    expect_whole(figure);
+    ASSERT_EQ(figure.rows.size(), 5U);
+    // Equal relative errors e: the error of the slope is e over the root of the sum of squares of log n about its mean.
+    double squares = 0.0;
+    for (const double step : {-2.0, -1.0, 0.0, 1.0, 2.0}) squares += step * step * std::log(2.0) * std::log(2.0);
+    const double error = 0.05 / std::sqrt(squares);
+    EXPECT_TRUE(has(figure.description, fmt::format("n^-0.667({:.0f}) over 5 points", 1000.0 * error)))
+        << figure.description;
+    EXPECT_TRUE(has(figure.description, fmt::format("{:.1f} standard errors from -1", (1.0 - 2.0 / 3.0) / error)));
+    EXPECT_TRUE(has(figure.script, "slope -0.667"));
+}
+
+TEST(RateFigure, TheErrorOfASpreadDoesNotDependOnTheBatches) {
+    const Scratch folder;
+    for (const int per_batch : {1, 4, 100}) {
+        const std::string path = folder / fmt::format("spread-{}.spiked", per_batch);
+        {
+            FixtureStore store(path, "spiked");
+            const auto sample = store.method("sample", "sample", "sample");
+            for (const int n : {16, 32, 64}) {
+                const auto cell = store.cell(fmt::format("n={}", n), n, n, 100);
+                store.factor(cell, "n", n);
+                for (int first = 0; first < 100; first += per_batch) {
+                    validation::Moments part;
+                    for (int i = first; i < first + per_batch; ++i)
+                        part.add((i % 7 + 0.1 * (i % 3)) / static_cast<double>(n));
+                    store.moments(cell, first, sample, "outlier", 1, part);
+                }
+            }
+            store.finish();
+        }
+        Database store(path, Database::Mode::read);
+        const auto figure = figures_of_kind("rate", store, Json::object({{"y", "outlier"}, {"of", "spread"}})).front();
+        ASSERT_EQ(figure.rows.size(), 3U);
+        validation::Moments all;
+        for (int i = 0; i < 100; ++i) all.add((i % 7 + 0.1 * (i % 3)) / 16.0);
+        const double spread = std::sqrt(all.m2 / 99.0);
+        const double error = std::sqrt((all.m4 / 100.0 - spread * spread * spread * spread) / 100.0) / (2.0 * spread);
+        EXPECT_EQ(figure.rows[0].back(), with_error(spread, error)) << per_batch << " a batch";
+    }
+}
+
+TEST(RateFigureControl, FollowsAnotherSlopeAndFitsNoNoise) {
+    const Scratch folder;
+    make_rates(folder / "other.spiked", -0.5, 0.05);
+    Database other(folder / "other.spiked", Database::Mode::read);
+    EXPECT_TRUE(has(figures_of_kind("rate", other, Json::object({{"y", "outlier"}})).front().description, "n^-0.500("));
+    make_rates(folder / "noise.spiked", -0.5, 0.6);
+    Database noise(folder / "noise.spiked", Database::Mode::read);
+    const auto figure = figures_of_kind("rate", noise, Json::object({{"y", "outlier"}})).front();
+    expect_whole(figure);
+    EXPECT_FALSE(has(figure.description, "n^"));
+    EXPECT_TRUE(has(figure.description, "1 have fewer than three points"));
+    EXPECT_TRUE(has(figures_of_kind("rate", noise, Json::object({{"of", "beauty"}})).front().problem,
+                    "deviation, spread, mean"));
+}
+
+/// A title that a store has stands in a comment in front of the line that sets the size.
+TEST(PictureScript, TakesTheSizeThatTheProgramSet) {
+    for (const char* title : {"set terminal svg size 9,9", "set terminal svg size x", "\nset terminal svg size 9,9"}) {
+        const std::string script = panel_script(title, "", "", {Panel{}}, {});
+        const std::string picture = picture_script(script, PictureFormat::png);
+        EXPECT_TRUE(has(picture, "\nset terminal pngcairo size 1360,840 ")) << picture;
+        EXPECT_TRUE(has(picture, "svg size")) << "the comment stays";
+        EXPECT_FALSE(has(picture, "\nset terminal svg")) << picture;
+        EXPECT_EQ(picture_script(script, PictureFormat::svg).find("\nset terminal svg size 680,420 "),
+                  script.find("\nset terminal svg size 680,420 "));
+    }
+    EXPECT_THROW((void)picture_script("# set terminal svg size 9,9\n", PictureFormat::png), Error);
+}
+
+TEST(RateFigure, SaysThatAPointLiesBelowItsFrame) {
+    const Scratch folder;
+    {
+        FixtureStore store(folder / "low.spiked", "spiked");
+        const auto sample = store.method("sample", "sample", "sample");
+        for (const int n : {16, 32, 64, 128}) {
+            const auto cell = store.cell(fmt::format("n={}", n), n, n, 100);
+            store.factor(cell, "n", n);
+            store.moment(cell, sample, "outlier", 1, 4.0 - (n == 128 ? 1e-9 : 1.0 / n), 1e-3);
+            store.theory(cell, "outlier", 1, 4.0);
+        }
+        store.finish();
+    }
+    Database store(folder / "low.spiked", Database::Mode::read);
+    const auto figure = figures_of_kind("rate", store, Json::object({{"y", "outlier"}})).front();
+    EXPECT_TRUE(has(figure.description, "; 1 of them so close to it")) << figure.description;
+}
+
+TEST(MapFigure, WritesNumbersWholeAndMetricsInWords) {
+    Figure figure;
+    draw_map(figure, {{"", 0, 0, 1.25}, {"", 1, 0, 3.0}}, {"head", "layer", {"0", "1"}, {"0"}}, "mean rank");
+    EXPECT_TRUE(has(figure.script, " 1.25\n")) << figure.script;
+    EXPECT_TRUE(has(figure.script, "set y2label 'mean rank'"));
+    Figure whole;
+    draw_map(whole, {{"", 0, 0, 12.0}, {"", 1, 0, 3.0}}, {"head", "layer", {"0", "1"}, {"0"}}, "mean rank");
+    EXPECT_TRUE(has(whole.script, " 12\n")) << whole.script;
+    const Scratch folder;
+    make_study(folder / "study.spiked");
+    Database store(folder / "study.spiked", Database::Mode::read);
+    const auto map = figures_of_kind(
+        "map", store, Json::object({{"x", "signal.strength"}, {"by", "noise.row_cov.rho"}, {"y", "overlap.left"}}));
+    EXPECT_TRUE(map.front().title.starts_with("overlap of left vectors by ")) << map.front().title;
+}
+
+TEST(MapFigure, PutsEveryCellInItsBox) {
+    const Scratch folder;
+    make_study(folder / "study.spiked");
+    Database store(folder / "study.spiked", Database::Mode::read);
+    const auto figure =
+        figures_of_kind("map", store,
+                        Json::object({{"x", "signal.strength"}, {"by", "noise.row_cov.rho"}, {"y", "rank"}}))
+            .front();
+    expect_whole(figure);
+    EXPECT_EQ(figure.rows.size(), 28U);
+    // Two shapes, two panels; strength 3 is column 6, rho 0.4 row 1, all found.
+    EXPECT_TRUE(has(figure.script, "set title 'n = 64' "));
+    EXPECT_TRUE(has(figure.script, "\n6 1 ")) << figure.script;
+    EXPECT_TRUE(has(figure.script, " 1.00\n"));
+    EXPECT_TRUE(has(figure.script, "\n0 0 ") && has(figure.script, " 0.19\n"));
+    EXPECT_TRUE(has(figure.svg, "<text>rank</text>"));  // beside the colour scale
+    const auto checks = figures_of_kind("map", store, Json::object({})).front();
+    expect_whole(checks);
+    EXPECT_TRUE(has(checks.description, "above 1 outside"));
+    EXPECT_TRUE(has(figures_of_kind("map", store, Json::object({{"y", "beauty"}})).front().problem,
+                    "holds no values of beauty"));
+}
+
+TEST(MapFigure, ALargeStudyShowsAllItsCellsInOneMap) {
+    const Scratch folder;
+    {
+        FixtureStore store(folder / "large.spiked", "spiked");
+        const auto estimator = store.method("eoptshrink", "estimator", "eoptshrink");
+        for (int i = 0; i < 400; ++i) {
+            const auto cell = store.cell(fmt::format("cell-{:03}", i), 64, 64);
+            store.factor(cell, "signal.strength", i % 20);
+            store.factor(cell, "noise.row_cov.rho", 0.01 * (i / 20));
+            store.moment(cell, estimator, "relative_error", 0, i == 137 ? 0.9 : 0.5, 0.01);
+        }
+        store.finish();
+    }
+    const std::string page = html_report({folder / "large.spiked"});
+    EXPECT_TRUE(has(page, "400 means over 20 x 20 values of"));
+    EXPECT_TRUE(has(page, "Largest: 0.9 at cell-137"));
+    EXPECT_TRUE(has(page, "the map are over all cells"));
+}
+
+/// Draws 1 to 200 over 200 of one quantity.
+void make_draws(const std::string& path) {
+    FixtureStore store(path, "spiked");
+    const auto sample = store.method("sample", "sample", "sample");
+    const auto metric = store.metric("outlier");
+    const auto cell = store.cell("one", 64, 64, 200);
+    for (int i = 0; i < 200; ++i) {
+        validation::Statement value(store.database, "INSERT INTO value VALUES(?,?,?,?,1,?)");
+        value.bind(1, cell).bind(2, i).bind(3, sample).bind(4, metric).bind_real(5, ((7 * i) % 200 + 1) / 200.0).run();
+    }
+    store.moment(cell, sample, "outlier", 1, 0.5025, 0.02, 200);
+    store.theory(cell, "outlier", 1, 0.5);
+    store.finish();
+}
+
+TEST(DistributionFigure, CountsEveryDrawAndBandsTheirShare) {
+    const Scratch folder;
+    make_draws(folder / "draws.spiked");
+    Database store(folder / "draws.spiked", Database::Mode::read);
+    const auto figure = figures_of_kind("distribution", store, Json::object({{"y", "outlier"}})).front();
+    expect_whole(figure);
+    const auto rows = csv_rows(figure);
+    ASSERT_EQ(rows.size(), 200U);
+    const double band = std::sqrt(std::log(40.0) / 400.0);  // 95 %, 200 draws
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const double share = static_cast<double>(i + 1) / 200.0;
+        EXPECT_NEAR(std::stod(rows[i][2]), share, 1e-12);
+        EXPECT_NEAR(std::stod(rows[i][3]), share, 1e-12);
+        EXPECT_NEAR(std::stod(rows[i][4]), std::max(0.0, share - band), 1e-9);
+        EXPECT_NEAR(std::stod(rows[i][5]), std::min(1.0, share + band), 1e-9);
+    }
+    // The boxes of the histogram hold all draws.
+    std::istringstream lines(figure.script.substr(figure.script.find("$b0 << END") + 11));
+    double count = 0.0;
+    for (std::string line; std::getline(lines, line) && line != "END";) {
+        std::istringstream numbers(line);
+        double x = 0.0;
+        double n = 0.0;
+        numbers >> x >> n;
+        count += n;
+    }
+    EXPECT_EQ(count, 200.0);
+    EXPECT_TRUE(has(figure.description, "where theory says 0.5")) << figure.description;
+    EXPECT_TRUE(has(figures_of_kind("distribution", store, Json::object({{"y", "rank"}})).front().problem,
+                    "keeps no draws of rank"));
+    EXPECT_FALSE(figures_of_kind("distribution", store, Json::object({{"y", "outlier"}, {"cell", "none"}}))
+                     .front()
+                     .problem.empty());
+}
+
+TEST(BiasFigure, IsTheRatioToTheFirstMethodOfTheSameBits) {
+    const Scratch folder;
+    {
+        FixtureStore store(folder / "bias.spiked", "spiked");
+        const auto plain = store.method("tq-mse B=2", "codec", "tq-mse", 2);
+        const auto ours = store.method("eoptshrink+tq-mse B=2", "codec", "eoptshrink+tq-mse", 2);
+        const auto cell = store.cell("keys", 64, 64);
+        store.moment(cell, plain, "relative_l2", 0, 0.34, 1e-4);
+        store.moment(cell, ours, "relative_l2", 0, 0.17, 1e-4);
+        store.moment(cell, plain, "ip_bias_plain_own", 0, -0.12, 1e-4);
+        store.moment(cell, ours, "ip_bias_plain_own", 0, -0.03, 1e-4);
+        store.moment(cell, plain, "ip_bias_plain_random", 0, 1e-5, 1e-4);
+        store.moment(cell, ours, "ip_bias_plain_random", 0, 1e-3, 1e-4);
+        // Halves that differ, so that there is some noise.
+        store.database.execute(
+            "UPDATE moment SET mean = mean + (2 * batch - 1) * 1e-4 WHERE metric_id <> (SELECT metric_id FROM metric "
+            "WHERE name = 'relative_l2')");
+        store.finish();
+    }
+    Database store(folder / "bias.spiked", Database::Mode::read);
+    const auto figure = figures_of_kind("bias-by-query", store, Json::object()).front();
+    expect_whole(figure);
+    const auto rows = csv_rows(figure);
+    ASSERT_EQ(rows.size(), 2U) << figure.csv;  // random queries: within the noise, left out
+    EXPECT_TRUE(has(figure.description, "1 ratio of mean errors")) << figure.description;
+    EXPECT_TRUE(has(figure.description, "queries: own (the row itself).")) << figure.description;
+    EXPECT_TRUE(has(figure.description, "1 ratio of error\u00B2")) << figure.description;
+    EXPECT_EQ(rows[0][3], "own");
+    EXPECT_NEAR(std::stod(rows[0][6]), 0.25, 1e-12);
+    EXPECT_NEAR(std::stod(rows[1][6]), 0.25, 1e-12);  // squared errors
+    // Only columns that something stands in.
+    EXPECT_TRUE(has(figure.script, "set xtics nomirror ('own' 0, 'error\u00B2' 1)\nset xrange [-0.5:1.5]"))
+        << figure.script;
+    const auto turned = figures_of_kind("bias-by-query", store, Json::object({{"over", "eoptshrink+tq-mse"}})).front();
+    EXPECT_NEAR(std::stod(csv_rows(turned)[0][6]), 4.0, 1e-12);
+    EXPECT_FALSE(figures_of_kind("bias-by-query", store, Json::object({{"bits", "3"}})).front().problem.empty());
+}
+
+TEST(DumpFigures, BiasAndDistributionAreForDumpsToo) {
+    const Scratch folder;
+    make_dump_store(folder / "dump.spiked");
+    Database store(folder / "dump.spiked", Database::Mode::read);
+    EXPECT_TRUE(has(figures_of_kind("bias-by-query", store, Json::object()).front().problem,
+                    "whose first has a bias off zero"));
+    const auto map = figures_of_kind("rank-map", store, Json::object()).front();
+    expect_whole(map);
+}
+
+/// Before and after, of the first prompt alone.
+TEST(NeedleFigure, ShowsWhatTheStoreKeepsOfAttention) {
+    const Scratch folder;
+    const std::string path = folder / "needles.spiked";
+    {
+        FixtureStore store(path, "kv_model");
+        const auto sample = store.method("sample", "sample", "sample");
+        const auto coded = store.method("snapkv+tq-mse B=2 at 0.1", "codec", "snapkv+tq-mse B=2", 2);
+        for (const int prompt : {0, 1}) {
+            const auto cell = store.cell(fmt::format("prompt {}", prompt), 128, 64, 1);
+            store.factor(cell, "side", "cache");
+            store.factor(cell, "cluster", fmt::format("prompt {}", prompt));
+            store.moment(cell, coded, "bits_per_entry", 0, 1.5, 0.0, 2);
+            const double own = prompt == 0 ? 0.75 : 0.5;
+            store.array(cell, sample, "needle_attention", arma::mat{{0.875, 0.0, 0.125}, {0.0, 1.0, 0.0}});
+            store.array(cell, sample, "needle_head", arma::mat{{1.0, 3.0}});
+            store.array(cell, coded, "needle_attention", arma::mat{{own, 0.0, 1.0 - own}, {0.0, own, 1.0 - own}});
+        }
+        store.finish();
+    }
+    Database store(path, Database::Mode::read);
+    const auto figure = needle_attention(store, Json::object()).front();
+    expect_whole(figure);
+    EXPECT_TRUE(has(figure.title, "2 questions on their needles, layer 1, head 3"));
+    const auto rows = csv_rows(figure);
+    ASSERT_EQ(rows.size(), 2U * 2U * 3U);
+    std::vector<std::string> own;
+    for (const auto& row : rows)
+        if (row[row.size() - 3] == row[row.size() - 2]) own.push_back(row.back());
+    EXPECT_EQ(own, (std::vector<std::string>{"0.875", "1", "0.75", "0.75"}));
+    EXPECT_TRUE(has(figure.svg, ">snapkv+tq-mse at 0.1, 1.50 bits<")) << figure.csv;
+    const Scratch other;
+    make_dump_store(other / "dump.spiked");
+    Database dump(other / "dump.spiked", Database::Mode::read);
+    EXPECT_TRUE(has(needle_attention(dump, Json::object()).front().problem, "no needle_attention"));
+}
+
+/// Names of axes in words, and room for them beside small numbers.
+TEST(FrontierFigure, NamesItsAxesInsideThePicture) {
+    const Scratch folder;
+    const std::string path = folder / "small.spiked";
+    {
+        FixtureStore store(path, "kv_model");
+        const auto cell = store.cell("document 0", 128, 64, 1);
+        store.factor(cell, "side", "cache");
+        store.factor(cell, "cluster", "document 0");
+        for (const int bits : {1, 2, 4, 6, 8}) {
+            const auto coded = store.method(fmt::format("tq-mse B={}", bits), "codec", "tq-mse", bits);
+            store.moment(cell, coded, "bits_per_entry", 0, bits, 0.0, 2);
+            store.moment(cell, coded, "added_nats", 0, 0.3 * std::pow(0.2, bits), 0.0, 2);
+        }
+        store.finish();
+    }
+    Database store(path, Database::Mode::read);
+    const auto figure = figures_of_kind("frontier", store, Json::object({{"y", "added_nats"}})).front();
+    expect_whole(figure);
+    EXPECT_EQ(figure.title, "added nats a token against stored bits");
+    const std::size_t label = figure.svg.find(">added nats a token<");
+    ASSERT_NE(label, std::string::npos);
+    const std::size_t moved = figure.svg.rfind("translate(", label);
+    ASSERT_NE(moved, std::string::npos);
+    EXPECT_GT(std::stod(figure.svg.substr(moved + 10)), 10.0);  // half a line of text
+    EXPECT_FALSE(has(figure.svg, "0.10000"));
+}
+
+TEST(SpectrumFigure, CountsValuesOnBothSidesOfTheEdge) {
+    std::vector<double> singular = {5.0, 3.0};
+    for (int i = 0; i < 50; ++i) singular.push_back(0.5 + 0.03 * i);
+    auto figure = spectrum_figure("block", singular, Eigenvalue{4.1}, 60, std::vector<double>(50, 1.0));
+    draw(figure);
+    expect_whole(figure);
+    EXPECT_TRUE(has(figure.description, "52 singular values from 5 down to 0.5. 2 lie above the estimated edge 2.025"));
+    EXPECT_TRUE(has(figure.description, "The rank rule takes 2 of them for signal.")) << figure.description;
+    EXPECT_TRUE(has(figure.description, "fitted to 50 of the other 50: ")) << figure.description;
+    EXPECT_TRUE(has(figure.description, "white on ")) << figure.description;
+    auto bare = spectrum_figure("block", singular, std::nullopt, 60);
+    draw(bare);
+    expect_whole(bare);
+    EXPECT_FALSE(has(bare.script, "$density"));
+}
+
+TEST(SpectrumFigure, WhatCannotBeDrawnIsSaidAndDrawsNothing) {
+    const double missing = std::nan("");
+    const auto says = [](Figure figure, const std::string& why) {
+        draw(figure);
+        EXPECT_TRUE(has(figure.problem, why)) << figure.problem;
+        EXPECT_EQ(figure.script + figure.svg, "");
+    };
+    says(spectrum_figure("block", {}, std::nullopt, 60), "no singular value is above 0");
+    says(spectrum_figure("block", {0.0, 0.0}, Eigenvalue{0.0}, 60, {0.0, 0.0}), "no singular value is above 0");
+    says(spectrum_figure("block", {1e-170, 1e-180}, std::nullopt, 60), "no singular value is above 0");
+    says(spectrum_figure("block", {2.0, missing, 1.0}, std::nullopt, 60), "not all finite");
+    says(spectrum_figure("block", {1e160, 1.0}, std::nullopt, 60), "not all finite");
+    says(spectrum_figure("block", {2.0, 1.0}, std::nullopt, 60, {missing, 1.0}), "not all finite");
+    // An edge far below all values, or none that is a number, leaves a picture.
+    for (const double edge : {1e-40, missing, -1.0})
+        expect_whole([&] {
+            auto figure = spectrum_figure("block", {3.0, 2.0, 1.0}, Eigenvalue{edge}, 60);
+            draw(figure);
+            return figure;
+        }());
+}
+
+/// Eigenvalues of noise with variances exp(-decay share) of its columns, or of its rows.
+std::vector<double> noise_eigenvalues(std::size_t rows, std::size_t columns, double decay, std::uint64_t draw,
+                                      bool of_rows = false) {
+    std::mt19937_64 random(77 + draw);
+    std::normal_distribution<double> normal;
+    arma::mat noise(rows, columns);
+    for (std::size_t j = 0; j < columns; ++j)
+        for (std::size_t i = 0; i < rows; ++i)
+            noise(i, j) = 3.0 * normal(random) *
+                          std::exp(-0.5 * decay * (static_cast<double>(of_rows ? i : j) + 0.5) /
+                                   static_cast<double>(of_rows ? rows : columns));
+    const arma::vec singular = arma::svd(noise);
+    std::vector<double> values;
+    for (const double s : singular) values.push_back(s * s);
+    return values;
+}
+
+TEST(FittedNoiseLaw, FindsTheDecayAndLiesAsCloseAsChanceSays) {
+    for (const double decay : {0.0, 3.0})
+        for (const std::size_t rows : {64U, 128U}) {
+            int beyond = 0;
+            double mean = 0.0;
+            constexpr int draws = 20;
+            for (std::uint64_t draw = 0; draw < draws; ++draw) {
+                const auto fitted = theory::fit_noise(noise_eigenvalues(rows, 128, decay, draw), 128);
+                ASSERT_TRUE(fitted);
+                EXPECT_EQ(fitted->count, rows);
+                EXPECT_NEAR(fitted->curve.back().cdf, 1.0, 1e-9);
+                mean += fitted->decay / draws;
+                if (fitted->distance > theory::chance_distance(rows)) ++beyond;
+            }
+            EXPECT_NEAR(mean, decay, 0.6) << rows;
+            EXPECT_LE(beyond, 8) << rows << " rows, decay " << decay;  // of 20 at 1 in 20: more with probability 1e-6
+        }
+}
+
+TEST(FittedNoiseLaw, FindsTheSideOfTheDecay) {
+    for (const std::size_t rows : {32U, 64U}) {
+        double mean = 0.0;
+        int on_the_other_side = 0;
+        constexpr int draws = 10;
+        for (std::uint64_t draw = 0; draw < draws; ++draw) {
+            const auto fitted = theory::fit_noise(noise_eigenvalues(rows, 128, 5.0, draw, true), 128);
+            ASSERT_TRUE(fitted);
+            if (fitted->on_long_side)
+                ++on_the_other_side;
+            else
+                mean += fitted->decay;
+        }
+        EXPECT_LE(on_the_other_side, 1) << rows;
+        EXPECT_NEAR(mean / (draws - on_the_other_side), 5.0, 0.6) << rows;
+    }
+    auto figure =
+        spectrum_figure("block", {30.0, 20.0, 10.0}, Eigenvalue{2000.0}, 128, noise_eigenvalues(64, 128, 5.0, 3, true));
+    EXPECT_TRUE(has(figure.description, "on the side of 3, white on the side of 128")) << figure.description;
+}
+
+TEST(SpectrumFigure, BarsLeaveOutZerosAndSaySo) {
+    std::vector<double> noise = noise_eigenvalues(64, 128, 0.0, 1);
+    std::vector<double> singular;
+    for (const double value : noise) singular.push_back(std::sqrt(value));
+    singular.resize(100, 1e-9);
+    noise.resize(100, 1e-18);
+    const auto figure = spectrum_figure("block", singular, Eigenvalue{4000.0}, 128, noise);
+    EXPECT_TRUE(has(figure.description, "leaves out 36 singular values below 0.0001 of the largest"));
+    EXPECT_TRUE(has(figure.script, "36 left out as 0")) << figure.script;
+    const std::size_t bars = figure.script.find("$bins << END") + 13;
+    double total = 0.0;
+    std::istringstream lines(figure.script.substr(bars, figure.script.find("END\n", bars) - bars));
+    for (double at = 0.0, count = 0.0; lines >> at >> count;) total += count;
+    EXPECT_EQ(total, 64.0);
+}
+
+TEST(FittedNoiseControl, ATwoPieceNoiseIsToldFromTheLaw) {
+    // Half of the channels a hundred times weaker: no exponential fall.
+    std::vector<double> values = noise_eigenvalues(64, 128, 0.0, 1);
+    for (const double weak : noise_eigenvalues(64, 128, 0.0, 2)) values.push_back(1e-3 * weak);
+    const auto fitted = theory::fit_noise(values, 128);
+    ASSERT_TRUE(fitted);
+    EXPECT_GT(fitted->distance, 2.0 * theory::chance_distance(128));
+    auto figure = spectrum_figure("block", {30.0, 20.0, 10.0}, Eigenvalue{2000.0}, 128, values);
+    EXPECT_TRUE(has(figure.description, "this noise is another")) << figure.description;
+    auto own =
+        spectrum_figure("block", {30.0, 20.0, 10.0}, Eigenvalue{2000.0}, 128, noise_eigenvalues(128, 128, 2.0, 3));
+    EXPECT_TRUE(has(own.description, "is not told from it")) << own.description;
+    EXPECT_TRUE(has(own.script, "$density using 1:2 with lines"));
+    // Repeated tokens give zeros, which are no noise; too few values give no law.
+    std::vector<double> zeros = noise_eigenvalues(64, 128, 0.0, 1);
+    zeros.resize(128, 1e-13);
+    EXPECT_EQ(theory::fit_noise(zeros, 128)->count, 64U);
+    EXPECT_FALSE(theory::fit_noise({3.0, 2.0, 1.0}, 128));
+    EXPECT_FALSE(theory::fit_noise({}, 128));
+}
+
+TEST(HeatmapFigure, ShowsBlockSignalAndResidualOnAxesWithAScale) {
+    const Scratch folder;
+    make_dump_store(folder / "dump.spiked");
+    Database store(folder / "dump.spiked", Database::Mode::read);
+    std::size_t found = 0;
+    for (const auto& figure : figures_of_kind("head-picture", store, Json::object())) {
+        if (!has(figure.title, "signal and residual")) continue;
+        ++found;
+        EXPECT_EQ(figure.rows.size(), 3U);
+        const auto rows = csv_rows(figure);
+        ASSERT_EQ(rows.size(), 128U * 128U);
+        const auto& entry = rows[128 * 5 + 7];
+        EXPECT_EQ(entry[0] + " " + entry[1], "5 7");
+        EXPECT_NEAR(std::stod(entry[2]), std::stod(entry[3]) + std::stod(entry[4]), 1e-12);
+        std::size_t images = 0;
+        for (std::size_t at = 0; (at = figure.svg.find("<image", at)) != std::string::npos; ++at) ++images;
+        EXPECT_EQ(images, 4U);  // three parts and the scale
+        for (const char* word :
+             {"<text>row</text>", "<text>channel</text>", "<text>entry</text>", "<text>residual</text>"})
+            EXPECT_TRUE(has(figure.svg, word)) << word;
+        EXPECT_TRUE(has(figure.description, "% of the block's energy is in the signal"));
+    }
+    EXPECT_EQ(found, 2U);
+}
+
+TEST(HeatmapFigure, SaysThatNothingWasKept) {
+    const Scratch folder;
+    make_dump_store(folder / "dump.spiked");
+    sim::write_npy(folder / "zero.npy", arma::mat(128, 128, arma::fill::zeros));
+    const std::string zero = file_text(folder / "zero.npy");
+    Database store(folder / "dump.spiked", Database::Mode::write);
+    validation::Statement change(store, "UPDATE array SET npy = ?1 WHERE name = 'signal'");
+    change.bind_blob(1, {reinterpret_cast<const std::uint8_t*>(zero.data()), zero.size()});
+    change.run();
+    std::size_t found = 0;
+    for (const auto& figure : figures_of_kind("head-picture", store, Json::object()))
+        if (has(figure.description, "kept no component (rank 0)")) ++found;
+    EXPECT_EQ(found, 2U);
+}
+
+TEST(TimingFigure, HasABarForEveryRow) {
+    std::vector<Timing> timings;
+    for (int i = 0; i < 33; ++i) timings.push_back({fmt::format("job-{}", i), 10.0 + i, 9.0 + i});
+    auto figure = timing_figure("Jobs", timings);
+    draw(figure);
+    expect_whole(figure);
+    EXPECT_EQ(csv_rows(figure)[0][3], "100000");
+    EXPECT_TRUE(has(figure.script, "\"100 k\""));
+    EXPECT_TRUE(has(figure.svg, "job-32"));
+    EXPECT_FALSE(timing_figure("None", {}).problem.empty());
+}
+
+TEST(FigureKinds, AreAllInTheReadme) {
+    const std::string page = file_text(SPIKED_SOURCE_DIR "/reports/README.md");
+    for (const auto& kind : figure_kinds()) {
+        const std::size_t line = page.find(fmt::format("\n| `{}` |", kind.name));
+        ASSERT_NE(line, std::string::npos) << kind.name;
+        const std::string row = page.substr(line + 1, page.find('\n', line + 1) - line);
+        for (const auto& key : kind.keys) EXPECT_TRUE(has(row, "`" + key + "`")) << kind.name << ": " << key;
+    }
+}
+
+}  // namespace
+}  // namespace spiked::reports

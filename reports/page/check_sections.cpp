@@ -1,0 +1,95 @@
+#include "reports/page/check_sections.hpp"
+
+#include <fmt/format.h>
+
+#include "reports/tables/text_table.hpp"
+
+namespace spiked::reports {
+namespace {
+
+using validation::Database;
+using validation::Statement;
+
+constexpr std::size_t passes_unfolded = 20;
+
+HtmlTable check_table(std::string_view caption) {
+    return {
+        caption,
+        {"verdict", "check", "cell", "#estimate", "#theory", "#margin", "#interval", "#detectable", "#n", "#control"}};
+}
+
+void add_check(HtmlTable& table, const CheckRow& check, const PagePlace& place) {
+    std::string name = escape(check.check);
+    std::string details = check.claim == check.check ? "" : escape(check.claim);
+    if (check.k > 0) details += fmt::format("{}spike {}", details.empty() ? "" : ", ", check.k);
+    if (check.method != "sample") details += (details.empty() ? "" : ", ") + escape(check.method);
+    if (!details.empty()) name += "<small>" + details + "</small>";
+    const std::string reason =
+        check.reason.empty() ? "" : fmt::format("<small class=\"why\">{}</small>", escape(check.reason));
+    const std::string control = check.control == "fail"   ? "fails"
+                                : check.control == "pass" ? "passes!"
+                                                          : "inconclusive";
+    table.add({verdict_mark(check.verdict), Html::raw(name), Html::raw(escape(check.cell) + reason),
+               with_error(check.estimate, check.standard_error), predicted(check.expected),
+               Html::raw("&plusmn;" + escape(number(check.margin, 3))),
+               fmt::format("{} \u2026 {}", number(check.low), number(check.high)), number(check.detectable, 2),
+               std::to_string(check.n),
+               Html::raw(fmt::format("{}<small>predicts {}</small>", control, escape(number(check.control_expected))))},
+              fmt::format("{}check-{}", place.prefix, check.id));
+}
+
+}  // namespace
+
+Html verdict_mark(const std::string& verdict) {
+    if (verdict == "none") return "no checks";
+    const char* mark = verdict == "pass" ? "\u2713" : verdict == "fail" ? "\u2717" : "?";
+    return Html::raw(fmt::format("<span class=\"v {}\">{} {}</span>", escape(verdict), mark, escape(verdict)));
+}
+
+std::string verdict_of(const validation::VerdictCounts& counts) {
+    return counts.failed > 0 ? "fail" : counts.inconclusive > 0 ? "inconclusive" : counts.passed > 0 ? "pass" : "none";
+}
+
+std::string checks_markup(Database& store, const std::vector<CheckRow>& checks, const PagePlace& place,
+                          const ShownCells& cells, std::size_t most_bytes) {
+    if (checks.empty()) return "";
+    std::string markup = cells.note;
+    auto open = check_table("");
+    auto passed = check_table("");
+    for (auto* table : {&open, &passed}) table->limit(most_bytes / 10, "spiked export STORE --table checks");
+    std::size_t passes = 0;
+    std::size_t hidden = 0;
+    std::size_t hidden_bad = 0;
+    for (const auto& check : checks) {
+        if (!cells.contains(check.cell_id)) {
+            ++hidden;
+            if (check.verdict != "pass") ++hidden_bad;
+            continue;
+        }
+        const bool fold = check.verdict == "pass" && ++passes > passes_unfolded;
+        add_check(fold ? passed : open, check, place);
+    }
+    markup += open.html();
+    if (passed.rows() > 0) markup += folded(fmt::format("{} more passed", passed.rows()), passed.html());
+    if (hidden > 0)
+        markup += paragraph(
+            fmt::format("{} at other cells are left out, {} of them not passed: spiked export STORE --table checks.",
+                        counted(hidden, "check"), hidden_bad));
+    HtmlTable claims("What each claim says, and the fault its control plants",
+                     {"claim", "place", "statement", "control"});
+    Statement query(
+        store, "SELECT id, place, statement, control FROM claim WHERE id IN (SELECT claim FROM verdict) ORDER BY id");
+    while (query.step()) claims.add({code(query.text(0)), query.text(1), query.text(2), query.text(3)});
+    markup += folded("The claims", claims.html());
+    markup += paragraph(
+        "Estimates carry their standard error in the last digits: 0.7525(22) is 0.7525 with an error of 0.0022. "
+        "Interval: of the mean, at "
+        "this check's share of the false-alarm rate. Detectable: the smallest deviation that would have failed "
+        "with probability 0.99. "
+        "Control: the same data judged against what a planted fault predicts; it must fail, and a check whose "
+        "control passes counts as "
+        "failed.");
+    return markup;
+}
+
+}  // namespace spiked::reports

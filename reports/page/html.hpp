@@ -1,0 +1,63 @@
+#pragma once
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/text/markup.hpp"
+
+namespace spiked::reports {
+
+/// A piece of HTML; made from text by escaping it, or declared to be markup.
+struct Html {
+    std::string markup;
+    Html(std::string_view text) : markup(escape(text)) {}
+    Html(const std::string& text) : markup(escape(text)) {}
+    Html(const char* text) : markup(escape(text)) {}
+    [[nodiscard]] static Html raw(std::string markup);
+};
+
+/// A table with a caption; columns named with a leading '#' hold numbers and are aligned to the right.
+class HtmlTable {
+public:
+    HtmlTable(std::string_view caption, const std::vector<std::string>& columns);
+    /// Rows that would make the table longer are counted and left out; below the table stands how many, and `where` all
+    /// of them are.
+    void limit(std::size_t bytes, std::string_view where);
+    /// `id` and `css_class` may be empty.
+    void add(const std::vector<Html>& cells, std::string_view id = "", std::string_view css_class = "");
+    /// Those left out among them.
+    [[nodiscard]] std::size_t rows() const { return rows_; }
+    [[nodiscard]] std::string html() const;
+
+private:
+    std::string head_;
+    std::string body_;
+    std::vector<bool> numeric_;
+    std::size_t rows_ = 0;
+    std::size_t left_out_ = 0;
+    std::size_t most_bytes_ = std::numeric_limits<std::size_t>::max();
+    std::string where_;
+};
+
+/// What a self-contained page begins and ends with: style sheet, and a policy that lets it load nothing.
+[[nodiscard]] std::string page_head(std::string_view title, std::string_view generator);
+inline constexpr std::string_view page_end = "</main>\n</body>\n</html>\n";
+
+/// Where on a page something stands: what its ids begin with, and the level of its section headings.
+struct PagePlace {
+    std::string prefix = {};
+    int level = 2;
+};
+[[nodiscard]] std::string section(const PagePlace& place, std::string_view id, std::string_view title,
+                                  const std::string& markup);
+/// A heading one level below that of a section.
+[[nodiscard]] std::string subheading(const PagePlace& place, std::string_view title);
+[[nodiscard]] Html code(std::string_view text);
+[[nodiscard]] std::string paragraph(std::string_view text, std::string_view css_class = "note");
+
+/// A block that opens on a click (and in print).
+[[nodiscard]] std::string folded(std::string_view summary, const std::string& markup);
+
+}  // namespace spiked::reports

@@ -1,0 +1,457 @@
+#include "reports/page/html_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <tuple>
+
+#include "core/files/output_file.hpp"
+#include "core/runtime/error.hpp"
+#include "core/text/printable.hpp"
+#include "reports/figures/figures.hpp"
+#include "reports/figures/gnuplot.hpp"
+#include "reports/figures/svg.hpp"
+#include "reports/page/check_sections.hpp"
+#include "reports/page/html.hpp"
+#include "reports/page/origin_sections.hpp"
+#include "reports/page/printed_values.hpp"
+#include "reports/page/result_sections.hpp"
+#include "reports/tables/store_queries.hpp"
+#include "reports/tables/text_table.hpp"
+#include "validation/engine/experiment.hpp"
+#include "validation/engine/store.hpp"
+
+namespace spiked::reports {
+namespace {
+
+using validation::Database;
+using validation::Statement;
+
+/// By which a page is known to be one of these.
+constexpr const char* generator = "spiked report";
+constexpr std::size_t all_cells_up_to = 200;
+constexpr std::size_t worst_cells_shown = 50;
+constexpr std::size_t failures_shown = 50;
+constexpr std::size_t events_shown = 100;
+constexpr std::size_t data_rows_shown = 200;
+/// Of a page, however large its studies are: below 5 MB with what stands around its parts.
+constexpr std::size_t page_bytes = 4'700'000;
+
+struct Progress {
+    std::int64_t cells, cells_done, replicates, least, target, failed;
+};
+
+Progress read_progress(Database& store) {
+    return {store.integer("SELECT COUNT(*) FROM cell"),
+            store.integer("SELECT COUNT(*) FROM cell WHERE state = 'done'"),
+            store.integer("SELECT coalesce(SUM(reps), 0) FROM batch"),
+            store.integer("SELECT coalesce(SUM(reps_least), 0) FROM cell"),
+            store.integer("SELECT coalesce(SUM(reps_target), 0) FROM cell"),
+            store.integer("SELECT coalesce(SUM(failed), 0) FROM batch")};
+}
+
+/// A section of a part; left out when it has no markup.
+struct Section {
+    const char* id;
+    const char* title;
+    std::string markup;
+};
+
+/// What a page says of one store: the whole page, or one of several parts, in at most some bytes: first fewer cells
+/// stand in tables, then pictures are left out, then whole sections are, and the page says each.
+class StorePart {
+public:
+    StorePart(Database& store, const ReportOptions& options, PagePlace place)
+        : store_(store),
+          options_(options),
+          place_(std::move(place)),
+          study_(read_study(store)),
+          progress_(read_progress(store)),
+          checks_(read_checks(store)),
+          questions_(static_cast<std::size_t>(store.integer("SELECT count(*) FROM question"))),
+          dump_(validation::of_dumps_or_models(study_.kind)),
+          replicate_(replicate_word(store)) {}
+
+    [[nodiscard]] const StudyRow& study() const { return study_; }
+    [[nodiscard]] const Progress& progress() const { return progress_; }
+    [[nodiscard]] validation::VerdictCounts counts() const { return count_checks(checks_); }
+    /// The worst of the checks; none where all passed.
+    [[nodiscard]] const CheckRow* worst() const {
+        return checks_.empty() || checks_.front().verdict == "pass" ? nullptr : &checks_.front();
+    }
+    /// Empty where all checks passed. After html().
+    [[nodiscard]] std::string first_to_look_at(const std::string& where) const {
+        const CheckRow* first = worst();
+        if (first == nullptr) return "";
+        return fmt::format(
+            "<p>First to look at: {}{} at {}: {} against {}, {}.</p>\n", escape(where),
+            shown(first->cell_id) && !checks_left_out_
+                ? fmt::format("<a href=\"#{}check-{}\">{}</a>", place_.prefix, first->id, escape(first->check))
+                : escape(first->check),
+            escape(first->cell), escape(with_error(first->estimate, first->standard_error)),
+            escape(predicted(first->expected)), escape(first->reason.empty() ? first->verdict : first->reason));
+    }
+    [[nodiscard]] std::string title() const { return study_.title.empty() ? study_.name : study_.title; }
+
+    std::string html(std::size_t most_bytes) {
+        most_bytes_ = most_bytes;
+        std::string result_tables = results();  // which decides what cells are shown
+        std::vector<Section> sections = {
+            {"checks", "Checks", checks_markup(store_, checks_, place_, shown_, most_bytes_)},
+            {"figures", "Figures", figures()},
+            {"results", "Results", std::move(result_tables)},
+            {"printed", "Beside printed values",
+             options_.against.empty() ? "" : printed_markup(store_, options_.against)},
+            {"ledger", "Bits ledger", ledger_markup(store_, place_, most_bytes_ / 10)},
+            {"failures", "Failures", failures()},
+            {"conventions", "Conventions", conventions()},
+            {"reproduce", "Reproduce", reproduce_markup(store_, study_)},
+            {"cite", "How to cite", cite_markup(store_, study_)},
+        };
+        leave_out_the_largest(sections);
+        std::string page =
+            heading() + band() + fmt::format("<nav aria-label=\"{}\">\n", escape("Sections of " + title()));
+        for (const auto& one : sections)
+            if (!one.markup.empty())
+                page += fmt::format("<a href=\"#{}{}\">{}</a>\n", place_.prefix, one.id, one.title);
+        page += "</nav>\n";
+        for (const auto& one : sections)
+            if (!one.markup.empty()) page += section(place_, one.id, one.title, one.markup);
+        return page;
+    }
+
+private:
+    void leave_out_the_largest(std::vector<Section>& sections) {
+        constexpr std::size_t around = 4000;  // bytes of headings, band and links
+        const auto by_size = [](const Section& a, const Section& b) { return a.markup.size() < b.markup.size(); };
+        for (;;) {
+            std::size_t total = around;
+            for (const auto& one : sections) total += one.markup.size();
+            auto& largest = *std::max_element(sections.begin(), sections.end(), by_size);
+            const std::string instead = paragraph(fmt::format(
+                "Left out to keep the page small ({} kB). {}", largest.markup.size() / 1000,
+                place_.prefix.empty() ? "The store has it: spiked show and spiked export, or spiked report --figures."
+                                      : "A page of this store alone shows more: spiked report STORE."));
+            if (total <= most_bytes_ || largest.markup.size() <= instead.size()) return;
+            if (std::string_view(largest.id) == "checks") checks_left_out_ = true;
+            largest.markup = instead;
+        }
+    }
+
+    /// As many cells as fit in a quarter of the bytes: all, or the worst.
+    std::string results() {
+        const auto all = static_cast<std::size_t>(progress_.cells);
+        const std::size_t room = most_bytes_ / 4;
+        std::size_t count = all <= all_cells_up_to ? all : worst_cells_shown;
+        for (;;) {
+            if (count < all) show_worst(count);
+            std::string markup = results_markup(store_, place_, shown_, count > 1 ? page_bytes : room / 3);
+            if (markup.size() <= room || count <= 1) return markup;
+            count = std::clamp<std::size_t>(count * room / markup.size(), 1, count - 1);
+        }
+    }
+
+    void show_worst(std::size_t count) {
+        const auto ids = worst_cells(store_, checks_, count);
+        shown_.ids.emplace(ids.begin(), ids.end());
+        const auto methods = store_.integer("SELECT COUNT(*) FROM method WHERE kind <> 'sample'");
+        shown_.note = paragraph(fmt::format(
+            "{} cells{} are too many for a page: tables by cell show the worst {} (worst verdicts, then largest "
+            "deviations in units of the margin, then largest errors). Counts, means and the map are over all cells; "
+            "`spiked export STORE --table summary` has every row.",
+            progress_.cells,
+            progress_.cells > static_cast<std::int64_t>(all_cells_up_to) ? "" : fmt::format(" of {} methods", methods),
+            ids.size()));
+    }
+
+    [[nodiscard]] bool shown(std::int64_t cell) const { return shown_.contains(cell); }
+
+    std::string heading() {
+        std::vector<std::string> facts;
+        if (title() != study_.name) facts.push_back(study_.name);
+        facts.push_back(counted(static_cast<std::size_t>(progress_.cells), "cell"));
+        facts.push_back(counted(static_cast<std::size_t>(progress_.replicates), replicate_));
+        facts.push_back(fmt::format("{} failed", progress_.failed));
+        facts.push_back("seed " + study_.seed);
+        facts.push_back(study_.backend);
+        facts.push_back(study_.created);
+        return fmt::format("<header>\n<h{0}>{1}</h{0}>\n<p class=\"facts\">{2}</p>\n</header>\n", place_.level - 1,
+                           escape(title()), escape(fmt::format("{}", fmt::join(facts, " \u00b7 "))));
+    }
+
+    std::string band() {
+        std::string markup;
+        if (study_.status != "complete") {
+            const bool shard = study_.status.starts_with("shard ");
+            markup += fmt::format(
+                "<div class=\"partial\" id=\"{}partial\"><p><strong>PARTIAL</strong> ({}): {} of {} cells "
+                "done, {} of {}{} "
+                "{}s measured. Everything below is about these; {}.</p></div>\n",
+                place_.prefix,
+                escape(shard                        ? study_.status + " of the study"
+                       : study_.status == "running" ? "the study is running, or was killed"
+                                                    : "the study is " + study_.status),
+                progress_.cells_done, progress_.cells, progress_.replicates,
+                progress_.least < progress_.target ? "at most " : "", progress_.target, replicate_,
+                shard                       ? "spiked merge joins it with the others"
+                : study_.status == "failed" ? "more replicates of a cell failed than run.failure_budget allows, so the "
+                                              "same command goes no further: mend the study, or allow more"
+                                            : "the same command resumes");
+        }
+        const auto counts = count_checks(checks_);
+        if (checks_.empty())
+            return markup + fmt::format("<div class=\"band\" id=\"{}verdict\"><p>{}</p></div>\n", place_.prefix,
+                                        questions_ == 0 ? "This study has no checks: nothing here was judged."
+                                                        : counted(questions_, "check") + ", none judged yet.");
+        const std::string verdict = verdict_of(counts);
+        markup += fmt::format(
+            "<div class=\"band {}\" id=\"{}verdict\">\n<p class=\"word\">{} {}</p>\n<p>False-alarm rate declared for "
+            "all "
+            "checks together: {:g}. A pass lies inside its margin, a fail outside, both beyond the noise.</p>\n",
+            verdict, place_.prefix, verdict_mark(verdict).markup,
+            escape(counts_text(counts) + fmt::format(" of {}", checks_.size())), study_.false_alarm);
+        return markup + first_to_look_at("") + "</div>\n";
+    }
+
+    std::string figures() {
+        std::string markup;
+        std::size_t index = 0;
+        auto all = figures_of(store_);
+        if (progress_.cells > static_cast<std::int64_t>(all_cells_up_to) && !dump_) {
+            // Tables show the worst cells; a map shows them all.
+            auto map = figures_of_kind("map", store_, Json::object({{"y", checks_.empty() ? error_metric() : ""}}));
+            map.front().kind = "map";
+            all.insert(all.begin(), map.begin(), map.end());
+        }
+        for (auto& figure : all) {
+            ++index;
+            if (!options_.figure_folder.empty()) write_figure(figure, index);
+            std::string one = figure_html(figure, index);
+            if (markup.size() + one.size() > most_bytes_ / 2) {
+                // The data of a figure is smaller than its picture, its words are smaller than both.
+                figure.svg.clear();
+                figure.problem += fmt::format(
+                    "{}the picture is left out to keep the page small, spiked report STORE "
+                    "--figures FOLDER draws it",
+                    figure.problem.empty() ? "" : "; ");
+                one = figure_html(figure, index);
+                if (markup.size() + one.size() > most_bytes_ / 2) {
+                    figure.rows.clear();
+                    figure.problem += ", its data beside it";
+                    one = figure_html(figure, index);
+                }
+            }
+            markup += one;
+        }
+        return markup;
+    }
+
+    /// The error that worst_cells goes by where there are no checks.
+    [[nodiscard]] std::string error_metric() const {
+        Statement query(store_,
+                        "SELECT name FROM metric WHERE name IN ('relative_error', 'relative_l2') AND metric_id IN "
+                        "(SELECT metric_id FROM moment) ORDER BY metric_id LIMIT 1");
+        return query.step() ? query.text(0) : "";
+    }
+
+    [[nodiscard]] std::string figure_html(const Figure& figure, std::size_t index) const {
+        const std::string id = fmt::format("{}figure-{}", place_.prefix, index);
+        const std::string title = fmt::format("Figure {}. {}", index, figure.title);
+        std::string markup = fmt::format("<figure id=\"{}\">\n", id) + subheading(place_, title);
+        if (!figure.svg.empty()) markup += inline_svg(figure.svg, id, title, figure.description) + "\n";
+        if (!figure.problem.empty()) markup += paragraph("Note: " + figure.problem + ".");
+        if (!figure.description.empty()) markup += "<figcaption>" + escape(figure.description) + "</figcaption>\n";
+        if (!figure.rows.empty()) {
+            HtmlTable table("", figure.columns);
+            for (std::size_t i = 0; i < std::min(figure.rows.size(), data_rows_shown); ++i)
+                table.add(std::vector<Html>(figure.rows[i].begin(), figure.rows[i].end()));
+            std::string data = table.html();
+            if (figure.rows.size() > data_rows_shown)
+                data +=
+                    paragraph(fmt::format("The first {} of {} rows; spiked report --figures FOLDER writes them all.",
+                                          data_rows_shown, figure.rows.size()));
+            markup += folded(fmt::format("Data of figure {}", index), data);
+        }
+        return markup + "</figure>\n";
+    }
+
+    void write_figure(const Figure& figure, std::size_t index) const {
+        namespace fs = std::filesystem;
+        std::error_code error;
+        fs::create_directories(options_.figure_folder, error);
+        if (error)
+            throw write_error("{}: the folder for figures cannot be made ({}): check permissions",
+                              options_.figure_folder, error.message());
+        std::string kind;
+        for (const char c : figure.kind) kind += std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
+        const std::string stem =
+            (fs::path(options_.figure_folder) / fmt::format("{}figure-{}-{}", place_.prefix, index, kind)).string();
+        const auto write = [](const std::string& path, const std::string& text) {
+            if (!text.empty()) sim::write_derived_file(path, text);
+        };
+        write(stem + ".gp", figure.script);
+        write(stem + ".csv", figure.csv);
+        for (const auto& format : options_.figure_formats)
+            if (!figure.svg.empty()) write_picture(figure, stem + "." + format, Beside::nothing);
+    }
+
+    std::string failures() {
+        const auto total = store_.integer("SELECT COUNT(*) FROM failure");
+        std::string markup;
+        if (total > 0) {
+            HtmlTable table("", {"cell", "#replicate", "method", "stage", "why", "replay"});
+            table.limit(most_bytes_ / 20, "spiked export STORE --table failures");
+            Statement query(
+                store_,
+                "SELECT c.label, f.rep, coalesce(m.name, ''), f.stage, f.code, f.message, f.cell_id FROM failure f "
+                "LEFT "
+                "JOIN cell c "
+                "USING(cell_id) LEFT JOIN method m USING(method_id) ORDER BY f.cell_id, f.rep, f.rowid LIMIT ?1");
+            query.bind(1, failures_shown);
+            while (query.step())
+                table.add(
+                    {query.text(0), query.text(1), query.text(2), query.text(3), query.text(4) + ": " + query.text(5),
+                     code(fmt::format("spiked replay STORE --cell {} --rep {}", query.integer(6), query.integer(1)))});
+            markup = paragraph(
+                         fmt::format("{}; a failed replicate is stored as missing, never as 0, and n counts only "
+                                     "those that did not fail. In a command STORE stands for the store of this page.{}",
+                                     counted(static_cast<std::size_t>(total), "failed replicate"),
+                                     total > static_cast<std::int64_t>(failures_shown)
+                                         ? fmt::format(" The first {} are shown.", failures_shown)
+                                         : "")) +
+                     table.html();
+        }
+        const auto all = static_cast<std::size_t>(store_.integer("SELECT COUNT(*) FROM event"));
+        HtmlTable events(all > events_shown ? fmt::format("The first {} of {} events; the others are in table event of "
+                                                          "the store",
+                                                          events_shown, all)
+                                            : "Events",
+                         {"time", "level", "code", "message"});
+        Statement query(store_, "SELECT t_utc, level, code, message FROM event ORDER BY rowid LIMIT ?1");
+        query.bind(1, events_shown);
+        while (query.step()) events.add({query.text(0), query.text(1), query.text(2), query.text(3)});
+        if (all > 0) markup += folded(counted(all, "event"), events.html());
+        return markup.empty() ? paragraph("No replicate failed.") : markup;
+    }
+
+    std::string conventions() {
+        HtmlTable fixed("", {"quantity", "convention"});
+        fixed.add({"block", "n rows (tokens) x d columns (features)"});
+        fixed.add({"noise", "Z = A^{1/2} X B^{1/2}, entries of X of variance 1/d"});
+        fixed.add({"edges and outliers", "eigenvalues of the block times its transpose: squared singular values"});
+        fixed.add({"strengths", "singular values; in units of the detection threshold where a factor says so"});
+        fixed.add({"overlap", "squared inner product of a true and an observed singular vector"});
+        fixed.add({"bits", "every stored bit: indices, norms, scales, factors, codebooks, signs, headers"});
+        fixed.add({"missing", "a failed replicate is stored as missing with its reason; never 0, never dropped"});
+        HtmlTable metrics("Metrics of this store", {"metric", "unit", "definition"});
+        Statement query(store_,
+                        "SELECT name, unit, definition FROM metric WHERE metric_id IN (SELECT metric_id FROM moment) "
+                        "ORDER BY metric_id");
+        while (query.step()) metrics.add({code(query.text(0)), query.text(1), query.text(2)});
+        return fixed.html() + (metrics.rows() > 0 ? folded("Definitions of the metrics", metrics.html()) : "");
+    }
+
+    Database& store_;
+    const ReportOptions& options_;
+    PagePlace place_;
+    StudyRow study_;
+    Progress progress_;
+    std::vector<CheckRow> checks_;
+    std::size_t questions_;
+    bool dump_;
+    std::string replicate_;
+    ShownCells shown_;
+    std::size_t most_bytes_ = page_bytes;
+    bool checks_left_out_ = false;
+};
+
+void refuse_repeated(const std::vector<std::string>& paths) {
+    std::map<std::string, std::string> given;
+    for (const auto& path : paths) {
+        const auto [first, fresh] = given.emplace(std::filesystem::weakly_canonical(path).string(), path);
+        if (!fresh)
+            throw usage_error("{}: this store is given twice (first as {}): name each store once", path, first->second);
+    }
+}
+
+}  // namespace
+
+std::string html_report(const std::vector<std::string>& store_paths, const ReportOptions& options) {
+    for (const auto& format : options.figure_formats) (void)picture_format("." + format);
+    if (!options.against.empty() && store_paths.size() > 1)
+        throw usage_error("--against {}: {} stores (printed values stand beside one): name one store", options.against,
+                          store_paths.size());
+    refuse_repeated(store_paths);
+    std::vector<Database> stores;
+    for (const auto& path : store_paths) {
+        stores.push_back(validation::open_store(path));
+        stores.back().execute("BEGIN");  // one state of the store, even while a study still writes
+    }
+    if (stores.size() == 1) {
+        StorePart part(stores.front(), options, {});
+        return (page_head(part.study().name, generator) + part.html(page_bytes)).append(page_end);
+    }
+    std::string parts;
+    validation::VerdictCounts counts;
+    bool partial = false;
+    CheckRow worst;
+    std::string first_to_look_at;
+    HtmlTable table("", {"study", "verdict", "#passed", "#failed", "#inconclusive", "#cells", "state"});
+    for (std::size_t i = 0; i < stores.size(); ++i) {
+        const std::string prefix = fmt::format("study-{}-", i + 1);
+        StorePart part(stores[i], options, {prefix, 3});
+        const auto one = part.counts();
+        counts.passed += one.passed;
+        counts.failed += one.failed;
+        counts.inconclusive += one.inconclusive;
+        partial = partial || part.study().status != "complete";
+        table.add({Html::raw(fmt::format("<a href=\"#{}top\">{}</a>", prefix, escape(part.title()))),
+                   verdict_mark(verdict_of(one)), std::to_string(one.passed), std::to_string(one.failed),
+                   std::to_string(one.inconclusive), std::to_string(part.progress().cells), part.study().status});
+        // What small studies leave is for those after them.
+        const std::size_t room = (page_bytes - std::min(page_bytes, parts.size())) / (stores.size() - i);
+        parts += fmt::format("<article id=\"{}top\">\n{}</article>\n", prefix, part.html(room));
+        if (const CheckRow* own = part.worst();
+            own != nullptr && (first_to_look_at.empty() || farther_off(*own, worst))) {
+            worst = *own;
+            first_to_look_at = part.first_to_look_at(part.title() + ", ");
+        }
+    }
+    const std::string title = fmt::format("{} studies", stores.size());
+    const std::string verdict = verdict_of(counts);
+    std::string page = page_head(title, generator) + "<header>\n<h1>" + title + "</h1>\n</header>\n";
+    if (partial)
+        page +=
+            "<div class=\"partial\" id=\"partial\"><p><strong>PARTIAL</strong>: some of them are not complete; the "
+            "table says which.</p></div>\n";
+    page += fmt::format("<div class=\"band {}\" id=\"verdict\">\n<p class=\"word\">{} {}</p>\n{}</div>\n", verdict,
+                        verdict_mark(verdict).markup, escape(counts_text(counts)), first_to_look_at);
+    return (page + table.html() + parts).append(page_end);
+}
+
+bool may_replace(const std::string& path) {
+    std::error_code absent;
+    const auto status = std::filesystem::symlink_status(path, absent);  // a link would be followed
+    if (status.type() == std::filesystem::file_type::not_found) return true;
+    if (status.type() != std::filesystem::file_type::regular) return false;
+    std::ifstream file(path, std::ios::binary);
+    std::string head(4096, '\0');
+    file.read(head.data(), static_cast<std::streamsize>(head.size()));
+    return head.find(fmt::format("<meta name=\"generator\" content=\"{}\">", generator)) != std::string::npos;
+}
+
+void write_html_report(const std::vector<std::string>& store_paths, const std::string& output_path,
+                       const ReportOptions& options) {
+    const std::string page = html_report(store_paths, options);
+    sim::write_file(output_path, page);
+}
+
+}  // namespace spiked::reports

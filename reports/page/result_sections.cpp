@@ -1,0 +1,435 @@
+#include "reports/page/result_sections.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "reports/figures/figure_parts.hpp"
+#include "reports/tables/kv_report.hpp"
+#include "reports/tables/method_table.hpp"
+#include "reports/tables/store_queries.hpp"
+#include "reports/tables/text_table.hpp"
+#include "validation/kv/equal_bits.hpp"
+
+namespace spiked::reports {
+namespace {
+
+using validation::Database;
+using validation::Statement;
+
+constexpr std::size_t rows_unfolded = 20;
+constexpr std::size_t most_columns = 24;  // of a table
+constexpr const char* all_means = "spiked export STORE --table summary";
+
+constexpr const char* what_is_bold =
+    "Bold: ahead of the others of its kind and bit width B by over two standard errors of the paired difference "
+    "(over few parts by as much as Student's law exceeds as rarely); methods of one B differ in stored bits.";
+
+/// Below a table that has no room for all its columns.
+std::string columns_left_out(const std::vector<std::string>& names) {
+    if (names.empty()) return "";
+    constexpr std::size_t most_named = 8;
+    const auto named = names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), most_named));
+    return paragraph(fmt::format(
+        "{} left out to keep the table readable: {}{}. {} has all.",
+        names.size() == 1 ? "1 column is" : fmt::format("{} columns are", names.size()),
+        fmt::join(names.begin(), named, ", "),
+        names.size() > most_named ? fmt::format(" and {} more", names.size() - most_named) : "", all_means));
+}
+
+/// Long tables open on a click.
+std::string titled(const PagePlace& place, const std::string& title, const HtmlTable& table,
+                   const std::vector<std::string>& left_out) {
+    if (table.rows() == 0) return "";
+    const std::string markup = table.html() + columns_left_out(left_out);
+    return table.rows() > rows_unfolded ? folded(fmt::format("{}: {}", title, counted(table.rows(), "row")), markup)
+                                        : subheading(place, title) + markup;
+}
+
+std::string name_of(const std::string& metric, std::int64_t k) {
+    return k > 0 ? fmt::format("{} {}", metric, k) : metric;
+}
+
+/// Where the number of replicates depends on what they showed, the page says so.
+std::string stopping_note(Database& store) {
+    std::vector<std::string> rules;
+    Statement rule(store,
+                   "SELECT name, relative, absolute FROM stop_rule JOIN metric USING(metric_id) ORDER BY rule_id");
+    while (rule.step()) {
+        std::vector<std::string> bounds;
+        if (rule.real(1) > 0.0) bounds.push_back(fmt::format("{:g} of the mean", rule.real(1)));
+        if (rule.real(2) > 0.0) bounds.push_back(number(rule.real(2)));
+        rules.push_back(fmt::format("{} has a standard error of {}", rule.text(0), fmt::join(bounds, " and ")));
+    }
+    if (rules.empty()) return "";
+    const auto cells = [&](const char* why) {
+        Statement query(store, "SELECT COUNT(*) FROM cell WHERE why = ?1");
+        query.bind(1, why);
+        (void)query.step();
+        return counted(static_cast<std::size_t>(query.integer(0)), "cell");
+    };
+    return paragraph(
+        fmt::format("The number of replicates was chosen as they came in: a cell stops when every mean of {}, or "
+                    "with its last replicate. {} stopped with that accuracy, {} ran to the end without it, {} "
+                    "measured nothing that the rule is about and stopped at the least number.",
+                    fmt::join(rules, " and of "), cells("met"), cells("max"), cells("absent")));
+}
+
+constexpr const char* what_is_partial =
+    "10 of 160: defined in 10 of the 160 that were measured, and the mean is over these. The others have no such value "
+    "and did not fail: where a method finds no component there is no strength of it, and nothing has a share of an "
+    "error or a block that is zero. What failed is counted apart, under Failures. -: this method has no such quantity.";
+
+/// Replicates of a cell.
+struct Replicates {
+    std::int64_t failed = 0;
+    std::int64_t measured = 0;
+
+    [[nodiscard]] Html html() const {
+        return Html::raw(failed > 0 ? fmt::format("{}<small>{} failed</small>", measured, failed)
+                                    : std::to_string(measured));
+    }
+};
+
+std::map<std::int64_t, Replicates> replicates_of_cells(Database& store) {
+    std::map<std::int64_t, Replicates> cells;
+    Statement query(store, "SELECT cell_id, SUM(failed), SUM(reps) - SUM(failed) FROM batch GROUP BY cell_id");
+    while (query.step()) cells[query.integer(0)] = {query.integer(1), query.integer(2)};
+    return cells;
+}
+
+/// Beside a mean that is not over all that was measured.
+std::string partial(std::int64_t defined, std::int64_t measured) {
+    return defined < measured ? fmt::format("<small class=\"part\">{} of {}</small>", defined, measured) : "";
+}
+
+/// A mean with its error, the best in bold.
+Html shown_mean(const MethodMean& mean, std::int64_t measured, double scale = 1.0, int digits = 4) {
+    if (mean.n + mean.failed == 0) return "-";
+    const std::string text = escape(with_error(scale * mean.mean, scale * mean.error, digits));
+    return Html::raw((mean.best ? "<b>" + text + "</b>" : text) + partial(mean.n, measured));
+}
+
+/// The paper's table, one a side.
+std::string paper_tables(Database& store, std::size_t most_bytes) {
+    std::vector<std::string> all;
+    for (const auto group : {MetricGroup::of_codecs, MetricGroup::of_attention, MetricGroup::of_models})
+        all.insert(all.end(), metrics_of(group).begin(), metrics_of(group).end());
+    const MethodTable table = method_table(store);
+    std::string markup;
+    std::size_t clusters = 0;
+    bool attention = false;
+    bool blockwise = false;
+    for (std::size_t first = 0; first < table.rows.size();) {
+        std::size_t end = first;
+        while (end < table.rows.size() && table.rows[end].group == table.rows[first].group) ++end;
+        const auto begin_row = table.rows.begin() + static_cast<std::ptrdiff_t>(first);
+        const auto end_row = table.rows.begin() + static_cast<std::ptrdiff_t>(end);
+        std::vector<std::string> heads = {"method", "#B"};
+        std::vector<std::size_t> columns;
+        for (const auto& metric : all)
+            for (std::size_t c = 0; c < table.columns.size(); ++c)
+                if (table.columns[c].metric == metric &&
+                    std::any_of(begin_row, end_row, [&](const auto& row) { return row.means[c].n > 0; })) {
+                    columns.push_back(c);
+                    heads.push_back("#" + heading_of(metric));
+                    attention = attention || metric == "attention_output";
+                    blockwise = blockwise || metric == "relative_l2";
+                }
+        std::int64_t blocks = 0;
+        for (auto row = begin_row; row != end_row; ++row)
+            for (const auto c : columns) {
+                blocks = std::max(blocks, row->means[c].n + row->means[c].failed);
+                clusters = std::max(clusters, row->means[c].parts.sums.size());
+            }
+        const bool of_model = begin_row->group == "caches";
+        HtmlTable side(fmt::format("{}, {} {}", begin_row->group, blocks, of_model ? "documents or prompts" : "blocks"),
+                       heads);
+        side.limit(most_bytes, all_means);
+        for (auto row = begin_row; row != end_row; ++row) {
+            std::vector<Html> cells = {row->method, row->bits};
+            for (const auto c : columns)
+                cells.push_back(shown_mean(row->means[c], blocks, scale_of(table.columns[c].metric), 5));
+            side.add(cells);
+        }
+        markup += side.html();
+        first = end;
+    }
+    if (markup.empty()) return "";
+    if (!blockwise)
+        return markup +
+               paragraph(fmt::format(
+                   "Means over documents or prompts, with standard errors over them ({}); what is lost is paired "
+                   "with full precision case by case. {} bits: stored bits an entry.",
+                   clusters, what_is_bold));
+    return markup +
+           paragraph(fmt::format(
+               "Means over blocks; standard errors clustered ({} clusters). {} bits: stored bits an entry, counted "
+               "from "
+               "the bytes. paper bits: b + r (n + d) b_s / (n d), norms left out. IP: error of the cosine of different "
+               "rows, decoded rows renormalised as in the paper; plain: not renormalised.{}",
+               clusters, what_is_bold,
+               attention ? " Attention over the whole sequence: root mean square error of a logit, divergence of the "
+                           "weights in nats, largest weight and 8 largest that stay; relative error of the output with "
+                           "this side coded, and with both."
+                         : ""));
+}
+
+/// Relative error of every codec, head by head.
+std::string heads_table(Database& store, const ShownCells& shown, std::size_t most_bytes) {
+    std::vector<std::string> columns = {"cell", "#n", "#d"};
+    std::map<std::int64_t, std::size_t> column;
+    Statement methods(store,
+                      "SELECT method_id, name FROM method WHERE kind = 'codec' AND method_id IN (SELECT method_id "
+                      "FROM v_summary WHERE "
+                      "metric = 'relative_l2') ORDER BY method_id");
+    std::vector<std::string> left_out;
+    while (methods.step()) {
+        if (columns.size() >= most_columns) {
+            left_out.push_back(methods.text(1));
+            continue;
+        }
+        column[methods.integer(0)] = columns.size();
+        columns.push_back("#" + methods.text(1));
+    }
+    if (column.empty()) return "";
+    HtmlTable table("relative L2 error in percent, cell by cell", columns);
+    table.limit(most_bytes, all_means);
+    Statement query(store,
+                    "SELECT s.cell_id, c.label, c.n, c.d, s.method_id, s.mean, s.mcse FROM v_summary s JOIN cell c "
+                    "USING(cell_id) WHERE "
+                    "s.metric = 'relative_l2' ORDER BY s.cell_id, s.method_id");
+    std::vector<Html> cells;
+    std::int64_t current = std::numeric_limits<std::int64_t>::min();
+    const auto finish = [&] {
+        if (!cells.empty()) table.add(cells);
+    };
+    while (query.step()) {
+        if (!shown.contains(query.integer(0)) || !column.contains(query.integer(4))) continue;
+        if (query.integer(0) != current) {
+            finish();
+            current = query.integer(0);
+            cells.assign(columns.size(), Html("-"));
+            cells[0] = query.text(1);
+            cells[1] = query.text(2);
+            cells[2] = query.text(3);
+        }
+        cells[column.at(query.integer(4))] = with_error(100.0 * query.real(5), 100.0 * query.real(6));
+    }
+    finish();
+    return folded(fmt::format("{} by layer and head", counted(table.rows(), "cell")),
+                  table.html() + columns_left_out(left_out));
+}
+
+/// What no method computes: cells down, metrics across, theory below the estimate it is about.
+std::string sample_table(Database& store, const PagePlace& place, const ShownCells& shown, std::size_t most_bytes) {
+    std::vector<std::string> columns = {"cell", "#n"};
+    std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> column;
+    Statement names(store,
+                    "SELECT DISTINCT m.metric_id, m.k, mt.name FROM moment m JOIN metric mt USING(metric_id) JOIN "
+                    "method me USING(method_id) WHERE me.kind = 'sample' ORDER BY m.metric_id, m.k");
+    std::vector<std::string> left_out;
+    while (names.step()) {
+        const std::string name = name_of(names.text(2), names.integer(1));
+        if (columns.size() >= most_columns) {
+            left_out.push_back(name);
+            continue;
+        }
+        column[{names.integer(0), names.integer(1)}] = columns.size();
+        columns.push_back("#" + name);
+    }
+    if (column.empty()) return "";
+    HtmlTable table("", columns);
+    table.limit(most_bytes, all_means);
+    auto counts = replicates_of_cells(store);
+    Statement means(store,
+                    "SELECT s.metric_id, s.k, s.n, s.mean, s.mcse, t.value FROM v_summary s JOIN method m "
+                    "USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND t.quantity = s.metric AND t.k = "
+                    "s.k WHERE s.cell_id = ?1 AND m.kind = 'sample'");
+    Statement cell(store, "SELECT cell_id, label FROM cell ORDER BY cell_id");
+    while (cell.step()) {
+        if (!shown.contains(cell.integer(0))) continue;
+        std::vector<Html> cells(columns.size(), Html("-"));
+        cells[0] = cell.text(1);
+        const auto& replicates = counts[cell.integer(0)];
+        bool measured = false;
+        means.reset();
+        means.bind(1, cell.integer(0));
+        while (means.step()) {
+            const auto found = column.find({means.integer(0), means.integer(1)});
+            if (found == column.end()) continue;
+            measured = true;
+            std::string text = escape(with_error(means.real(3), means.real(4)));
+            text += partial(means.integer(2), replicates.measured);
+            if (!means.is_null(5)) text += fmt::format("<small>theory {}</small>", escape(predicted(means.real(5))));
+            cells[found->second] = Html::raw(text);
+        }
+        if (!measured) continue;
+        cells[1] = replicates.html();
+        table.add(cells);
+    }
+    return titled(place, "What the sample shows", table, left_out);
+}
+
+/// Methods of one kind in every cell shown.
+std::string kind_table(Database& store, const MethodTable& methods, const PagePlace& place, const std::string& kind,
+                       const std::string& title, std::size_t most_bytes) {
+    std::vector<std::string> columns = {"cell", kind, "#n"};
+    std::vector<std::size_t> shown;
+    std::vector<std::string> left_out;
+    for (std::size_t c = 0; c < methods.columns.size(); ++c) {
+        if (std::none_of(methods.rows.begin(), methods.rows.end(), [&](const MethodRow& row) {
+                return row.kind == kind && row.means[c].n + row.means[c].failed > 0;
+            }))
+            continue;
+        const std::string name = name_of(methods.columns[c].metric, methods.columns[c].k);
+        if (columns.size() >= most_columns) {
+            left_out.push_back(name);
+            continue;
+        }
+        shown.push_back(c);
+        columns.push_back("#" + name);
+    }
+    HtmlTable table("", columns);
+    table.limit(most_bytes, all_means);
+    auto counts = replicates_of_cells(store);
+    for (const auto& row : methods.rows) {
+        if (row.kind != kind) continue;
+        const auto& replicates = counts[row.cell_id];
+        std::vector<Html> cells = {row.group, row.bits.empty() ? row.method : row.method + " B=" + row.bits,
+                                   replicates.html()};
+        for (const auto c : shown) cells.push_back(shown_mean(row.means[c], replicates.measured));
+        table.add(cells);
+    }
+    return titled(place, title, table, left_out);
+}
+
+/// By side in a dump study, by cell where these are few, else over all cells.
+std::string ledger_table(Database& store, bool dump, std::size_t most_bytes) {
+    const auto cells = read_cells(store);
+    const bool by_cell = !dump && cells.size() > 1 && cells.size() <= most_panels;
+    const auto names = by_cell ? short_names(cells) : std::map<std::int64_t, std::string>();
+    std::map<std::string, std::size_t> column;
+    std::vector<std::string> columns = {"method"};
+    if (dump || by_cell) columns.emplace_back(dump ? "side" : "cell");
+    const std::size_t fixed = columns.size();
+    Statement items(store,
+                    "SELECT mt.name FROM moment m JOIN metric mt USING(metric_id) WHERE mt.name LIKE 'bits.%' AND "
+                    "m.n > 0 GROUP BY metric_id "
+                    "HAVING MAX(m.mean) > 0 ORDER BY metric_id");
+    while (items.step()) {
+        column[items.text(0)] = columns.size();
+        columns.push_back("#" + items.text(0).substr(5));
+    }
+    if (column.empty()) return "";
+    columns.emplace_back("#total");
+    HtmlTable table(
+        "Stored bits an entry, item by item, mean over blocks" +
+            (dump || by_cell || cells.size() == 1 ? std::string() : fmt::format(" of all {} cells", cells.size())),
+        columns);
+    table.limit(most_bytes, "spiked export STORE --table bits");
+    Statement query(
+        store,
+        fmt::format("SELECT me.method_id, me.name, {}, mt.name, SUM(m.n * m.mean) / SUM(m.n) FROM moment m JOIN metric "
+                    "mt USING(metric_id) JOIN method me USING(method_id) LEFT JOIN factor side ON side.cell_id = "
+                    "m.cell_id AND side.name = 'side' WHERE mt.name LIKE 'bits.%' AND m.n > 0 GROUP BY me.method_id, "
+                    "3, mt.metric_id ORDER BY me.method_id, 3, mt.metric_id",
+                    dump      ? "coalesce(side.txt, '')"
+                    : by_cell ? "m.cell_id"
+                              : "''"));
+    std::pair<std::int64_t, std::string> current{-1, ""};
+    std::vector<Html> line;
+    double total = 0.0;
+    const auto finish = [&] {
+        if (line.empty()) return;
+        line.back() = fmt::format("{:.4f}", total);
+        table.add(line);
+    };
+    while (query.step()) {
+        if (const std::pair key{query.integer(0), query.text(2)}; line.empty() || key != current) {
+            finish();
+            current = key;
+            total = 0.0;
+            line.assign(columns.size(), Html("0"));
+            line[0] = query.text(1);
+            if (fixed > 1) line[1] = dump ? query.text(2) : names.at(query.integer(2));
+        }
+        total += query.real(4);
+        if (const auto found = column.find(query.text(3)); found != column.end() && query.real(4) > 0.0)
+            line[found->second] = fmt::format("{:.4f}", query.real(4));
+    }
+    finish();
+    return (table.rows() > rows_unfolded
+                ? folded(fmt::format("Item by item: {}", counted(table.rows(), "row")), table.html())
+                : table.html()) +
+           paragraph("Counted from the bytes a decoder reads; items that no method stores are left out.");
+}
+
+/// Methods below each other, bit levels beside each other, one table a side or cell.
+std::string equal_bits_tables(Database& store, bool dump) {
+    const auto equal = validation::equal_bits(store);
+    const auto groups = equal.groups();
+    std::map<std::string, std::string> names;  // of a group
+    const auto cells = read_cells(store);
+    const auto short_name = short_names(cells);
+    for (const auto& cell : cells) {
+        const auto found = short_name.find(cell.id);
+        if (found != short_name.end()) names[cell.label] = found->second.empty() ? cell.label : found->second;
+    }
+    std::string markup;
+    for (std::size_t g = 0; g < std::min(groups.size(), most_panels); ++g) {
+        const auto& group = groups[g];
+        auto [heads, lines, outside] = equal_bits_lines(equal, group);
+        for (std::size_t h = 1; h < heads.size(); ++h) heads[h] = "#" + heads[h];  // numbers
+        HtmlTable table(
+            fmt::format("{}: relative L2 error in percent at equal stored bits", dump ? group + "s" : names[group]),
+            heads);
+        for (const auto& line : lines) table.add(std::vector<Html>(line.begin(), line.end()));
+        if (table.rows() > 0) markup += table.html();
+        if (!outside.empty())
+            markup += paragraph(table.rows() > 0 ? outside : (dump ? group + "s" : names[group]) + ": " + outside);
+    }
+    if (markup.empty()) return "";
+    if (groups.size() > most_panels)
+        markup +=
+            paragraph(fmt::format("The first {} of {} cells; the bits and errors of the others are in spiked "
+                                  "export STORE --table methods.",
+                                  most_panels, groups.size()));
+    return markup + paragraph(fmt::format(
+                        "The logarithm of the mean error interpolated between bit widths; ratio to the first method, "
+                        "{} paired.",
+                        dump ? "clusters" : "batches"));
+}
+
+}  // namespace
+
+std::string results_markup(Database& store, const PagePlace& place, const ShownCells& cells, std::size_t most_bytes) {
+    const bool dump = is_dump_study(store);
+    std::string markup = dump ? paper_tables(store, most_bytes) : "";
+    std::string by_cell = sample_table(store, place, cells, most_bytes);
+    if (dump) {
+        by_cell += heads_table(store, cells, most_bytes);
+    } else {
+        const MethodTable methods = method_table(store, {.cells = cells.ids});
+        const std::string tables = kind_table(store, methods, place, "estimator", "Estimators", most_bytes) +
+                                   kind_table(store, methods, place, "codec", "Codecs", most_bytes);
+        by_cell += tables + (tables.empty() ? "" : paragraph(what_is_bold));
+    }
+    if (!by_cell.empty()) markup += stopping_note(store) + cells.note + by_cell;
+    if (markup.find("<small class=\"part\">") != std::string::npos) markup += paragraph(what_is_partial);
+    return markup;
+}
+
+std::string ledger_markup(Database& store, const PagePlace& place, std::size_t most_bytes) {
+    const bool dump = is_dump_study(store);
+    const std::string ledger = ledger_table(store, dump, most_bytes);
+    if (ledger.empty()) return "";
+    const std::string equal = equal_bits_tables(store, dump);
+    return ledger + (equal.empty() ? "" : subheading(place, "At equal bits") + equal);
+}
+
+}  // namespace spiked::reports

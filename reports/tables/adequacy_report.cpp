@@ -1,0 +1,144 @@
+#include "reports/tables/adequacy_report.hpp"
+
+#include <fmt/format.h>
+
+#include "reports/tables/kv_report.hpp"
+#include "reports/tables/text_table.hpp"
+#include "validation/kv/block_adequacy.hpp"
+#include "validation/kv/kv_table.hpp"
+
+namespace spiked::reports {
+namespace {
+
+using validation::AdequacyRow;
+using validation::Interval;
+using validation::MeanAndError;
+
+std::string name_of(const AdequacyRow& row) {
+    if (!row.side) return "all";
+    std::string name = fmt::format("{}s", sim::side_name(*row.side));
+    if (row.layer) name += fmt::format(", layer {}", *row.layer);
+    if (row.head) name += fmt::format(", head {}", *row.head);
+    return name;
+}
+
+/// In percent; `!` behind a share whose binomial interval lies above what the model allows.
+std::string share(const Interval& rejected, double allowed) {
+    return with_error(100.0 * rejected.estimate, 100.0 * rejected.error, 3) + (rejected.low > allowed ? "!" : " ");
+}
+
+std::string plain(const MeanAndError& value) { return with_error(value.mean, value.mcse, 3); }
+
+std::string spectrum_sentence(const AdequacyRow& row, double level) {
+    const Interval& shape = row.rejected.front();
+    const char* verdict = !(shape.low > level) ? "not more than chance allows"
+                          : shape.estimate >= 0.5 && row.power_law.mean > 0.5
+                              ? "they look like a power law, without a square-root edge"
+                              : "more of them lack a square-root edge than chance allows";
+    return fmt::format(
+        "{}s: a power law (exponent {} on average) fits the top of the noise better in {:.1f} % of blocks; "
+        "edge.shape rejects {:.1f} % (95 % limits {:.1f} to {:.1f}): {}.\n",
+        sim::side_name(*row.side), plain(row.exponent), 100.0 * row.power_law.mean, 100.0 * shape.estimate,
+        100.0 * shape.low, 100.0 * shape.high, verdict);
+}
+
+/// Whether its blocks are those of the row of everything it is part of: the same numbers once more.
+bool says_the_same(const std::vector<AdequacyRow>& rows, std::size_t at) {
+    if (rows[at].head || at == 0) return false;
+    std::size_t whole = at - 1;
+    while (rows[whole].head || (rows[at].layer && rows[whole].layer) || (!rows[at].layer && rows[whole].side)) --whole;
+    return rows[at].blocks + rows[at].skipped == rows[whole].blocks + rows[whole].skipped;
+}
+
+Json value_json(const MeanAndError& value) { return Json::object({{"mean", value.mean}, {"mcse", value.mcse}}); }
+
+}  // namespace
+
+std::string adequacy_text(const validation::Adequacy& adequacy, bool heads) {
+    std::string text = inputs_text(adequacy.inputs);
+    const auto& tests = validation::adequacy_tests();
+    double of_model = 0.0;
+    for (const auto& test : tests) of_model += test.of_model ? 1.0 : 0.0;
+    for (const bool model : {true, false}) {
+        std::vector<std::string> header = {"", "blocks"};
+        for (const auto& test : tests)
+            if (test.of_model == model) header.push_back(test.name + " ");
+        if (model) header.insert(header.end(), {"any ", "rank", "of halves", "peak/bound"});
+        TextTable table(header);
+        for (std::size_t at = 0; at < adequacy.rows.size(); ++at) {
+            const auto& row = adequacy.rows[at];
+            // Of one side, or of one layer, only the narrower row stands.
+            if (at + 1 < adequacy.rows.size() && says_the_same(adequacy.rows, at + 1)) continue;
+            if (row.head && !heads) continue;
+            std::vector<std::string> line = {name_of(row), std::to_string(row.blocks)};
+            for (std::size_t test = 0; test < tests.size(); ++test)
+                if (tests[test].of_model == model) line.push_back(share(row.rejected[test], adequacy.level));
+            if (model)
+                line.insert(line.end(), {share(row.rejected.back(), std::min(1.0, of_model * adequacy.level)),
+                                         plain(row.rank), plain(row.half_rank), plain(row.peak_over_bound)});
+            table.add(line);
+        }
+        text += model ? "\nThe spiked model: share of blocks rejected, %\n"
+                      : "\nIndependent entries, which is more than the model asks: share of blocks rejected, %\n";
+        text += table.text();
+    }
+    text += "\n";
+    for (const auto& row : adequacy.rows)
+        if (row.side && !row.layer && row.blocks > 0) text += spectrum_sentence(row, adequacy.level);
+    text += fmt::format(
+        "\nEach test rejects {:g} % of blocks that its null law describes ({} draws of it a block); any of the "
+        "model's: "
+        "at most {:g} %.\n! more than that, by the binomial law at 95 %. In brackets the standard error in the last "
+        "digits, clustered by {}.\n",
+        100.0 * adequacy.level, adequacy.draws, std::min(100.0, 100.0 * of_model * adequacy.level),
+        adequacy.cluster == "head" ? "layer and head" : adequacy.cluster);
+    for (const auto& test : tests) text += fmt::format("{:<16}{}\n", test.name, test.rejects);
+    text += fmt::format(
+        "{:<16}rank of the edge fit, in whole blocks and in random halves of their rows\n"
+        "{:<16}largest coordinate of a residual's row over its norm, over the sub-Gaussian bound\n",
+        "rank, of halves", "peak/bound");
+    const auto skipped = adequacy.rows.front().skipped;
+    if (skipped > 0)
+        text += fmt::format("{} blocks are not judged: zero, exactly of low rank, or alone in their head.\n", skipped);
+    return text;
+}
+
+Json adequacy_json(const validation::Adequacy& adequacy) {
+    const auto& tests = validation::adequacy_tests();
+    Json asked = Json::array();
+    for (const auto& test : tests)
+        asked.push(Json::object({{"name", test.name}, {"rejects", test.rejects}, {"of_model", test.of_model}}));
+    Json rows = Json::array();
+    for (const auto& row : adequacy.rows) {
+        Json rejected = Json::object();
+        for (std::size_t test = 0; test < row.rejected.size(); ++test) {
+            const Interval& found = row.rejected[test];
+            rejected.set(
+                test < tests.size() ? tests[test].name : "any",
+                Json::object(
+                    {{"share", found.estimate}, {"mcse", found.error}, {"low", found.low}, {"high", found.high}}));
+        }
+        rows.push(Json::object({{"side", row.side ? Json(sim::side_name(*row.side)) : Json()},
+                                {"layer", row.layer ? Json(*row.layer) : Json()},
+                                {"head", row.head ? Json(*row.head) : Json()},
+                                {"blocks", static_cast<std::int64_t>(row.blocks)},
+                                {"skipped", static_cast<std::int64_t>(row.skipped)},
+                                {"clusters", static_cast<std::int64_t>(row.clusters)},
+                                {"rank", value_json(row.rank)},
+                                {"half_rank", value_json(row.half_rank)},
+                                {"power_law_better", value_json(row.power_law)},
+                                {"exponent", value_json(row.exponent)},
+                                {"peak_over_bound", value_json(row.peak_over_bound)},
+                                {"rejected", std::move(rejected)}}));
+    }
+    return Json::object({{"schema", "spiked.adequacy/1"},
+                         {"inputs", inputs_json(adequacy.inputs)},
+                         {"seed", adequacy.seed.text()},
+                         {"level", adequacy.level},
+                         {"draws", adequacy.draws},
+                         {"cluster", adequacy.cluster},
+                         {"tests", std::move(asked)},
+                         {"rows", std::move(rows)}});
+}
+
+}  // namespace spiked::reports

@@ -1,0 +1,328 @@
+#include "reports/tables/claim_report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/text/markup.hpp"
+#include "reports/tables/text_table.hpp"
+
+namespace spiked::reports {
+namespace {
+
+using validation::ClaimOutcome;
+using validation::ControlOutcome;
+using validation::CriterionOutcome;
+using validation::Finding;
+using validation::Region;
+using validation::Validation;
+
+/// `0 +- 0.03`, `<= 0.05`, `>= 0.95`.
+std::string region_text(const Region& region) {
+    if (std::isinf(region.low)) return fmt::format("<= {:.4g}", region.high);
+    if (std::isinf(region.high)) return fmt::format(">= {:.4g}", region.low);
+    return fmt::format("{:.4g} +- {:.2g}", region.predicted, region.margin);
+}
+
+std::string caught(const ClaimOutcome& claim) {
+    std::size_t fails = 0;
+    std::size_t all = 0;
+    for (const auto& one : claim.criteria)
+        for (const auto& control : one.controls) {
+            ++all;
+            fails += control.fails() ? 1 : 0;
+        }
+    return all == 0 ? "" : fmt::format("{}/{}", fails, all);
+}
+
+std::string_view verdict_word(validation::Verdict verdict) {
+    constexpr std::string_view words[] = {"holds", "refuted", "open"};
+    return words[static_cast<int>(verdict)];
+}
+
+std::string at_size(const Finding& finding) {
+    return finding.size == 0 ? "all sizes" : fmt::format("d = {}", finding.size);
+}
+
+Json finding_json(const Finding& finding) {
+    return Json::object({{"size", finding.size == 0 ? Json() : Json(finding.size)},
+                         {"estimate", finding.interval.estimate},
+                         {"mcse", finding.interval.error},
+                         {"low", finding.interval.low},
+                         {"high", finding.interval.high},
+                         {"trials", static_cast<std::int64_t>(finding.interval.count)},
+                         {"predicted", finding.region.predicted},
+                         {"margin", finding.region.margin},
+                         {"allowed_low", finding.region.low},
+                         {"allowed_high", finding.region.high},
+                         {"detectable", finding.detectable},
+                         {"verdict", name_of(finding.verdict)}});
+}
+
+Json control_json(const ControlOutcome& control) {
+    const Finding& finding = control.outcome.deciding();
+    return Json::object({{"name", control.fault.name},
+                         {"fault", control.fault.words},
+                         {"fails", control.fails()},
+                         {"size", finding.size == 0 ? Json() : Json(finding.size)},
+                         {"deviation", std::abs(finding.interval.estimate - finding.region.predicted)},
+                         {"estimate", finding.interval.estimate},
+                         {"mcse", finding.interval.error}});
+}
+
+/// For each finding of a criterion a line, and for each control and true case, with its words.
+template <class Line>
+void each_line(const CriterionOutcome& one, const Line& line) {
+    for (const auto& finding : one.outcome.findings) line("", finding);
+    const auto changed = [&](std::string_view kind, const std::vector<ControlOutcome>& all) {
+        for (const auto& each : all)
+            line(fmt::format("{} {}: {}", kind, each.fault.name, each.fault.words), each.outcome.deciding());
+    };
+    changed("control", one.controls);
+    changed("true case", one.true_cases);
+}
+
+}  // namespace
+
+std::string claims_text(const Validation& validation, bool details) {
+    TextTable table({"claim", "printed", "corrected", "measured", "allowed", "detectable", "controls"}, 3);
+    std::string notes;
+    std::size_t failed = 0;
+    std::size_t open = 0;
+    for (const auto& claim : validation.claims) {
+        const CriterionOutcome& shown = claim.shown();
+        const Finding& finding = shown.outcome.deciding();
+        table.add({claim_title(claim), std::string(name_of(claim.printed)), std::string(name_of(claim.corrected)),
+                   with_error(finding.interval.estimate, finding.interval.error), region_text(finding.region),
+                   fmt::format("{:.2g}", finding.detectable), caught(claim)});
+        failed += claim.failed ? 1 : 0;
+        open += claim.open() ? 1 : 0;
+        if (!claim.reason.empty())
+            notes += fmt::format("{}: {}: {}\n", claim.failed ? "FAILED" : "open", claim_title(claim), claim.reason);
+    }
+    std::string text = table.text();
+    if (details)
+        for (const auto& claim : validation.claims) {
+            text += fmt::format("\n{}  ({})\n  printed: {}\n", claim_title(claim), claim.claim->place,
+                                claim.claim->statement);
+            if (!claim.claim->corrected.empty()) text += fmt::format("  corrected: {}\n", claim.claim->corrected);
+            for (const auto& one : claim.criteria) {
+                text += fmt::format("  {} {}: {}{}\n", name_of(one.criterion->form), one.criterion->name,
+                                    one.criterion->measures, one.extended ? " (drawn on)" : "");
+                each_line(one, [&](const std::string& change, const Finding& finding) {
+                    text += fmt::format(
+                        "    {:<9} {:<13} {:>14}  {}  detectable {:.2g}{}\n", verdict_word(finding.verdict),
+                        at_size(finding), with_error(finding.interval.estimate, finding.interval.error),
+                        region_text(finding.region), finding.detectable, change.empty() ? "" : "  " + change);
+                });
+            }
+        }
+    text += "\n" + notes;
+    text += fmt::format(
+        "{}, {} tier: {} failed, {} open. False alarm {:g} for the tier, {}; controls: planted faults that were "
+        "caught.\n",
+        counted(validation.claims.size(), "claim"), name_of(validation.tier), failed, open, validation.false_alarm,
+        counted(validation.comparisons, "comparison"));
+    return text;
+}
+
+Json claims_json(const Validation& validation) {
+    Json list = Json::array();
+    for (const auto& claim : validation.claims) {
+        const Finding& shown = claim.shown().outcome.deciding();
+        Json controls = Json::array();
+        Json criteria = Json::array();
+        for (const auto& one : claim.criteria) {
+            Json findings = Json::array();
+            for (const auto& finding : one.outcome.findings) findings.push(finding_json(finding));
+            Json own = Json::array();
+            Json true_cases = Json::array();
+            for (const auto& each : one.true_cases) true_cases.push(control_json(each).set("passes", each.passes()));
+            for (const auto& control : one.controls) {
+                own.push(control_json(control));
+                controls.push(control_json(control).set("criterion", one.criterion->name));
+            }
+            criteria.push(Json::object({{"name", one.criterion->name},
+                                        {"form", name_of(one.criterion->form)},
+                                        {"measures", one.criterion->measures},
+                                        {"summary", name_of(one.criterion->summary)},
+                                        {"verdict", name_of(one.outcome.verdict)},
+                                        {"extended", one.extended},
+                                        {"findings", std::move(findings)},
+                                        {"controls", std::move(own)},
+                                        {"true_cases", std::move(true_cases)}}));
+        }
+        list.push(Json::object(
+            {{"id", claim.claim->id},
+             {"on", claim.claim->on.empty() ? Json() : Json(claim.claim->on)},
+             {"place", claim.claim->place},
+             {"statement", claim.claim->statement},
+             {"corrected_statement", claim.claim->corrected.empty() ? Json() : Json(claim.claim->corrected)},
+             {"printed", name_of(claim.printed)},
+             {"corrected", name_of(claim.corrected)},
+             {"failed", claim.failed},
+             {"reason", claim.reason.empty() ? Json() : Json(claim.reason)},
+             {"estimate", shown.interval.estimate},
+             {"mcse", shown.interval.error},
+             {"predicted", shown.region.predicted},
+             {"margin", shown.region.margin},
+             {"detectable", shown.detectable},
+             {"controls", std::move(controls)},
+             {"criteria", std::move(criteria)}}));
+    }
+    return Json::object({{"schema", "spiked.validate/1"},
+                         {"tier", name_of(validation.tier)},
+                         {"seed", validation.seed.text()},
+                         {"false_alarm", validation.false_alarm},
+                         {"comparisons", validation.comparisons},
+                         {"claims", std::move(list)}});
+}
+
+std::string claims_junit(const Validation& validation) {
+    std::string cases;
+    std::size_t failed = 0;
+    std::size_t open = 0;
+    for (const auto& claim : validation.claims) {
+        cases += fmt::format("  <testcase classname=\"claims\" name=\"{}\">", escape(claim_title(claim)));
+        const std::string message =
+            fmt::format("printed {}, corrected {}: {}", name_of(claim.printed), name_of(claim.corrected), claim.reason);
+        if (claim.failed) {
+            ++failed;
+            cases += fmt::format("<failure message=\"{}\"/>", escape(message));
+        } else if (claim.open()) {
+            ++open;
+            cases += fmt::format("<skipped message=\"{}\"/>", escape(message));
+        }
+        cases += "</testcase>\n";
+    }
+    return fmt::format(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"spiked validate\" tests=\"{}\" "
+        "failures=\"{}\" skipped=\"{}\">\n{}</testsuite>\n",
+        validation.claims.size(), failed, open, cases);
+}
+
+std::string claim_title(const ClaimOutcome& claim) {
+    return claim.claim->id + (claim.claim->on.empty() ? "" : " on " + claim.claim->on);
+}
+
+std::string how_claims_read(const Validation& validation) {
+    return fmt::format(
+        "A statement is judged in its printed form and, where that fails or says nothing, in a corrected one. Holds, "
+        "refuted, inconclusive are meant against the margin that is named; vacuous: a planted violation passes. Every "
+        "criterion that holds has controls, its own trials with one fault planted, that must fail; one that is refuted "
+        "has true cases, its own trials changed so that the sentence is true, that must pass, and a corrected form "
+        "beside it. Intervals cover all {} "
+        "comparisons together with probability 1 - {:g}. Rates and growth are slopes of a root mean square or a "
+        "quantile against the size, on logarithmic scales. Values carry their standard error in the last digits; "
+        "detectable is the smallest deviation that would have failed with probability 0.99.",
+        validation.comparisons, validation.false_alarm);
+}
+
+std::string_view corrected_word(const ClaimOutcome& claim) {
+    return claim.corrected == validation::PrintedVerdict::none ? std::string_view() : name_of(claim.corrected);
+}
+
+std::vector<std::vector<std::string>> evidence_rows(const ClaimOutcome& claim) {
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& one : claim.criteria) {
+        bool first = true;
+        each_line(one, [&](const std::string& change, const Finding& finding) {
+            rows.push_back({first ? std::string(name_of(one.criterion->form)) : "",
+                            !change.empty() ? change
+                            : first         ? one.criterion->measures
+                                            : "",
+                            at_size(finding), with_error(finding.interval.estimate, finding.interval.error),
+                            region_text(finding.region), fmt::format("{:.2g}", finding.detectable),
+                            std::string(verdict_word(finding.verdict))});
+            first = false;
+        });
+    }
+    return rows;
+}
+
+namespace {
+
+/// Text inside a cell of a Markdown table, where a bar would end it: norms have bars.
+std::string in_cell(std::string_view text) {
+    std::string escaped;
+    for (const char c : text) {
+        if (c == '|') escaped += '\\';
+        escaped += c;
+    }
+    return escaped;
+}
+
+}  // namespace
+
+std::string claims_markdown(const Validation& validation, std::string_view origin) {
+    std::string text = fmt::format(
+        "# The paper, statement by statement\n\n{}\n\n{}\n\n| claim | printed | corrected "
+        "|\n|---|---|---|\n",
+        origin, how_claims_read(validation));
+    for (const auto& claim : validation.claims)
+        text += fmt::format("| `{}` | {} | {} |\n", claim_title(claim), name_of(claim.printed), corrected_word(claim));
+    for (const auto& claim : validation.claims) {
+        text += fmt::format("\n## {}\n\n**{}**: {}. *{}.*\n", claim_title(claim), name_of(claim.printed),
+                            claim.claim->statement, claim.claim->place);
+        if (!claim.claim->corrected.empty())
+            text += fmt::format("\n**Corrected, {}**: {}.\n", name_of(claim.corrected), claim.claim->corrected);
+        text +=
+            "\n| form | measured | where | value | allowed | detectable | verdict |\n|---|---|---|---|---|---|---|\n";
+        for (const auto& cells : evidence_rows(claim)) {
+            for (const auto& cell : cells) text += fmt::format("| {} ", in_cell(cell));
+            text += "|\n";
+        }
+    }
+    return text;
+}
+
+std::string selftest_text(const validation::Selftest& selftest) {
+    TextTable defects({"planted defect", "claim", "measured", "allowed", "caught"}, 2);
+    for (const auto& one : selftest.defects)
+        defects.add({one.defect.name, one.defect.claim,
+                     with_error(one.finding.interval.estimate, one.finding.interval.error),
+                     region_text(one.finding.region),
+                     one.caught   ? "yes"
+                     : one.intact ? "NO"
+                                  : "NO: refused without it, too"});
+    TextTable calibrations({"calibration", "with a mistake", "p", "p with mistake", "passed"}, 2);
+    for (const auto& one : selftest.calibrations)
+        calibrations.add({one.name + ": " + one.measures, one.control, fmt::format("{:.2g}", one.p_value),
+                          fmt::format("{:.2g}", one.control_p_value),
+                          one.passed && one.control_refused ? "yes" : "NO"});
+    return fmt::format("{}\n{}\n{} of {} defects caught; {}.\n", defects.text(), calibrations.text(), selftest.caught(),
+                       selftest.defects.size(), selftest.passed() ? "the self-test passed" : "the self-test FAILED");
+}
+
+Json selftest_json(const validation::Selftest& selftest) {
+    Json defects = Json::array();
+    for (const auto& one : selftest.defects)
+        defects.push(Json::object({{"name", one.defect.name},
+                                   {"claim", one.defect.claim},
+                                   {"criterion", one.defect.criterion},
+                                   {"estimate", one.finding.interval.estimate},
+                                   {"mcse", one.finding.interval.error},
+                                   {"predicted", one.finding.region.predicted},
+                                   {"margin", one.finding.region.margin},
+                                   {"caught", one.caught},
+                                   {"intact", one.intact}}));
+    Json calibrations = Json::array();
+    for (const auto& one : selftest.calibrations)
+        calibrations.push(Json::object({{"name", one.name},
+                                        {"measures", one.measures},
+                                        {"p_value", one.p_value},
+                                        {"passed", one.passed},
+                                        {"control", one.control},
+                                        {"control_p_value", one.control_p_value},
+                                        {"control_refused", one.control_refused}}));
+    return Json::object({{"schema", "spiked.selftest/1"},
+                         {"defects", selftest.defects.size()},
+                         {"caught", selftest.caught()},
+                         {"passed", selftest.passed()},
+                         {"rows", std::move(defects)},
+                         {"calibrations", std::move(calibrations)}});
+}
+
+}  // namespace spiked::reports

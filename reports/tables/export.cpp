@@ -1,0 +1,229 @@
+#include "reports/tables/export.hpp"
+
+#include <fmt/format.h>
+
+#include <armadillo>
+#include <cmath>
+#include <filesystem>
+
+#include "core/runtime/error.hpp"
+#include "core/text/json.hpp"
+#include "core/text/names.hpp"
+#include "core/text/printable.hpp"
+#include "reports/tables/csv_text.hpp"
+#include "reports/tables/latex.hpp"
+#include "reports/tables/method_table.hpp"
+#include "reports/tables/text_table.hpp"
+#include "sim/io/npy.hpp"
+
+namespace spiked::reports {
+namespace {
+
+using validation::Database;
+using validation::Statement;
+
+const StoreTable& find_table(const std::string& name) {
+    std::vector<std::string> names;
+    for (const auto& table : store_tables()) {
+        if (table.name == name) return table;
+        names.push_back(table.name);
+    }
+    throw usage_error("--table \"{}\" is not possible{}", name, suggestion(name, names));
+}
+
+std::string number_text(const Statement& row, int column) {
+    return row.is_integer(column) ? std::to_string(row.integer(column)) : Json(row.real(column)).text();
+}
+
+std::string csv_field(const Statement& row, int column) {
+    if (row.is_null(column)) return "";
+    if (!row.is_text(column)) return number_text(row, column);
+    return row.text(column);
+}
+
+std::string as_csv(Statement& row) {
+    const auto line = [&](const auto& field) {
+        std::vector<std::string> fields;
+        for (int c = 0; c < row.columns(); ++c) fields.push_back(field(c));
+        return csv_line(fields);
+    };
+    std::string text = line([&](int c) { return row.column_name(c); });
+    while (row.step()) text += line([&](int c) { return csv_field(row, c); });
+    return text;
+}
+
+Json as_json(Statement& row, const std::string& table) {
+    Json rows = Json::array();
+    while (row.step()) {
+        Json line = Json::object();
+        for (int c = 0; c < row.columns(); ++c) {
+            Json value;
+            if (row.is_integer(c))
+                value = row.integer(c);
+            else if (row.is_text(c))
+                value = row.text(c);
+            else if (!row.is_null(c))
+                value = row.real(c);
+            line.set(row.column_name(c), std::move(value));
+        }
+        rows.push(std::move(line));
+    }
+    return Json::object({{"schema", "spiked.export/1"}, {"table", table}, {"rows", std::move(rows)}});
+}
+
+/// Columns of a row as a person reads them: a mean and its error share one column.
+struct Shown {
+    std::vector<std::string> header;
+    std::vector<std::vector<std::string>> rows;
+    std::vector<bool> numeric;  ///< columns without any text
+};
+
+Shown shown(Statement& row) {
+    Shown result;
+    int mean = -1;
+    int error = -1;
+    for (int c = 0; c < row.columns(); ++c) {
+        if (row.column_name(c) == "mean" || row.column_name(c) == "estimate") mean = c;
+        if (row.column_name(c) == "mcse") error = c;
+    }
+    for (int c = 0; c < row.columns(); ++c)
+        if (c != error || mean < 0) result.header.push_back(row.column_name(c));
+    result.numeric.assign(result.header.size(), true);
+    while (row.step()) {
+        std::vector<std::string> cells;
+        for (int c = 0; c < row.columns(); ++c) {
+            if (c == error && mean >= 0) continue;
+            if (c == mean)
+                cells.push_back(with_error(row.real(c), error < 0 ? std::nan("") : row.real(error)));
+            else if (row.is_null(c))
+                cells.emplace_back("-");
+            else if (row.is_text(c)) {
+                result.numeric[cells.size()] = false;
+                cells.push_back(row.text(c));
+            } else
+                cells.push_back(row.is_integer(c) ? std::to_string(row.integer(c))
+                                                  : fmt::format("{:.6g}", row.real(c)));
+        }
+        result.rows.push_back(std::move(cells));
+    }
+    return result;
+}
+
+std::string as_latex(const Shown& table) {
+    std::vector<std::string> header;
+    for (const auto& name : table.header) header.push_back(latex_text(name));
+    std::vector<std::vector<std::string>> rows;
+    for (std::size_t r = 0; r < table.rows.size(); ++r) {
+        auto& cells = rows.emplace_back();
+        for (std::size_t c = 0; c < header.size(); ++c)
+            cells.push_back(table.numeric[c] ? latex_number(table.rows[r][c]) : latex_text(table.rows[r][c]));
+    }
+    const std::string text = latex_table(header, table.numeric, rows);
+    return fmt::format("% Needs {}. 0.7525(22): the standard error is 0.0022.\n", latex_packages(text)) + text;
+}
+
+/// What a table in a paper came from, as a comment.
+std::string latex_origin(Database& store, const std::string& table) {
+    Statement study(store, "SELECT name, science_hash FROM study");
+    (void)study.step();
+    return fmt::format("% Table {} of study {}, science {}\n", table, sim::one_line(study.text(0)),
+                       sim::one_line(study.text(1)));
+}
+
+Statement rows_of(Database& store, const std::string& query) {
+    Statement rows(store, query);
+    if (rows.parameters() > 0) rows.bind(1, quoted_for_shell(std::filesystem::absolute(store.path()).string()));
+    return rows;
+}
+
+std::string as_text(const Shown& table) {
+    TextTable text(table.header, 3);
+    for (std::size_t c = 0; c < table.numeric.size(); ++c)
+        if (!table.numeric[c]) text.of_words(c);
+    for (const auto& row : table.rows) text.add(row);
+    return text.text();
+}
+
+}  // namespace
+
+const std::vector<StoreTable>& store_tables() {
+    static const std::vector<StoreTable> tables = {
+        {"summary", "mean, spread and error of every metric of every method and cell",
+         "SELECT s.cell, s.method, s.metric, s.k, s.n, s.failed, s.mean, s.sd, s.mcse, s.lo, s.hi FROM v_summary s"
+         " ORDER BY s.cell_id, s.method_id, s.metric_id, s.k"},
+        {"methods", "methods down, metrics across, the best of each kind and bit width marked", ""},
+        {"values", "every draw that was kept",
+         "SELECT c.label AS cell, v.rep, me.name AS method, mt.name AS metric, v.k, v.v AS value, v.cell_id, "
+         "v.method_id,"
+         " v.metric_id FROM value v JOIN cell c USING(cell_id) JOIN method me USING(method_id) JOIN metric mt "
+         "USING(metric_id)"
+         " ORDER BY v.cell_id, v.rep, v.method_id, v.metric_id, v.k"},
+        {"cells", "the points of the design",
+         "SELECT cell_id, label, n, d, reps_least, reps_target, (SELECT coalesce(sum(reps), 0) FROM batch b WHERE "
+         "b.cell_id = c.cell_id) AS reps, state, why, params FROM cell c ORDER BY cell_id"},
+        {"failures", "replicates that failed, with the command that shows each again",
+         "SELECT c.label AS cell, f.rep, f.stage, f.code, f.message, 'spiked replay ' || ?1 || ' --cell ' || f.cell_id "
+         "|| ' --rep ' || "
+         "f.rep AS replay"
+         " FROM failure f JOIN cell c USING(cell_id)"
+         " ORDER BY f.cell_id, f.rep"},
+        {"bits", "stored bits an entry, by item",
+         "SELECT c.label AS cell, m.name AS method, l.item, l.bits_per_entry FROM ledger l JOIN cell c USING(cell_id)"
+         " JOIN method m USING(method_id) ORDER BY l.cell_id, l.method_id, l.item"},
+        {"checks", "verdicts with margins and controls",
+         "SELECT v.check_name, v.claim, c.label AS cell, m.name AS method, v.k, v.estimate, v.mcse, v.expected, "
+         "v.margin,"
+         " v.lo, v.hi, v.detectable, v.n, v.verdict, v.control_expected, v.control_verdict, v.reason FROM verdict v"
+         " JOIN cell c USING(cell_id) JOIN method m USING(method_id) ORDER BY v.verdict_id"},
+        {"theory", "what the theory says for each cell",
+         "SELECT c.label AS cell, t.quantity, t.k, t.value, t.num_err, t.source FROM theory t JOIN cell c "
+         "USING(cell_id)"
+         " ORDER BY t.cell_id, t.quantity, t.k"},
+    };
+    return tables;
+}
+
+std::string formatted(Statement& rows, const std::string& table, const std::string& format) {
+    if (format == "csv") return as_csv(rows);
+    if (format == "json") return as_json(rows, table).text(2) + "\n";
+    if (format == "latex") return as_latex(shown(rows));
+    if (format == "text") return as_text(shown(rows));
+    throw usage_error("--format \"{}\" is not possible{}", format,
+                      suggestion(format, std::vector<std::string>{"csv", "json", "npy", "latex"}));
+}
+
+std::string export_table(Database& store, const std::string& table, const std::string& format,
+                         const std::vector<std::string>& metrics) {
+    const std::string& query = find_table(table).query;
+    if (!query.empty() && !metrics.empty())
+        throw usage_error("--metric chooses columns of the table methods: leave it out for {}", table);
+    const std::string origin = format == "latex" ? latex_origin(store, table) : "";
+    if (query.empty()) return origin + formatted(method_table(store, {.metrics = metrics}), format);
+    Statement rows = rows_of(store, query);
+    return origin + formatted(rows, table, format);
+}
+
+std::string export_npy(Database& store, const std::string& table) {
+    const std::string& query = find_table(table).query;
+    if (query.empty())
+        throw usage_error("--format npy has no room for the names in table {}: use csv, json or latex", table);
+    Statement rows = rows_of(store, query);
+    std::vector<std::vector<double>> numbers;
+    std::vector<bool> numeric(static_cast<std::size_t>(rows.columns()), true);
+    while (rows.step()) {
+        auto& line = numbers.emplace_back();
+        for (int c = 0; c < rows.columns(); ++c) {
+            if (rows.is_text(c)) numeric[static_cast<std::size_t>(c)] = false;
+            line.push_back(rows.is_text(c) ? std::nan("") : rows.real(c));
+        }
+    }
+    std::vector<std::size_t> kept;
+    for (std::size_t c = 0; c < numeric.size(); ++c)
+        if (numeric[c]) kept.push_back(c);
+    arma::mat matrix(numbers.size(), kept.size());
+    for (std::size_t r = 0; r < numbers.size(); ++r)
+        for (std::size_t c = 0; c < kept.size(); ++c) matrix(r, c) = numbers[r][kept[c]];
+    return sim::npy_bytes(matrix);
+}
+
+}  // namespace spiked::reports

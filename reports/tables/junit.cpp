@@ -1,0 +1,46 @@
+#include "reports/tables/junit.hpp"
+
+#include <fmt/format.h>
+
+#include "core/text/markup.hpp"
+#include "reports/tables/text_table.hpp"
+
+namespace spiked::reports {
+
+std::string junit_xml(validation::Database& store) {
+    validation::Statement study(store, "SELECT name FROM study");
+    const std::string name = study.step() ? study.text(0) : "";
+    validation::Statement check(
+        store,
+        "SELECT v.check_name, c.label, v.k, v.estimate, v.mcse, v.expected, v.margin, "
+        "v.verdict, v.reason, m.name FROM verdict v JOIN cell c USING(cell_id) LEFT JOIN method m "
+        "USING(method_id) ORDER BY v.verdict_id");
+    std::string cases;
+    int tests = 0;
+    int failures = 0;
+    int skipped = 0;
+    while (check.step()) {
+        ++tests;
+        const std::string message =
+            fmt::format("{} against {:.6g}, margin {:.3g}{}{}", with_error(check.real(3), check.real(4)), check.real(5),
+                        check.real(6), check.text(8).empty() ? "" : "; ", check.text(8));
+        cases +=
+            fmt::format("  <testcase classname=\"{}\" name=\"{}, {}{}\">", escape(check.text(0)), escape(check.text(1)),
+                        escape(check.text(9)), check.integer(2) > 0 ? fmt::format(" spike {}", check.integer(2)) : "");
+        if (check.text(7) == "fail") {
+            ++failures;
+            cases += fmt::format("<failure message=\"{}\"/>", escape(message));
+        } else if (check.text(7) == "inconclusive") {
+            ++skipped;
+            cases += fmt::format("<skipped message=\"inconclusive: {}\"/>", escape(message));
+        }
+        cases += "</testcase>\n";
+    }
+    return fmt::format(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" "
+        "skipped=\"{}\">\n{}"
+        "</testsuite>\n",
+        escape(name), tests, failures, skipped, cases);
+}
+
+}  // namespace spiked::reports

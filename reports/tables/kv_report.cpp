@@ -1,0 +1,354 @@
+#include "reports/tables/kv_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "core/text/printable.hpp"
+#include "reports/tables/metric_words.hpp"
+#include "reports/tables/text_table.hpp"
+#include "theory/quantization/rate_distortion.hpp"
+
+namespace spiked::reports {
+namespace {
+
+using validation::MeanAndError;
+
+std::string percent(const MeanAndError& share) { return with_error(100.0 * share.mean, 100.0 * share.mcse); }
+std::string plain(const MeanAndError& value) { return with_error(value.mean, value.mcse); }
+
+using Columns = std::vector<std::string>;
+const Columns query_columns = {"ip_bias_random",  "ip_std_random",  "ip_bias_plain_random",  "ip_std_plain_random",
+                               "ip_bias_aligned", "ip_std_aligned", "ip_bias_plain_aligned", "ip_std_plain_aligned",
+                               "ip_bias_own",     "ip_std_own",     "ip_bias_plain_own",     "ip_std_plain_own",
+                               "ip_bias_query",   "ip_std_query",   "ip_bias_plain_query",   "ip_std_plain_query"};
+
+std::string shown(const std::string& metric, const MeanAndError& value) {
+    const double scale = scale_of(metric);
+    return with_error(scale * value.mean, scale * value.mcse);
+}
+
+/// Method and bits, then the columns that have a heading and, for some row of the side, a number.
+std::string table_of(const validation::KvTable& table, const std::string& side, const Columns& columns) {
+    Columns filled;
+    std::vector<std::string> heads = {"method", "B"};
+    for (const auto& metric : columns) {
+        const std::string head = narrow_heading_of(metric);
+        if (head.empty() || std::none_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
+                return row.side == side && !std::isnan(row.of(metric).mean);
+            }))
+            continue;
+        filled.push_back(metric);
+        heads.push_back(head);
+    }
+    TextTable text(heads);
+    for (const auto& row : table.rows) {
+        if (row.side != side) continue;
+        std::vector<std::string> cells = {row.method, fmt::format("{}", row.bits)};
+        for (const auto& metric : filled) cells.push_back(shown(metric, row.of(metric)));
+        text.add(cells);
+    }
+    return text.text();
+}
+
+/// Who is not compared below it; empty when there is neither.
+std::string equal_bits_table(const validation::EqualBitsTable& equal, const std::string& side) {
+    const EqualBitsLines found = equal_bits_lines(equal, side);
+    std::string text;
+    if (!found.lines.empty()) {
+        TextTable table(found.heads);
+        for (const auto& line : found.lines) table.add(line);
+        text = table.text();
+    }
+    return found.outside.empty() ? text : text + sim::one_line(found.outside) + "\n";
+}
+
+double shared_bits(const validation::KvRow& row) { return row.of("shared_bits").mean; }
+
+/// What the best code of normal entries loses at as many bits (Shannon): the bound where rows are coded alone.
+double normal_bound(double bits) { return std::sqrt(theory::shannon_distortion(bits)); }
+
+std::string cluster_words(const std::string& cluster) {
+    return cluster == "head" ? "layer and head" : sim::one_line(cluster);
+}
+
+}  // namespace
+
+EqualBitsLines equal_bits_lines(const validation::EqualBitsTable& equal, const std::string& group) {
+    EqualBitsLines found{{"method"}, {}, equal.outside_text(group)};
+    auto& lines = found.lines;
+    std::map<std::string, std::size_t> line_of;
+    for (const auto& at : equal.rows) {
+        if (at.group != group) continue;
+        const bool first = lines.empty() || at.method == lines.front().front();
+        if (first) found.heads.insert(found.heads.end(), {fmt::format("{:.4g} bits", at.bits_per_entry), "ratio"});
+        const auto [place, is_new] = line_of.try_emplace(at.method, lines.size());
+        if (is_new) lines.push_back({at.method});
+        auto& line = lines[place->second];
+        line.insert(line.end(), {percent(at.error), first ? "1" : plain(at.ratio)});
+    }
+    return found;
+}
+
+std::string inputs_text(const std::vector<validation::KvInput>& inputs) {
+    std::string text;
+    for (const auto& input : inputs) {
+        text += fmt::format("{}  {}  {}\n", sim::one_line(input.file), counted(input.blocks, "block"),
+                            sim::printable(input.model));
+        if (input.tokens_skipped > 0)
+            text += fmt::format("  {} of partial last blocks left out\n", counted(input.tokens_skipped, "token"));
+    }
+    return text;
+}
+
+Json inputs_json(const std::vector<validation::KvInput>& inputs) {
+    Json list = Json::array();
+    for (const auto& input : inputs)
+        list.push(Json::object({{"file", input.file},
+                                {"sha256", input.sha256},
+                                {"model", input.model.empty() ? Json() : Json(input.model)},
+                                {"blocks", static_cast<std::int64_t>(input.blocks)},
+                                {"tokens_skipped", static_cast<std::int64_t>(input.tokens_skipped)}}));
+    return list;
+}
+
+std::string frontier_text(const validation::KvTable& table, const std::string& metric,
+                          const std::vector<validation::EqualBits>& at) {
+    const auto hull = validation::convex_hull(table, metric);
+    std::string text;
+    bool attends = false;
+    bool of_blocks = false;
+    bool shares = false;
+    for (const char* side : {"key", "value", "cache"}) {
+        std::vector<std::size_t> order;
+        for (std::size_t i = 0; i < table.rows.size(); ++i)
+            if (table.rows[i].side == side && !repeats_without_unrope(table, table.rows[i])) order.push_back(i);
+        if (order.empty()) continue;
+        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+            return table.rows[a].of("bits_per_entry").mean < table.rows[b].of("bits_per_entry").mean;
+        });
+        const auto measured = [&](std::string_view name) {
+            return std::any_of(order.begin(), order.end(),
+                               [&](std::size_t i) { return !std::isnan(table.rows[i].of(name).mean); });
+        };
+        const bool calibrated =
+            std::any_of(order.begin(), order.end(), [&](std::size_t i) { return shared_bits(table.rows[i]) > 0.0; });
+        std::vector<std::string> columns;
+        std::copy_if(frontier_metrics().begin(), frontier_metrics().end(), std::back_inserter(columns), measured);
+        of_blocks = of_blocks || measured("relative_l2");
+        attends = attends || measured("attention_logits") || measured("attention_output");
+        std::vector<std::string> heads = {"", "method", "B", "bits"};
+        for (const auto& column : columns) {
+            heads.push_back(narrow_heading_of(column));
+            if (column == "relative_l2") heads.emplace_back("normal entries %");
+        }
+        shares = shares || calibrated;
+        if (calibrated) heads.emplace_back("shared bits");
+        TextTable lines(heads);
+        for (const std::size_t i : order) {
+            const auto& row = table.rows[i];
+            const auto bits = row.of("bits_per_entry");
+            std::vector<std::string> cells = {hull[i] ? "*" : "", method_at(row.method, row.budget),
+                                              fmt::format("{}", row.bits), plain(bits)};
+            for (const auto& column : columns) {
+                const auto value = row.of(column);
+                cells.push_back(std::isnan(value.mean) ? "" : shown(column, value));
+                if (column == "relative_l2") cells.push_back(fmt::format("{:.2f}", 100.0 * normal_bound(bits.mean)));
+            }
+            if (calibrated) cells.push_back(shared_bits(row) > 0.0 ? fmt::format("{:.3g}", shared_bits(row)) : "");
+            lines.add(cells);
+        }
+        const auto cases = table.rows[order.front()].blocks;
+        const bool whole = side == std::string_view("cache");
+        const std::string rows = whole ? side : fmt::format("{}s", side);
+        text += fmt::format("{}, {}\n{}\n", rows, counted(cases, whole ? sim::one_line(table.cluster) : "block"),
+                            lines.text());
+        TextTable best({rows, narrow_heading_of(metric), "ratio to the best"});
+        std::vector<const validation::EqualBits*> methods;
+        for (const auto& one : at)
+            if (one.group == side) {
+                methods.push_back(&one);
+                best.add({one.method, shown(metric, one.error), methods.size() == 1 ? "1" : plain(one.ratio)});
+            }
+        if (!methods.empty())
+            text += fmt::format("at {:.4g} bits, the best first\n{}", methods.front()->bits_per_entry, best.text());
+        if (methods.size() > 1 && methods[1]->ratio.mcse > 0.0)
+            text += fmt::format("{} is ahead of {} by {}\n", sim::one_line(methods[0]->method),
+                                sim::one_line(methods[1]->method),
+                                standard_errors((methods[1]->ratio.mean - 1.0) / methods[1]->ratio.mcse));
+        std::vector<std::string> elsewhere;
+        std::set<std::string> told;
+        for (const auto* one : methods) told.insert(one->method);
+        for (const std::size_t i : order) {
+            const auto& name = table.rows[i].method;
+            if (!std::isnan(table.rows[i].of(metric).mean) && told.insert(name).second) elsewhere.push_back(name);
+        }
+        if (!methods.empty() && !elsewhere.empty())
+            text += sim::one_line(fmt::format("not measured on both sides of {:.4g} bits: {}",
+                                              methods.front()->bits_per_entry, fmt::join(elsewhere, ", "))) +
+                    "\n";
+        if (!methods.empty()) text += '\n';
+    }
+    text += fmt::format(
+        "* on the convex hull of the logarithm of the {} over stored bits.\nErrors clustered by {} ({}); "
+        "at equal bits interpolated between bit widths, ratios with paired clusters.\n",
+        words_of(metric), cluster_words(table.cluster), counted(table.clusters, "cluster"));
+    if (of_blocks) text += "normal entries: the least any code of them loses (Shannon).\n";
+    if (shares)
+        text +=
+            "shared bits: of a calibrated basis, an entry of these sequences; it serves all sequences and is not among "
+            "the bits.\n";
+    if (attends)
+        text +=
+            "logits: root mean square error of an attention logit; attention: relative error of the output with this "
+            "side coded.\n";
+    return text;
+}
+
+Json frontier_json(const validation::KvTable& table, const std::string& metric,
+                   const std::vector<validation::EqualBits>& at) {
+    const auto hull = validation::convex_hull(table, metric);
+    Json rows = Json::array();
+    for (std::size_t i = 0; i < table.rows.size(); ++i) {
+        const auto& row = table.rows[i];
+        const auto bits = row.of("bits_per_entry");
+        Json line = Json::object({{"side", row.side},
+                                  {"method", row.method},
+                                  {"bits", bits_json(row.bits)},
+                                  {"budget", row.budget ? Json(*row.budget) : Json()},
+                                  {"bits_per_entry", bits.mean},
+                                  {"mcse_bits_per_entry", bits.mcse}});
+        for (const auto& name : frontier_metrics())
+            line.set(name, row.of(name).mean).set("mcse_" + name, row.of(name).mcse);
+        line.set("shared_bits", row.of("shared_bits").mean).set("shannon_normal", normal_bound(bits.mean));
+        line.set("on_hull", static_cast<bool>(hull[i]));
+        rows.push(std::move(line));
+    }
+    Json best = Json::array();
+    for (const auto& one : at)
+        best.push(Json::object({{"side", one.group},
+                                {"method", one.method},
+                                {"bits_per_entry", one.bits_per_entry},
+                                {metric, one.error.mean},
+                                {"mcse_" + metric, one.error.mcse},
+                                {"ratio", one.ratio.mean},
+                                {"mcse_ratio", one.ratio.mcse}}));
+    return Json::object({{"schema", "spiked.frontier/1"},
+                         {"cluster", table.cluster},
+                         {"clusters", table.clusters},
+                         {"metric", metric},
+                         {"rows", std::move(rows)},
+                         {"at", std::move(best)}});
+}
+
+std::string kv_text(const validation::KvTable& table, const validation::EqualBitsTable& equal) {
+    std::string text = inputs_text(table.inputs);
+    for (const char* side : {"key", "value"}) {
+        std::uint64_t blocks = 0;
+        for (const auto& row : table.rows)
+            if (row.side == side) blocks = row.blocks;
+        if (blocks == 0) continue;
+        text += fmt::format("\n{}s, {}\n{}", side, counted(blocks, "block"),
+                            table_of(table, side, metrics_of(MetricGroup::of_codecs)));
+        text += fmt::format("\n{}s, inner products with other queries, not renormalised: bias and std\n{}", side,
+                            table_of(table, side, query_columns));
+        if (std::any_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
+                return row.side == side && !std::isnan(row.of("attention_output").mean);
+            }))
+            text += fmt::format("\n{}s, attention over the whole sequence\n{}", side,
+                                table_of(table, side, metrics_of(MetricGroup::of_attention)));
+        const std::string compared = equal_bits_table(equal, side);
+        if (!compared.empty())
+            text += fmt::format("\n{}s, {} at equal bits\n{}", side, narrow_heading_of("relative_l2"), compared);
+    }
+    text += fmt::format(
+        "\nMeans over blocks; in brackets the standard error in the last digits, clustered by {} ({}).\n"
+        "bits: stored bits an entry, counted from the bytes. paper bits: b + r (n + d) b_s / (n d), norms left out.\n"
+        "IP: error of the cosine of different rows, decoded rows renormalised as in the paper; plain: not "
+        "renormalised.\nOther queries: random directions, the block's strongest direction, the row itself, the model's "
+        "own.\n",
+        cluster_words(table.cluster), counted(table.clusters, "cluster"));
+    if (!equal.rows.empty())
+        text +=
+            "Equal bits: the logarithm of the mean error interpolated between bit widths; ratio to the first method.\n";
+    if (std::any_of(table.rows.begin(), table.rows.end(),
+                    [](const auto& row) { return !std::isnan(row.of("attention_output").mean); }))
+        text +=
+            "Attention: root mean square error of a logit; divergence of the weights from the exact ones, in nats; "
+            "share of largest weights,\nand of the 8 largest, that stay; relative error of the output with this side "
+            "coded, and with both.\n";
+    return text;
+}
+
+std::vector<double> per_entry(const estimators::Ledger& ledger, std::uint64_t entries) {
+    std::vector<double> bits;
+    for (std::size_t item = 0; item < estimators::item_count; ++item)
+        bits.push_back(static_cast<double>(ledger.bits(static_cast<estimators::Item>(item))) /
+                       static_cast<double>(entries));
+    return bits;
+}
+
+std::string ledger_text(const std::vector<double>& bits_per_entry) {
+    TextTable table({"item", "bits an entry"});
+    double total = 0.0;
+    for (std::size_t item = 0; item < estimators::item_count; ++item) {
+        total += bits_per_entry[item];
+        if (bits_per_entry[item] > 0.0)
+            table.add({std::string(estimators::item_names[item]), fmt::format("{:.6f}", bits_per_entry[item])});
+    }
+    table.add({"total", fmt::format("{:.6f}", total)});
+    return table.text();
+}
+
+Json ledger_json(const std::vector<double>& bits_per_entry) {
+    Json ledger = Json::object();
+    for (std::size_t item = 0; item < estimators::item_count; ++item)
+        ledger.set(std::string(estimators::item_names[item]), bits_per_entry[item]);
+    return ledger;
+}
+
+Json kv_json(const validation::KvTable& table, const validation::EqualBitsTable& equal) {
+    Json rows = Json::array();
+    for (const auto& row : table.rows) {
+        Json line = Json::object({{"side", row.side},
+                                  {"method", row.method},
+                                  {"bits", bits_json(row.bits)},
+                                  {"ledger", ledger_json(row.ledger)}});
+        for (const Columns* columns :
+             {&metrics_of(MetricGroup::of_codecs), &metrics_of(MetricGroup::of_attention), &query_columns})
+            for (const auto& metric : *columns) {
+                const std::string name = metric == "rank" ? "mean_rank" : metric;
+                line.set(name, row.of(metric).mean).set("mcse_" + name, row.of(metric).mcse);
+            }
+        line.set("blocks", static_cast<std::int64_t>(row.blocks));
+        rows.push(std::move(line));
+    }
+    Json at_equal_bits = Json::array();
+    for (const auto& at : equal.rows)
+        at_equal_bits.push(Json::object({{"side", at.group},
+                                         {"method", at.method},
+                                         {"bits_per_entry", at.bits_per_entry},
+                                         {"relative_l2", at.error.mean},
+                                         {"mcse_relative_l2", at.error.mcse},
+                                         {"ratio_to_first", at.ratio.mean},
+                                         {"mcse_ratio_to_first", at.ratio.mcse}}));
+    Json outside = Json::array();
+    for (const auto& method : equal.outside)
+        outside.push(Json::object({{"side", method.group},
+                                   {"method", method.method},
+                                   {"least_bits", method.least},
+                                   {"most_bits", method.most}}));
+    return Json::object({{"schema", "spiked.kv/1"},
+                         {"inputs", inputs_json(table.inputs)},
+                         {"cluster", table.cluster},
+                         {"clusters", table.clusters},
+                         {"rows", std::move(rows)},
+                         {"equal_bits", std::move(at_equal_bits)},
+                         {"equal_bits_outside", std::move(outside)}});
+}
+
+}  // namespace spiked::reports

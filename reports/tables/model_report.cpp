@@ -1,0 +1,174 @@
+#include "reports/tables/model_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "reports/tables/text_table.hpp"
+
+namespace spiked::reports {
+namespace {
+
+/// Parts of bits_per_entry.
+Json ledger_json(const validation::CacheBits& bits) {
+    return Json::object(
+        {{"rows", bits.rows}, {"positions", bits.positions}, {"scores", bits.scores}, {"exact_rows", bits.exact}});
+}
+
+/// What bits hold besides rows and positions, where they do.
+template <class Rows>
+std::string held_text(const Rows& rows) {
+    return std::any_of(rows.begin(), rows.end(),
+                       [](const auto& row) { return row.ledger.scores + row.ledger.exact > 0.0; })
+               ? " Bits of evictions hold what they need to choose again: scores (h2o), exact rows behind a method "
+                 "that "
+                 "codes blocks."
+               : "";
+}
+
+Json budget_json(const std::optional<double>& budget) { return budget ? Json(*budget) : Json(); }
+
+}  // namespace
+
+std::string perplexity_text(const validation::Perplexity& found) {
+    std::string text = fmt::format("full precision: {} nats a token, perplexity {:.3f}\n",
+                                   with_error(found.nats, found.mcse_nats), std::exp(found.nats));
+    if (!found.rows.empty()) {
+        TextTable table({"method", "B ", "bits/entry ", "added nats ", "perplexity x"});
+        for (const auto& row : found.rows)
+            table.add({method_at(row.method, row.budget), fmt::format("{:g}", row.bits),
+                       fmt::format("{:.3f}", row.ledger.total()), with_error(row.added_nats, row.mcse_added_nats),
+                       fmt::format("{:.4f}", std::exp(row.added_nats))});
+        text += "\n" + table.text();
+    }
+    return text +
+           fmt::format(
+               "\n{} tokens of {} documents: those that see a compressed block of {}. Keys and values of full past "
+               "blocks are compressed, the block\nbeing read is exact. In brackets standard errors over documents, "
+               "of paired differences for added nats{}; each document is coded with its own random rotations.{}\n",
+               found.tokens, found.documents, found.block_tokens, found.documents < 2 ? "; one document has none" : "",
+               held_text(found.rows));
+}
+
+Json perplexity_json(const validation::Perplexity& found) {
+    Json rows = Json::array();
+    for (const auto& row : found.rows)
+        rows.push(Json::object({{"method", row.method},
+                                {"bits", row.bits},
+                                {"budget", budget_json(row.budget)},
+                                {"bits_per_entry", row.ledger.total()},
+                                {"ledger", ledger_json(row.ledger)},
+                                {"added_nats", row.added_nats},
+                                {"mcse_added_nats", row.mcse_added_nats}}));
+    return Json::object({{"schema", "spiked.perplexity/1"},
+                         {"nats", found.nats},
+                         {"mcse_nats", found.mcse_nats},
+                         {"tokens", found.tokens},
+                         {"documents", found.documents},
+                         {"blocks_of", found.block_tokens},
+                         {"rows", std::move(rows)}});
+}
+
+std::string retrieval_text(const validation::Retrieval& found, bool heads) {
+    const auto shown = [](const validation::MeanAndError& value) { return with_error(value.mean, value.mcse); };
+    // Between methods, where there are two.
+    const bool compared = found.rows.size() > 2;
+    std::vector<std::string> titles = {"method", "B ", "bits/entry ", "right ", "lost ", "log p of answer "};
+    if (compared) titles.insert(titles.end(), {"right - first ", "log p - first "});
+    titles.emplace_back("attention on needle");
+    TextTable table(titles);
+    for (const auto& row : found.rows) {
+        const auto number = &row - found.rows.data();
+        std::vector<std::string> cells = {method_at(row.method, row.budget),         fmt::format("{:g}", row.bits),
+                                          fmt::format("{:.3f}", row.ledger.total()), shown(row.right),
+                                          number == 0 ? "" : shown(row.lost),        shown(row.log_probability)};
+        for (const auto* gain : {&row.right_over_first, &row.log_probability_over_first})
+            if (compared) cells.push_back(number == 1 ? "" : shown(*gain));
+        cells.push_back(shown(row.mass));
+        table.add(cells);
+    }
+    std::string text = table.text();
+    if (heads) {
+        TextTable by_head({"method", "B ", "layer ", "head ", "mass on needle ", "peaks there"});
+        for (const auto& row : found.rows)
+            for (const auto& at : row.heads)
+                by_head.add({method_at(row.method, row.budget), fmt::format("{:g}", row.bits), std::to_string(at.layer),
+                             std::to_string(at.head), shown(at.mass), shown(at.peaks)});
+        text += "\n" + by_head.text();
+    }
+    return text +
+           fmt::format(
+               "\n{}. Keys and values of {} are compressed in {}{}.{}\nAttention: of the head that finds the "
+               "needles best in full precision.{} Means over questions{}; each prompt is coded with its own random "
+               "rotations.\n",
+               found.dumps.empty()
+                   ? fmt::format("{} questions each in {} prompts of {} needles in {} tokens",
+                                 found.questions / found.prompts, found.prompts, found.needles, found.context)
+                   : fmt::format("{} questions of {}, log p among their answers", found.questions,
+                                 found.prompts == 1 ? "a dump" : fmt::format("{} dumps", found.prompts)),
+               found.exact_questions ? "the context" : "all tokens",
+               found.last_layer_only ? "the last layer" : "all layers", found.at_once ? ", after it has been read" : "",
+               found.observe_questions ? " Evictions have seen the attention of the questions." : "",
+               compared ? fmt::format(" First: {} of {:g} bits.", method_at(found.rows[1].method, found.rows[1].budget),
+                                      found.rows[1].bits)
+                        : "",
+               found.prompts < 2 ? ", without standard errors: one prompt has none"
+                                 : fmt::format(", in brackets standard errors over prompts, paired for what is lost{}",
+                                               compared ? " and for differences to the first" : ""));
+}
+
+Json retrieval_json(const validation::Retrieval& found) {
+    const auto numbers = [](const auto& values) {
+        Json list = Json::array();
+        for (const auto value : values) list.push(value);
+        return list;
+    };
+    Json dumps = Json::array();
+    for (const auto& dump : found.dumps) dumps.push(dump);
+    Json rows = Json::array();
+    for (const auto& row : found.rows) {
+        Json heads = Json::array();
+        for (const auto& at : row.heads)
+            heads.push(Json::object({{"layer", at.layer},
+                                     {"head", at.head},
+                                     {"attention_mass", at.mass.mean},
+                                     {"mcse_attention_mass", at.mass.mcse},
+                                     {"peaks", at.peaks.mean},
+                                     {"mcse_peaks", at.peaks.mcse}}));
+        rows.push(Json::object({{"method", row.method},
+                                {"bits", row.bits},
+                                {"budget", budget_json(row.budget)},
+                                {"bits_per_entry", row.ledger.total()},
+                                {"ledger", ledger_json(row.ledger)},
+                                {"questions_exact", found.exact_questions},
+                                {"layers", found.last_layer_only ? "last" : "all"},
+                                {"right", row.right.mean},
+                                {"mcse_right", row.right.mcse},
+                                {"lost", row.lost.mean},
+                                {"mcse_lost", row.lost.mcse},
+                                {"log_probability", row.log_probability.mean},
+                                {"mcse_log_probability", row.log_probability.mcse},
+                                {"right_over_first", row.right_over_first.mean},
+                                {"mcse_right_over_first", row.right_over_first.mcse},
+                                {"log_probability_over_first", row.log_probability_over_first.mean},
+                                {"mcse_log_probability_over_first", row.log_probability_over_first.mcse},
+                                {"right_by_prompt", numbers(row.right_by_prompt)},
+                                {"log_probability_by_prompt", numbers(row.log_probability_by_prompt)},
+                                {"attention_mass", row.mass.mean},
+                                {"mcse_attention_mass", row.mass.mcse},
+                                {"prompts", found.prompts},
+                                {"questions", found.questions},
+                                {"heads", std::move(heads)}}));
+    }
+    return Json::object({{"schema", "spiked.retrieve/1"},
+                         {"dumps", std::move(dumps)},
+                         {"needles", found.dumps.empty() ? Json(found.needles) : Json()},
+                         {"context", found.dumps.empty() ? Json(found.context) : Json()},
+                         {"at_once", found.at_once},
+                         {"observe_questions", found.observe_questions},
+                         {"questions_by_prompt", numbers(found.questions_by_prompt)},
+                         {"rows", std::move(rows)}});
+}
+
+}  // namespace spiked::reports

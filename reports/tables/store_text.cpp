@@ -1,0 +1,68 @@
+#include "reports/tables/store_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/text/names.hpp"
+#include "reports/tables/store_queries.hpp"
+#include "reports/tables/text_table.hpp"
+
+namespace spiked::reports {
+namespace {
+
+constexpr std::size_t passes_unfolded = 20;
+
+/// How much of its margin an interval takes: 1 where it would pass no more.
+double nearness(const CheckRow& check) {
+    return std::max(std::abs(check.low - check.expected), std::abs(check.high - check.expected)) / check.margin;
+}
+
+}  // namespace
+
+std::string checks_text(validation::Database& store) {
+    const auto checks = read_checks(store);
+    validation::Statement study(store, "SELECT false_alarm FROM study");
+    const double false_alarm = study.step() ? study.real(0) : std::nan("");
+    const auto counts = count_checks(checks);
+    const bool folds = counts.passed > passes_unfolded;
+    TextTable rows({"claim", "cell", "estimate", "theory", "margin", "detectable", "verdict", "control"}, 2);
+    const auto add = [&](const CheckRow& check, const std::string& of_how_many) {
+        rows.add({check.k > 0 ? fmt::format("{} k={}", check.claim, check.k) : check.claim, check.cell + of_how_many,
+                  with_error(check.estimate, check.standard_error), fmt::format("{:.4g}", check.expected),
+                  fmt::format("+-{:.3g}", check.margin), number(check.detectable, 2), check.verdict,
+                  check.control == "pass"   ? "passes: sees nothing"
+                  : check.control == "fail" ? "fails, as it must"
+                                            : "inconclusive"});
+    };
+    // Passes of one claim and spike: how many, and the one whose interval comes closest to its margin.
+    std::vector<std::pair<std::size_t, const CheckRow*>> passed;
+    std::map<std::pair<std::string, std::int64_t>, std::size_t> place_of;
+    for (const auto& check : checks) {
+        if (check.verdict != "pass" || !folds) {
+            add(check, "");
+            continue;
+        }
+        const auto [place, first] = place_of.try_emplace({check.claim, check.k}, passed.size());
+        if (first) {
+            passed.emplace_back(1, &check);
+            continue;
+        }
+        auto& [count, closest] = passed[place->second];
+        ++count;
+        if (nearness(check) > nearness(*closest)) closest = &check;
+    }
+    for (const auto& [count, check] : passed) add(*check, count > 1 ? fmt::format(" (closest of {})", count) : "");
+    std::string text = checks.empty() ? "" : rows.text() + "\n";
+    if (!checks.empty()) text += "detectable: the smallest deviation that would have failed with probability 0.99.\n";
+    if (folds)
+        text += fmt::format("Of the passes of a claim the one closest to its margin is shown{}\n",
+                            store.path() == ":memory:" ? "."
+                                                       : fmt::format("; all of them: spiked show {} --table checks",
+                                                                     shell_word(store.path())));
+    return text + fmt::format("{}; false-alarm rate for the whole run {:g}\n", counts_text(counts), false_alarm);
+}
+
+}  // namespace spiked::reports

@@ -1,0 +1,12 @@
+#pragma once
+#include <string>
+
+#include "validation/engine/sqlite.hpp"
+
+namespace spiked::reports {
+
+/// The checks of a store for a terminal: claim, cell, estimate(standard error), theory, margin, verdict and control;
+/// then `18 passed, 0 failed, 2 inconclusive; false-alarm rate for the whole run 1e-06`.
+[[nodiscard]] std::string checks_text(validation::Database& store);
+
+}  // namespace spiked::reports

@@ -1,0 +1,74 @@
+#include "reports/tables/text_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/text/printable.hpp"
+
+namespace spiked::reports {
+
+void TextTable::add(std::vector<std::string> row) {
+    constexpr std::size_t widest = 1000;  // every row is as wide as the widest
+    for (auto& cell : row) {
+        cell = sim::one_line(std::move(cell));
+        if (cell.size() <= widest) continue;
+        cell.resize(widest);
+        sim::leave_whole_characters(cell);
+        cell += "...";
+    }
+    rows_.push_back(std::move(row));
+}
+
+std::string TextTable::text() const {
+    std::vector<std::size_t> width(rows_.front().size());
+    for (const auto& row : rows_)
+        for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+    std::string text;
+    for (const auto& row : rows_) {
+        std::string line;
+        for (std::size_t c = 0; c < row.size(); ++c)
+            line += c < left_aligned_ || words_.contains(c) ? fmt::format("{:<{}}  ", row[c], width[c])
+                                                            : fmt::format("{:>{}}  ", row[c], width[c]);
+        line.erase(line.find_last_not_of(' ') + 1);
+        text += line + "\n";
+    }
+    return text;
+}
+
+std::string counted(std::size_t count, std::string_view one) {
+    return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
+std::string with_error(double value, double standard_error, int digits) {
+    if (std::isnan(value)) return "-";
+    constexpr double rounding = 1e-13;
+    if (!(standard_error > rounding * std::abs(value)) || !std::isfinite(standard_error))
+        return fmt::format("{:.{}g}", value, digits);
+    int exponent = static_cast<int>(std::floor(std::log10(standard_error)));
+    // 0.0996 rounds to 0.10: one place fewer, so that two digits remain.
+    if (std::round(standard_error * std::pow(10.0, 1 - exponent)) >= 100.0) ++exponent;
+    const int places = std::max(0, 1 - exponent);
+    const double units = std::round(standard_error * std::pow(10.0, places));
+    return fmt::format("{:.{}f}({:.0f})", value, places, units);
+}
+
+std::string number(double value, int digits) { return std::isnan(value) ? "-" : fmt::format("{:.{}g}", value, digits); }
+
+std::string standard_errors(double count) {
+    return count > 100.0 ? "more than 100 standard errors" : fmt::format("{:.1f} standard errors", count);
+}
+
+std::string method_at(const std::string& method, const std::optional<double>& budget) {
+    return budget ? fmt::format("{} at {:g}", method, *budget) : method;
+}
+
+std::string predicted(double value) {
+    if (std::isnan(value) || value == 0.0) return number(value);
+    std::string text = fmt::format("{:#.4g}", value);
+    if (text.ends_with('.')) text.pop_back();
+    return text;
+}
+
+}  // namespace spiked::reports

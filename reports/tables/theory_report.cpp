@@ -1,0 +1,301 @@
+#include "reports/tables/theory_report.hpp"
+
+#include <fmt/format.h>
+
+#include "reports/tables/text_table.hpp"
+
+namespace spiked::reports {
+namespace {
+
+using theory::Loss;
+using theory::SpikePrediction;
+
+std::string spike_note(const SpikePrediction& spike, SignalStrength threshold) {
+    return spike.detectable ? "" : fmt::format("not detectable: the threshold is {:.6g}", threshold.value);
+}
+
+Json spike_json(const SpikePrediction& spike, SignalStrength threshold) {
+    const std::string note = spike_note(spike, threshold);
+    return Json::object({{"strength", spike.strength.value},
+                         {"detectable", spike.detectable},
+                         {"outlier", spike.outlier.value},
+                         {"stieltjes_left", spike.stieltjes_left},
+                         {"stieltjes_right", spike.stieltjes_right},
+                         {"d_transform", spike.d_transform},
+                         {"d_transform_derivative", spike.detectable ? Json(spike.d_transform_derivative) : Json()},
+                         {"overlap_left", spike.overlap_left.value},
+                         {"overlap_right", spike.overlap_right.value},
+                         {"shrunk", Json::object({{"frobenius", spike.shrunk(Loss::frobenius).value},
+                                                  {"operator", spike.shrunk(Loss::operator_norm).value},
+                                                  {"nuclear", spike.shrunk(Loss::nuclear).value}})},
+                         {"residual", spike.residual.value},
+                         {"note", note.empty() ? Json() : Json(note)}});
+}
+
+Json finite_size_json(const theory::FiniteSize& finite, Eigenvalue edge) {
+    Json rules = Json::array();
+    for (const auto& rule : finite.rules) {
+        Json estimated;
+        if (rule.estimated)
+            estimated = Json::object({{"cutoff", rule.estimated->cutoff.value},
+                                      {"smallest_strength", rule.estimated->smallest_strength.value},
+                                      {"expected_false_alarms", rule.estimated->expected_false_alarms}});
+        rules.push(Json::object({{"name", rule.name},
+                                 {"cutoff", rule.cutoff.value},
+                                 {"smallest_strength", rule.smallest_strength.value},
+                                 {"false_alarm_probability", rule.false_alarm_probability},
+                                 {"expected_false_alarms", rule.expected_false_alarms},
+                                 {"edge_estimated", std::move(estimated)}}));
+    }
+    Json spikes = Json::array();
+    for (const auto& spike : finite.spikes)
+        spikes.push(Json::object({{"strength", spike.strength.value},
+                                  {"outlier_deviation", spike.outlier},
+                                  {"overlap_left_deviation", spike.overlap_left},
+                                  {"overlap_right_deviation", spike.overlap_right},
+                                  {"reliable", spike.reliable}}));
+    Json quantiles = Json::array();
+    for (const auto& quantile : top_noise_quantiles(finite, edge))
+        quantiles.push(Json::object({{"probability", quantile.probability},
+                                     {"tracy_widom", quantile.tracy_widom},
+                                     {"eigenvalue", quantile.eigenvalue.value}}));
+    return Json::object({{"rows", finite.rows},
+                         {"cols", finite.columns},
+                         {"top_noise_quantiles", std::move(quantiles)},
+                         {"top_noise_shift", finite.top_noise_shift},
+                         {"edge_fluctuation", finite.top_noise_standard_deviation},
+                         {"edge_estimate", finite.edge_estimate ? Json(finite.edge_estimate->value) : Json()},
+                         {"rank_rules", std::move(rules)},
+                         {"spikes", std::move(spikes)}});
+}
+
+std::string finite_size_text(const theory::FiniteSize& finite, Eigenvalue edge) {
+    const auto number = [](double value) { return fmt::format("{:.6g}", value); };
+    const auto small = [](double value) { return fmt::format("{:.3g}", value); };
+    std::string text = fmt::format(
+        "\nAt {} x {}: the largest noise eigenvalue is {:.6g} on average, standard deviation {:.3g} (first order).\n",
+        finite.rows, finite.columns, edge.value + finite.top_noise_shift, finite.top_noise_standard_deviation);
+    text += "Its quantiles (Tracy-Widom, order 1):";
+    for (const auto& quantile : top_noise_quantiles(finite, edge))
+        text += fmt::format(" {:g} % {:.6g};", 100.0 * quantile.probability, quantile.eigenvalue.value);
+    text.back() = '\n';
+    if (finite.edge_estimate)
+        text += fmt::format("eOptShrink's edge estimate for pure noise of this size is {:.6g} on average, {:+.1f} %.\n",
+                            finite.edge_estimate->value, 100.0 * (finite.edge_estimate->value / edge.value - 1.0));
+    TextTable rules({"rank rule", "counts above", "smallest strength", "false alarms",
+                     "| edge estimated:", "counts above", "smallest strength", "false alarms"});
+    for (const auto& rule : finite.rules) {
+        std::vector<std::string> line{rule.name, number(rule.cutoff.value), number(rule.smallest_strength.value),
+                                      small(rule.expected_false_alarms), "|"};
+        if (rule.estimated) {
+            line.push_back(number(rule.estimated->cutoff.value));
+            line.push_back(number(rule.estimated->smallest_strength.value));
+            line.push_back(small(rule.estimated->expected_false_alarms));
+        } else {
+            line.insert(line.end(), 3, "-");
+        }
+        rules.add(std::move(line));
+    }
+    text += rules.text() +
+            "smallest strength: whose outlier the rule counts; false alarms: eigenvalues of pure noise it counts, on "
+            "average.\nThe right half has the rule estimate its edge from a block of this size.\n"
+            "The rules of `spiked list ranks` weigh several values at once and have no such place.\n";
+    if (!finite.spikes.empty()) {
+        TextTable spikes({"strength", "sd of outlier", "sd of overlap left", "sd of overlap right"}, 0);
+        for (const auto& spike : finite.spikes)
+            spikes.add({number(spike.strength.value) + (spike.reliable ? "" : " *"), small(spike.outlier),
+                        small(spike.overlap_left), small(spike.overlap_right)});
+        text += "\nFrom block to block, first order in 1/sqrt(d):\n" + spikes.text();
+        for (const auto& spike : finite.spikes) {
+            if (spike.reliable) continue;
+            text += "* within d^(-1/3) of the threshold: these do not describe blocks of this size.\n";
+            break;
+        }
+    }
+    return text;
+}
+
+void add_json(Json& document, const TheoryAnswers::Bulk& answers) {
+    const auto complex = [](std::complex<double> z) {
+        Json pair = Json::array();
+        pair.push(z.real());
+        pair.push(z.imag());
+        return pair;
+    };
+    if (!answers.curve.empty()) {
+        Json list = Json::array();
+        for (const auto& point : answers.curve)
+            list.push(Json::object({{"x", point.x.value}, {"density", point.density}, {"cdf", point.cdf}}));
+        document.set("density", std::move(list));
+    }
+    if (!answers.quantiles.empty()) {
+        Json list = Json::array();
+        for (const auto& [probability, x] : answers.quantiles)
+            list.push(Json::object({{"probability", probability}, {"eigenvalue", x.value}}));
+        document.set("quantiles", std::move(list));
+    }
+    if (answers.transforms) {
+        const auto& [z, pair] = *answers.transforms;
+        document.set("stieltjes", Json::object({{"z", complex(z)},
+                                                {"left", complex(pair.left)},
+                                                {"right", complex(pair.right)},
+                                                {"d_transform", complex(z * pair.left * pair.right)}}));
+    }
+}
+
+std::string bulk_text(const TheoryAnswers::Bulk& answers) {
+    std::string text;
+    const auto cell = [](double value) { return fmt::format("{:.10g}", value); };
+    if (answers.transforms) {
+        const auto& [z, pair] = *answers.transforms;
+        const auto complex = [](std::complex<double> c) {
+            return fmt::format("{:.12g} {:+.12g}i", c.real(), c.imag());
+        };
+        text += fmt::format("\nStieltjes transforms at {}\n  left   {}   (of Z Z^T)\n  right  {}   (of Z^T Z)\n",
+                            complex(z), complex(pair.left), complex(pair.right));
+    }
+    if (!answers.quantiles.empty()) {
+        TextTable table({"share", "eigenvalue"}, 0);
+        for (const auto& [probability, x] : answers.quantiles) table.add({cell(probability), cell(x.value)});
+        text += "\n" + table.text();
+    }
+    if (!answers.curve.empty()) {
+        TextTable table({"eigenvalue", "density", "cdf"}, 0);
+        for (const auto& point : answers.curve) table.add({cell(point.x.value), cell(point.density), cell(point.cdf)});
+        text += "\n" + table.text();
+    }
+    return text;
+}
+
+Json quantization_json(const theory::QuantizationOverview& answers) {
+    Json rows = Json::array();
+    for (const auto& row : answers.widths) {
+        Json quantizers = Json::array();
+        for (const auto& [kind, reconstruction, prediction] : row.quantizers) {
+            quantizers.push(Json::object({{"name", theory::name_of(kind)},
+                                          {"scale", reconstruction.scale},
+                                          {"gain", reconstruction.gain},
+                                          {"bits_per_entry", prediction.bits_per_entry},
+                                          {"relative_l2", prediction.relative_l2},
+                                          {"ip_std_random_query", prediction.random_query.standard_deviation},
+                                          {"ip_bias_along_row", prediction.along_row.bias},
+                                          {"ip_std_along_row", prediction.along_row.standard_deviation}}));
+        }
+        rows.push(Json::object({{"bits", row.codebook.bits},
+                                {"distortion", row.codebook.distortion},
+                                {"linear_gain", row.codebook.linear_gain},
+                                {"entropy_bits", row.codebook.entropy_bits},
+                                {"distortion_normal", row.normal_distortion},
+                                {"distortion_uniform", row.uniform_distortion},
+                                {"distortion_min_max", row.min_max_distortion},
+                                {"distortion_entropy_coded", row.entropy_coded_distortion},
+                                {"distortion_shannon", row.shannon_distortion},
+                                {"quantizers", std::move(quantizers)}}));
+    }
+    const auto sketch = [](const theory::SketchError& error) {
+        return Json::object({{"mean_factor", error.mean_factor}, {"variance", error.variance}});
+    };
+    return Json::object({{"rows", answers.setting.rows},
+                         {"cols", answers.setting.dimension},
+                         {"qjl", Json::object({{"gaussian", sketch(answers.gaussian_sketch)},
+                                               {"orthogonal", sketch(answers.orthogonal_sketch)},
+                                               {"sign_correlation", theory::sign_correlation}})},
+                         {"residual_energy", answers.setting.residual_energy_share},
+                         {"rank", answers.setting.rank},
+                         {"min_max_group", answers.min_max_group},
+                         {"by_bits", std::move(rows)}});
+}
+
+std::string quantization_text(const theory::QuantizationOverview& answers) {
+    const auto cell = [](double value) { return fmt::format("{:.6g}", value); };
+    const auto percent = [](double value) { return fmt::format("{:.3f} %", 100.0 * value); };
+    TextTable codebooks({"bits", "Lloyd-Max", "gain kappa", "entropy", "normal", "uniform",
+                         fmt::format("min-max g{}", answers.min_max_group), "entropy-coded", "Shannon"},
+                        0);
+    TextTable quantizers(
+        {"bits", "quantizer", "bits per entry", "relative L2", "sd random query", "bias along row", "sd along row"}, 2);
+    for (const auto& row : answers.widths) {
+        const std::string bits = fmt::format("{}", row.codebook.bits);
+        codebooks.add({bits, cell(row.codebook.distortion), cell(row.codebook.linear_gain),
+                       cell(row.codebook.entropy_bits), cell(row.normal_distortion), cell(row.uniform_distortion),
+                       cell(row.min_max_distortion), cell(row.entropy_coded_distortion), cell(row.shannon_distortion)});
+        for (const auto& [kind, reconstruction, prediction] : row.quantizers)
+            quantizers.add({bits, std::string(theory::name_of(kind)), fmt::format("{:.4f}", prediction.bits_per_entry),
+                            percent(prediction.relative_l2), cell(prediction.random_query.standard_deviation),
+                            cell(prediction.along_row.bias), cell(prediction.along_row.standard_deviation)});
+    }
+    const auto& orthogonal = answers.orthogonal_sketch;
+    return fmt::format(
+        "\nQuantization of rows of {} entries. Squared error per unit of energy (Lloyd-Max: on the sphere of that\n"
+        "dimension; normal: the same for independent normal entries; entropy-coded and Shannon: at that rate):\n{}\n"
+        "Predicted for blocks of {} x {}, residual energy share {:.6g}, rank {} (factors of 4 bits, 16-bit norms):\n{}"
+        "inner products relative to |query| |row|; the query along the row is a token looking for itself.\n"
+        "QJL with one sketch row an entry, query across the row: variance {:.6g} (Gaussian rows), {:.6g} (orthogonal; "
+        "mean "
+        "factor {:.6g}).\n",
+        answers.setting.dimension, codebooks.text(), answers.setting.rows, answers.setting.dimension,
+        answers.setting.residual_energy_share, answers.setting.rank, quantizers.text(),
+        answers.gaussian_sketch.variance, orthogonal.variance, orthogonal.mean_factor);
+}
+
+}  // namespace
+
+Json theory_json(const TheoryAnswers& answers) {
+    const auto& [row_spectrum, column_spectrum, law, bulk, spikes, regularity, of_bulk, finite, quantization] = answers;
+    Json list = Json::array();
+    for (const auto& spike : spikes) list.push(spike_json(spike, law.detection_threshold()));
+    Json document = Json::object({{"schema", "spiked.theory/1"},
+                                  {"aspect", law.aspect().value()},
+                                  {"bulk_edge", law.bulk_edge().value},
+                                  {"lower_edge", bulk.lower_edge().value},
+                                  {"mass_at_zero", bulk.mass_at_zero()},
+                                  {"mean", bulk.mean()},
+                                  {"median", bulk.median().value},
+                                  {"detection_threshold", law.detection_threshold().value},
+                                  {"tracy_widom_scale", law.tracy_widom_scale()},
+                                  {"regular_edge", regularity.regular},
+                                  {"spikes", std::move(list)}});
+    add_json(document, of_bulk);
+    if (finite) document.set("finite_size", finite_size_json(*finite, law.bulk_edge()));
+    if (quantization) document.set("quantization", quantization_json(*quantization));
+    if (!regularity.regular) document.set("note", regularity.note);
+    return document;
+}
+
+std::string theory_text(const TheoryAnswers& answers) {
+    const auto& [row_spectrum, column_spectrum, law, bulk, spikes, regularity, of_bulk, finite, quantization] = answers;
+    std::string text = fmt::format(
+        "rows {}, columns {}, aspect ratio n/d = {:.6g}, entries of X have variance 1/d\n\n"
+        "bulk edge            {:.10g}   (eigenvalue of Z Z^T; singular value {:.10g})\n"
+        "lower edge           {:.10g}   (share of eigenvalues that are zero: {:.6g})\n"
+        "mean, median         {:.10g}, {:.10g}\n"
+        "detection threshold  {:.10g}   (signal strength, singular-value scale)\n"
+        "Tracy-Widom scale    {:.10g}   (this times d^(2/3) (largest eigenvalue - edge) -> TW1)\n",
+        row_spectrum, column_spectrum, law.aspect().value(), law.bulk_edge().value, root(law.bulk_edge()).value,
+        bulk.lower_edge().value, bulk.mass_at_zero(), bulk.mean(), bulk.median().value, law.detection_threshold().value,
+        law.tracy_widom_scale());
+    if (!regularity.regular) text += "warning: " + regularity.note + "\n";
+    if (!spikes.empty()) {
+        TextTable table({"strength", "detectable", "outlier", "overlap left", "overlap right", "frobenius", "operator",
+                         "nuclear", "residual"},
+                        0);
+        const auto cell = [](double value) { return fmt::format("{:.8g}", value); };
+        for (const auto& spike : spikes)
+            table.add({cell(spike.strength.value), spike.detectable ? "yes" : "no", cell(spike.outlier.value),
+                       cell(spike.overlap_left.value), cell(spike.overlap_right.value),
+                       cell(spike.shrunk(Loss::frobenius).value), cell(spike.shrunk(Loss::operator_norm).value),
+                       cell(spike.shrunk(Loss::nuclear).value), cell(spike.residual.value)});
+        text +=
+            "\n" + table.text() +
+            "not detectable (at or below the threshold): the outlier stays at the edge, overlaps and shrunk values "
+            "are 0.\n"
+            "outlier: eigenvalue; overlaps: squared; then the optimal shrunk value for each loss; residual: observed "
+            "singular\nvalue minus the Frobenius one.\n";
+    }
+    text += bulk_text(of_bulk);
+    if (finite) text += finite_size_text(*finite, law.bulk_edge());
+    if (quantization) text += quantization_text(*quantization);
+    return text;
+}
+
+}  // namespace spiked::reports

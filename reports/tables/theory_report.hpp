@@ -1,0 +1,41 @@
+#pragma once
+#include <complex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/text/json.hpp"
+#include "theory/laws/bulk_distribution.hpp"
+#include "theory/laws/finite_size.hpp"
+#include "theory/laws/separable_law.hpp"
+#include "theory/quantization/quantization_overview.hpp"
+
+namespace spiked::reports {
+
+/// What the theory says of one law, as far as it was asked.
+struct TheoryAnswers {
+    /// Density and cdf on a grid, quantiles, transforms at one point: asked for one by one.
+    struct Bulk {
+        std::vector<theory::BulkPoint> curve;
+        std::vector<std::pair<double, Eigenvalue>> quantiles;
+        std::optional<std::pair<std::complex<double>, theory::StieltjesPair>> transforms;
+    };
+
+    std::string row_spectrum;  ///< as they were named
+    std::string column_spectrum;
+    const theory::SeparableLaw& law;
+    const theory::BulkDistribution& bulk;
+    std::vector<theory::SpikePrediction> spikes;  ///< in the order asked
+    theory::EdgeRegularity regularity;
+    Bulk of_bulk;
+    std::optional<theory::FiniteSize> finite;
+    std::optional<theory::QuantizationOverview> quantization;
+};
+
+/// For a terminal.
+[[nodiscard]] std::string theory_text(const TheoryAnswers& answers);
+/// `spiked.theory/1`.
+[[nodiscard]] Json theory_json(const TheoryAnswers& answers);
+
+}  // namespace spiked::reports

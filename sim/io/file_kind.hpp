@@ -1,0 +1,12 @@
+#pragma once
+#include "core/files/byte_file.hpp"
+
+namespace spiked::sim {
+
+enum class FileKind { safetensors, npy, zip, text };
+
+/// Throws input_error when the file is empty or its first bytes show it to be something else than `expected`:
+/// a git-lfs pointer, a web page saved in its place, another format.
+void refuse_other_format(const ByteFile& file, FileKind expected);
+
+}  // namespace spiked::sim

@@ -1,0 +1,193 @@
+#include "sim/io/matrix_file.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
+#include "core/text/printable.hpp"
+#include "sim/io/csv.hpp"
+#include "sim/io/npz.hpp"
+#include "sim/io/tensor_layout.hpp"
+
+namespace spiked::sim {
+namespace {
+
+constexpr std::string_view text_suffix = ".csv";
+
+struct Spec {
+    std::string path;
+    std::optional<std::string> selector;
+};
+
+bool names_matrix(const std::string& path) {
+    const auto& suffixes = dump_suffixes();
+    return has_suffix(path, text_suffix) ||
+           std::any_of(suffixes.begin(), suffixes.end(), [&](const auto& suffix) { return has_suffix(path, suffix); });
+}
+
+bool exists(const std::string& path) {
+    std::error_code none;
+    return std::filesystem::exists(path, none);
+}
+
+/// The longest beginning that is an existing file is the path; when there is none, the shortest with a known suffix,
+/// so that the message names what the user meant.
+Spec split_spec(const std::string& spec) {
+    if (exists(spec)) return {spec, std::nullopt};
+    for (std::size_t at = spec.rfind(':'); at != std::string::npos && at > 0; at = spec.rfind(':', at - 1))
+        if (exists(spec.substr(0, at))) return {spec.substr(0, at), spec.substr(at + 1)};
+    for (std::size_t at = spec.find(':'); at != std::string::npos; at = spec.find(':', at + 1))
+        if (names_matrix(spec.substr(0, at))) return {spec.substr(0, at), spec.substr(at + 1)};
+    return {spec, std::nullopt};
+}
+
+struct Selected {
+    std::size_t tensor;  ///< index
+    std::optional<std::size_t> head;
+};
+
+Selected select(const TensorContainer& file, const std::optional<std::string>& selector) {
+    std::vector<std::string> names;
+    for (const auto& tensor : file.tensors()) names.push_back(tensor.name);
+    const auto found = [&](const std::string& name) -> std::optional<std::size_t> {
+        const auto at = std::find(names.begin(), names.end(), name);
+        if (at == names.end()) return std::nullopt;
+        return static_cast<std::size_t>(at - names.begin());
+    };
+    if (!selector) {
+        if (names.size() == 1) return {0, std::nullopt};
+        throw input_error("{}: {} tensors in it ({}): name one as {}:NAME", file.path(), names.size(),
+                          names.empty() ? "nothing can be read" : list_text(names), file.path());
+    }
+    if (const auto whole = found(*selector)) return {*whole, std::nullopt};
+    const std::size_t colon = selector->rfind(':');
+    const std::string name = selector->substr(0, colon);
+    const auto tensor = found(name);
+    if (!tensor) throw input_error("{}: no tensor {} in it{}", file.path(), in_quotes(name), name_hint(name, names));
+    const auto head = to_integer(selector->substr(colon + 1));
+    if (!head || *head < 0)
+        throw input_error("{}: head {} of tensor {} is not a number (counted from 0): write {}:0", file.path(),
+                          in_quotes(selector->substr(colon + 1)), in_quotes(name), name);
+    return {*tensor, static_cast<std::size_t>(*head)};
+}
+
+TensorLayout layout_for(const TensorContainer& file, const StoredTensor& tensor, const std::string& option) {
+    const auto* stated = find_metadata(file.metadata(), "layout");
+    const std::string text = !option.empty() ? option : stated != nullptr ? *stated : "";
+    const std::string where = fmt::format("{}: tensor {}", file.path(), in_quotes(tensor.name));
+    const auto legal = legal_layouts(tensor.shape);
+    if (legal.empty())
+        throw input_error("{} has shape {} (a matrix has 2 axes, a cache tensor 3: head, token and dim): reshape it",
+                          where, shape_text(tensor.shape));
+    if (text.empty())
+        throw input_error(
+            "{} has an unknown layout (shape {} can be {}; the file names none): save one head as a matrix, or a "
+            "safetensors file with the layout in its metadata",
+            where, shape_text(tensor.shape), fmt::join(legal, " or "));
+    const auto layout = parse_layout(text);
+    if (!layout || !layout->fits(tensor.shape))
+        throw input_error("{} of shape {} does not fit layout {} (it can be {}): correct the layout", where,
+                          shape_text(tensor.shape), in_quotes(text), fmt::join(legal, " or "));
+    return *layout;
+}
+
+/// A matrix, or a column, as the one head of a tensor.
+TensorAxes axes_of_matrix(const StoredTensor& tensor) {
+    const std::size_t rows = tensor.shape[0];
+    const std::size_t columns = tensor.shape.size() == 2 ? tensor.shape[1] : 1;
+    return {.heads = 1,
+            .tokens = rows,
+            .dim = columns,
+            .token_step = tensor.fortran_order ? 1 : columns,
+            .dim_step = tensor.fortran_order ? rows : 1};
+}
+
+/// What is computed from a matrix takes some 20 copies of it.
+void refuse_packed(const StoredTensor& tensor, const TensorAxes& axes, const std::string& where) {
+    constexpr std::uint64_t always = 12 << 20;
+    if (tensor.packed)
+        refuse_expansion(std::uint64_t{axes.tokens} * axes.dim * sizeof(double), *tensor.packed,
+                         {.always = always, .times = 12}, where);
+}
+
+arma::mat read_tensor(const TensorContainer& file, const Selected& selected, const std::string& option) {
+    const auto& tensor = file.tensors()[selected.tensor];
+    const std::string where = fmt::format("{}: tensor {}", file.path(), in_quotes(tensor.name));
+    const auto read = [&](std::uint64_t first, std::span<double> out) { file.read(selected.tensor, first, out); };
+    read(0, {});  // refuses what are no numbers
+    if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end())
+        throw input_error("{} is empty (shape {}): nothing can be computed from it", where, shape_text(tensor.shape));
+    if (tensor.shape.size() == 1 || tensor.shape.size() == 2) {
+        if (selected.head)
+            throw input_error("{} has shape {} (a matrix, without heads): leave :{} out", where,
+                              shape_text(tensor.shape), *selected.head);
+        refuse_packed(tensor, axes_of_matrix(tensor), where);
+        return gather_block(axes_of_matrix(tensor), 0, 0, tensor.shape[0], read);
+    }
+    const TensorAxes axes = axes_of(layout_for(file, tensor, option), tensor.shape, tensor.fortran_order);
+    if (!selected.head)
+        throw input_error("{} of shape {} has {} heads (a matrix is one of them): name it as {}:0", where,
+                          shape_text(tensor.shape), axes.heads, tensor.name);
+    if (*selected.head >= axes.heads)
+        throw input_error("{} of shape {} has no head {} (it has {}, counted from 0): name one of 0 to {}", where,
+                          shape_text(tensor.shape), *selected.head, axes.heads, axes.heads - 1);
+    refuse_packed(tensor, axes, where);
+    return gather_block(axes, *selected.head, 0, axes.tokens, read);
+}
+
+arma::mat read_any(const Spec& spec, const std::string& layout) {
+    if (has_suffix(spec.path, text_suffix)) {
+        if (spec.selector)
+            throw input_error("{}: holds one matrix (nothing can be selected with :{}): leave that out", spec.path,
+                              *spec.selector);
+        return read_csv(spec.path);
+    }
+    if (names_matrix(spec.path)) {
+        const auto file = open_tensors(spec.path);
+        return read_tensor(*file, select(*file, spec.selector), layout);
+    }
+    const ByteFile file(spec.path);
+    throw input_error("{}: unknown kind of file (its suffix is none of {}, {}): rename or convert it", spec.path,
+                      fmt::join(dump_suffixes(), ", "), text_suffix);
+}
+
+}  // namespace
+
+std::string matrix_words() { return fmt::format("FILE({}|{})", tensor_words(), text_suffix); }
+
+arma::mat read_matrix(const TensorContainer& file) { return read_tensor(file, select(file, std::nullopt), ""); }
+
+std::optional<Nonfinite> find_nonfinite(const arma::mat& matrix) {
+    if (matrix.is_finite()) return std::nullopt;
+    Nonfinite found;
+    for (std::size_t i = 0; i < matrix.n_rows; ++i)
+        for (std::size_t j = 0; j < matrix.n_cols; ++j)
+            if (!std::isfinite(matrix(i, j)) && found.count++ == 0) {
+                found.row = i;
+                found.column = j;
+            }
+    return found;
+}
+
+void refuse_nonfinite(const arma::mat& matrix, const std::string& where) {
+    if (const auto found = find_nonfinite(matrix))
+        throw input_error(
+            "{}: {} NaN or infinite {} (first at row {}, column {}, counted from 0): remove or replace them", where,
+            found->count, found->count == 1 ? "value" : "values", found->row, found->column);
+}
+
+arma::mat read_matrix(const std::string& spec, const std::string& layout) {
+    arma::mat matrix = read_any(split_spec(spec), layout);
+    refuse_nonfinite(matrix, spec);
+    return matrix;
+}
+
+}  // namespace spiked::sim

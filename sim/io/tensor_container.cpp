@@ -1,0 +1,184 @@
+#include "sim/io/tensor_container.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <deque>
+#include <filesystem>
+#include <mutex>
+
+#include "core/files/byte_file.hpp"
+#include "core/runtime/error.hpp"
+#include "sim/io/file_kind.hpp"
+#include "sim/io/npy.hpp"
+#include "sim/io/npz.hpp"
+
+namespace spiked::sim {
+namespace {
+
+StoredTensor stored(std::string name, const NpyHeader& header) {
+    return {std::move(name), header.dtype, header.descr, header.shape, header.fortran_order, std::nullopt};
+}
+
+void read_npy_bytes(const ByteSource& source, const NpyHeader& header, std::uint64_t first_byte,
+                    std::span<std::byte> out) {
+    const bool one_byte = header.dtype && dtype_bits(*header.dtype) == 8;
+    if (!header.dtype || (header.fortran_order && header.shape.size() > 1) ||
+        (header.order != std::endian::little && !one_byte))
+        throw input_error(
+            "{}: array of type {} cannot be copied as it is (little-endian numbers in C order can): save it so",
+            source.where, header.descr);
+    source.read(header.data_offset + first_byte, out);
+}
+
+class SafetensorsContainer : public TensorContainer {
+public:
+    explicit SafetensorsContainer(const std::string& path) : file_(path) {
+        for (const auto& tensor : file_.tensors())
+            tensors_.push_back({tensor.name, tensor.dtype, std::string(dtype_name(tensor.dtype)), tensor.shape, false});
+    }
+    const std::string& path() const override { return file_.path(); }
+    const Metadata& metadata() const override { return file_.metadata(); }
+    const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+    void read(std::size_t index, std::uint64_t first, std::span<double> out) const override {
+        file_.read(file_.tensors()[index], first, out);
+    }
+    void read_bytes(std::size_t index, std::uint64_t first_byte, std::span<std::byte> out) const override {
+        file_.read_bytes(file_.tensors()[index], first_byte, out);
+    }
+
+private:
+    SafetensorsFile file_;
+    std::vector<StoredTensor> tensors_;
+};
+
+class NpyContainer : public TensorContainer {
+public:
+    NpyContainer(ByteSource source, std::string name)
+        : source_(std::move(source)), header_(read_npy_header(source_)), tensors_{stored(std::move(name), header_)} {}
+    const std::string& path() const override { return source_.where; }
+    const Metadata& metadata() const override { return metadata_; }
+    const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+    void read(std::size_t, std::uint64_t first, std::span<double> out) const override {
+        read_npy_elements(source_, header_, first, out);
+    }
+    void read_bytes(std::size_t, std::uint64_t first_byte, std::span<std::byte> out) const override {
+        read_npy_bytes(source_, header_, first_byte, out);
+    }
+
+private:
+    ByteSource source_;
+    NpyHeader header_;
+    Metadata metadata_;
+    std::vector<StoredTensor> tensors_;
+};
+
+class NpzContainer : public TensorContainer {
+public:
+    explicit NpzContainer(const std::string& path) : file_(path) {
+        for (const auto& member : file_.members()) {
+            tensors_.push_back(stored(member.name, member.header));
+            tensors_.back().packed = member.packed;
+        }
+    }
+    const std::string& path() const override { return file_.path(); }
+    const Metadata& metadata() const override { return metadata_; }
+    const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+    void read(std::size_t index, std::uint64_t first, std::span<double> out) const override {
+        const NpzMember& member = file_.members()[index];
+        require_dtype(member.header, file_.where(member));
+        const auto bytes = unpacked(index);
+        read_npy_elements(source_of(*bytes, file_.where(member)), member.header, first, out);
+    }
+    void read_bytes(std::size_t index, std::uint64_t first_byte, std::span<std::byte> out) const override {
+        const NpzMember& member = file_.members()[index];
+        const auto bytes = unpacked(index);
+        read_npy_bytes(source_of(*bytes, file_.where(member)), member.header, first_byte, out);
+    }
+
+private:
+    using Bytes = std::shared_ptr<const std::vector<std::byte>>;
+
+    Bytes unpacked(std::size_t index) const {
+        constexpr std::size_t kept_members = 3;  // key, value and query of a layer
+        constexpr std::size_t kept_bytes = 64 << 20;
+        const std::lock_guard lock(mutex_);
+        for (const auto& [known, bytes] : kept_)
+            if (known == index) return bytes;
+        // Room first: the peak is then three members, not four. Small ones are kept as long as they are few bytes.
+        const auto held = [&] {
+            std::size_t sum = file_.members()[index].size;
+            for (const auto& [known, bytes] : kept_) sum += bytes->size();
+            return sum;
+        };
+        while (kept_.size() >= kept_members && held() > kept_bytes) kept_.pop_front();
+        kept_.emplace_back(index, std::make_shared<const std::vector<std::byte>>(file_.unpack(file_.members()[index])));
+        return kept_.back().second;
+    }
+
+    NpzFile file_;
+    Metadata metadata_;
+    std::vector<StoredTensor> tensors_;
+    mutable std::mutex mutex_;
+    mutable std::deque<std::pair<std::size_t, Bytes>> kept_;
+};
+
+template <class Container>
+std::unique_ptr<TensorContainer> opened(const std::string& path) {
+    return std::make_unique<Container>(path);
+}
+
+struct Kind {
+    const char* suffix;
+    const char* selector;  ///< how one of its tensors is named behind it
+    std::unique_ptr<TensorContainer> (*open)(const std::string& path);
+};
+constexpr Kind kinds[] = {{".safetensors", ":tensor[:head]", opened<SafetensorsContainer>},
+                          {".npz", ":name", opened<NpzContainer>},
+                          {".npy", "", open_npy}};
+
+}  // namespace
+
+bool has_suffix(const std::string& path, std::string_view suffix) {
+    return path.size() >= suffix.size() && std::equal(suffix.rbegin(), suffix.rend(), path.rbegin(),
+                                                      [](char a, unsigned char b) { return a == std::tolower(b); });
+}
+
+const std::vector<std::string>& dump_suffixes() {
+    static const std::vector<std::string> suffixes = [] {
+        std::vector<std::string> all;
+        for (const auto& kind : kinds) all.emplace_back(kind.suffix);
+        return all;
+    }();
+    return suffixes;
+}
+
+std::string tensor_words() {
+    std::string words;
+    for (const auto& kind : kinds) words += (words.empty() ? "" : "|") + std::string(kind.suffix) + kind.selector;
+    return words;
+}
+
+std::unique_ptr<TensorContainer> open_npy(ByteSource source, std::string name) {
+    return std::make_unique<NpyContainer>(std::move(source), std::move(name));
+}
+
+std::unique_ptr<TensorContainer> open_npy(const std::string& path) {
+    const auto file = std::make_shared<const ByteFile>(path);
+    refuse_other_format(*file, FileKind::npy);
+    return open_npy(
+        {path, file->size(), [file](std::uint64_t offset, std::span<std::byte> out) { file->read(offset, out); }},
+        std::filesystem::path(path).stem().string());
+}
+
+std::unique_ptr<TensorContainer> open_tensors(const std::string& path) {
+    for (const auto& kind : kinds)
+        if (has_suffix(path, kind.suffix)) return kind.open(path);
+    const ByteFile file(path);
+    refuse_other_format(file, FileKind::safetensors);
+    throw input_error("{}: unknown kind of file (a dump is one of {}): rename or convert it", path,
+                      fmt::join(dump_suffixes(), ", "));
+}
+
+}  // namespace spiked::sim

@@ -1,0 +1,99 @@
+#include "sim/io/dtype.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/runtime/error.hpp"
+
+namespace spiked::sim {
+namespace {
+
+std::vector<double> decoded(const std::string& bytes, DType dtype, std::endian order = std::endian::little) {
+    std::vector<double> values(bytes.size() * 8 / dtype_bits(dtype));
+    decode(std::as_bytes(std::span(bytes)), dtype, values, order);
+    return values;
+}
+
+std::uint16_t encoded16(double value, DType dtype) {
+    std::array<std::byte, 2> bytes{};
+    (void)encode({&value, 1}, dtype, bytes);
+    return static_cast<std::uint16_t>(std::to_integer<unsigned>(bytes[0]) | std::to_integer<unsigned>(bytes[1]) << 8);
+}
+
+TEST(DType, NamesReadBack) {
+    for (int i = 0; i <= static_cast<int>(DType::u64); ++i) {
+        const auto dtype = static_cast<DType>(i);
+        EXPECT_EQ(dtype_of_name(dtype_name(dtype)), dtype);
+    }
+    EXPECT_EQ(dtype_of_name("f16"), std::nullopt);
+    EXPECT_EQ(dtype_of_name(""), std::nullopt);
+}
+
+TEST(DType, BrainFloatTestPoints) {
+    EXPECT_EQ(encoded16(1.0, DType::bf16), 0x3f80);
+    EXPECT_EQ(encoded16(-2.5, DType::bf16), 0xc020);
+    EXPECT_EQ(encoded16(3.140625, DType::bf16), 0x4049);
+    EXPECT_EQ(encoded16(65504.0, DType::bf16), 0x4780);
+    EXPECT_EQ(encoded16(1e-40, DType::bf16), 0x0001);
+    EXPECT_EQ(encoded16(3.3895314e38, DType::bf16), 0x7f7f);
+    EXPECT_EQ(decoded("\x49\x40", DType::bf16), std::vector<double>{3.140625});
+}
+
+TEST(DType, HalfTestPoints) {
+    EXPECT_EQ(encoded16(1.5, DType::f16), 0x3e00);
+    EXPECT_EQ(encoded16(-2.25, DType::f16), 0xc080);
+    EXPECT_EQ(encoded16(65504.0, DType::f16), 0x7bff);
+    EXPECT_EQ(encoded16(0x1p-24, DType::f16), 0x0001);
+    EXPECT_EQ(encoded16(0x1p-25, DType::f16), 0x0000);  // a tie goes to even
+    EXPECT_EQ(encoded16(-0.0, DType::f16), 0x8000);
+    EXPECT_EQ(decoded(std::string("\x01\x00\xff\x7b\x00\xfc", 6), DType::f16),
+              (std::vector<double>{0x1p-24, 65504.0, -std::numeric_limits<double>::infinity()}));
+    EXPECT_TRUE(std::isnan(decoded(std::string("\x01\x7c", 2), DType::f16)[0]));
+}
+
+TEST(DType, EveryHalfAndBrainFloatSurvivesTheRoundTrip) {
+    for (unsigned bits = 0; bits < 0x10000; ++bits)
+        for (const auto dtype : {DType::f16, DType::bf16}) {
+            const std::string bytes{static_cast<char>(bits & 0xFFU), static_cast<char>(bits >> 8)};
+            const double value = decoded(bytes, dtype)[0];
+            if (std::isnan(value)) continue;
+            ASSERT_EQ(encoded16(value, dtype), bits) << dtype_name(dtype);
+        }
+}
+
+TEST(DType, BothByteOrders) {
+    EXPECT_EQ(decoded(std::string("\x3e\x00", 2), DType::f16, std::endian::big), std::vector<double>{1.5});
+    EXPECT_EQ(decoded(std::string("\x3f\xc0\x00\x00", 4), DType::f32, std::endian::big), std::vector<double>{1.5});
+    EXPECT_EQ(decoded(std::string("\x00\x00\xc0\x3f", 4), DType::f32), std::vector<double>{1.5});
+    EXPECT_EQ(decoded(std::string("\xff\xfe", 2), DType::i16, std::endian::big), std::vector<double>{-2.0});
+    EXPECT_EQ(decoded(std::string("\xff\xff\xff\xff\xff\xff\xff\xff", 8), DType::i64), std::vector<double>{-1.0});
+    EXPECT_EQ(decoded(std::string("\xff\xff\xff\xff\xff\xff\xff\xff", 8), DType::u64), std::vector<double>{0x1p64});
+    EXPECT_EQ(decoded(std::string("\x80\x7f", 2), DType::i8), (std::vector<double>{-128.0, 127.0}));
+    EXPECT_EQ(decoded(std::string("\x00\x01", 2), DType::boolean), (std::vector<double>{0.0, 1.0}));
+}
+
+TEST(DType, EncodeReportsTheFirstLostValue) {
+    const auto lost = [](std::vector<double> values, DType dtype) {
+        std::vector<std::byte> bytes(values.size() * dtype_bits(dtype) / 8);
+        return encode(values, dtype, bytes);
+    };
+    EXPECT_EQ(lost({1.0, 65519.99}, DType::f16), std::nullopt);
+    EXPECT_EQ(lost({1.0, -65520.0, 1e9}, DType::f16), 1U);
+    EXPECT_EQ(lost({INFINITY, NAN}, DType::f16), std::nullopt);  // they were not finite before
+    EXPECT_EQ(lost({std::numeric_limits<float>::max(), 3.4028236e38}, DType::f32), 1U);
+    EXPECT_EQ(lost({3.39e38, 3.3961775292304601e38}, DType::bf16), 1U);
+    EXPECT_EQ(lost({std::numeric_limits<double>::max()}, DType::f64), std::nullopt);
+}
+
+TEST(DType, WrongSizesAreBugs) {
+    std::vector<double> three(3);
+    EXPECT_THROW(decode(std::as_bytes(std::span("abcd", 4)), DType::f16, three), Error);
+    EXPECT_THROW(decode(std::as_bytes(std::span("abc", 3)), DType::f8_e4m3, three), Error);
+}
+
+}  // namespace
+}  // namespace spiked::sim

@@ -1,0 +1,98 @@
+#include "sim/kv/dump_view.hpp"
+
+#include <numeric>
+
+#include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
+#include "sim/random/permutation.hpp"
+
+namespace spiked::sim {
+namespace {
+
+double number_of(const std::string& where, std::string_view key, const std::string& text) {
+    const auto value = to_number(text);
+    if (!value)
+        throw input_error("{}: metadata {} is \"{}\", not a number: correct it where the dump is made", where, key,
+                          text);
+    return *value;
+}
+
+}  // namespace
+
+DumpRotary dump_rotary(const KvDump& dump) { return dump_rotary(dump.metadata(), dump.path()); }
+
+DumpRotary dump_rotary(const Metadata& metadata, const std::string& where) {
+    const auto given = [&](std::string_view key) -> std::optional<std::string> {
+        const std::string* value = find_metadata(metadata, key);
+        return value == nullptr ? std::nullopt : std::optional(*value);
+    };
+    const auto required = [&](std::string_view key) {
+        const auto text = given(key);
+        if (!text)
+            throw input_error(
+                "{}: the rotary embedding cannot be undone (metadata \"{}\" is missing): say it where the "
+                "dump is made",
+                where, key);
+        return *text;
+    };
+    if (const std::string keys = required("keys"); keys != "post-rope")
+        throw input_error(
+            "{}: the rotary embedding cannot be undone (metadata keys is \"{}\", not post-rope): study the "
+            "keys as they are",
+            where, keys);
+    if (const auto scaling = given("rope_scaling"))
+        throw input_error(
+            "{}: the rotary embedding cannot be undone (metadata rope_scaling is \"{}\", whose frequencies no dump "
+            "says): ask the model itself with --model, or study the keys as they are",
+            where, *scaling);
+    DumpRotary rotary;
+    rotary.rope.base = number_of(where, "rope_base", required("rope_base"));
+    if (!(rotary.rope.base > 1.0))
+        throw input_error("{}: metadata rope_base is {} (it must be above 1): correct it where the dump is made", where,
+                          rotary.rope.base);
+    try {
+        rotary.rope.style = parse_rope_style(required("rope_style"));
+    } catch (const Error& error) {
+        throw input_error("{}: metadata rope_style: {}", where, error.what());
+    }
+    rotary.position_start = number_of(where, "position_start", given("position_start").value_or("0"));
+    return rotary;
+}
+
+bool has_rotary(const KvDump& dump) {
+    if (dump.metadata("keys") != "post-rope") return false;
+    try {
+        (void)dump_rotary(dump);
+        return true;
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+DumpHead::DumpHead(const KvDump& dump, const DumpTensor& tensor, std::size_t head, DumpView view,
+                   const stream::Stream& order)
+    : dump_(&dump), tensor_(&tensor), head_(head) {
+    if (view.undo_rotary && tensor.side == Side::key) rotary_ = dump_rotary(dump);
+    if (view.shuffle) order_ = stream::random_order(order, tensor.tokens);
+}
+
+arma::mat DumpHead::read_block(std::size_t first_token, std::size_t tokens) const {
+    std::vector<double> positions(tokens);
+    arma::mat block;
+    if (order_.empty()) {
+        block = dump_->read_block(*tensor_, head_, first_token, tokens);
+        std::iota(positions.begin(), positions.end(), static_cast<double>(first_token));
+    } else {
+        block.set_size(tokens, tensor_->dim);
+        for (std::size_t i = 0; i < tokens; ++i) {
+            const std::size_t token = order_.at(first_token + i);
+            block.row(i) = dump_->read_block(*tensor_, head_, token, 1);
+            positions[i] = static_cast<double>(token);
+        }
+    }
+    if (!rotary_) return block;
+    for (double& position : positions) position += rotary_->position_start;
+    return undo_rope(block, rotary_->rope, positions);
+}
+
+}  // namespace spiked::sim

@@ -1,0 +1,232 @@
+#pragma once
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/device/team.hpp"
+#include "sim/random/cuda/haar_rotations.hpp"
+
+namespace spiked::stream {
+
+/// Kernel: Gaussian matrices to orthonormal frames as haar_frame (../haar.hpp) finds them, by Householder reflectors:
+/// Q of the QR decomposition with R's diagonal positive, which is one matrix whoever computes it. A frame has one warp
+/// to itself, or a block of `warps_a_frame`; a lane keeps rows lane + 32 t, a warp every warps-th column, so that all
+/// they share is the column that was made a reflector. Up to 32 slots rows.
+template <class Out, unsigned warps_a_frame, unsigned slots>
+struct HaarFrames {
+    static constexpr unsigned warps = warps_a_frame == 1 ? 4 : warps_a_frame;
+    static constexpr unsigned threads = warps * spiked::cuda::warp_size;
+    static constexpr unsigned resident = (warps_a_frame == 1 ? 8 : 2) / (slots > 4 ? 2 : 1);
+    static constexpr unsigned frames_a_block = warps / warps_a_frame;
+    static constexpr unsigned most_rows = slots * spiked::cuda::warp_size;
+
+    std::uint32_t count;
+    std::uint32_t rows;
+    std::uint32_t columns;  ///< at most the rows
+    double* normals;        ///< rows x columns a frame, column-major; lost
+    Out* frames;            ///< may be `normals`, unless transposed
+    bool transposed = false;
+
+    [[nodiscard]] unsigned blocks() const { return (count + frames_a_block - 1) / frames_a_block; }
+    [[nodiscard]] std::size_t shared_bytes() const {
+        return 3 * spiked::cuda::shared_room<double>(std::size_t{frames_a_block} * columns);
+    }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
+        Frame<Team> frame(team, *this);
+        const unsigned within = warps_a_frame == 1 ? team.warp() : 0;
+        frame.number = std::size_t{block} * frames_a_block + within;
+        frame.first = within * columns;
+        frame.warp = warps_a_frame == 1 ? 0 : team.warp();
+        if (frame.number >= count) return;  // a whole warp, which meets no other
+        frame.matrix = normals + frame.number * rows * columns;
+        factorise(team, frame);
+        multiply(team, frame);
+    }
+
+private:
+    template <class Team>
+    struct Frame {
+        typename Team::template Shared<double> scales, heads, signs;  ///< of reflectors; of R's diagonal
+        std::size_t number = 0;
+        unsigned first = 0;  ///< of its numbers in shared memory
+        unsigned warp = 0;
+        double* matrix = nullptr;
+
+        SPIKED_DEVICE Frame(Team& team, const HaarFrames& kernel)
+            : scales(team.template take<double>(std::size_t{frames_a_block} * kernel.columns)),
+              heads(team.template take<double>(std::size_t{frames_a_block} * kernel.columns)),
+              signs(team.template take<double>(std::size_t{frames_a_block} * kernel.columns)) {}
+    };
+
+    template <class Team>
+    SPIKED_DEVICE static void meet(Team& team) {
+        if constexpr (warps_a_frame == 1)
+            team.warp_barrier();
+        else
+            team.barrier();
+    }
+
+    /// The rows from `from` on of a column, zeros elsewhere.
+    template <class Team>
+    SPIKED_DEVICE void load(const Team& team, const double* column, unsigned from, double (&entries)[slots]) const {
+        SPIKED_UNROLL
+        for (unsigned t = 0; t < slots; ++t) {
+            const unsigned i = team.lane() + spiked::cuda::warp_size * t;
+            entries[t] = i >= from && i < rows ? column[i] : 0.0;
+        }
+    }
+    template <class Team>
+    SPIKED_DEVICE void store(const Team& team, double* column, unsigned from, const double (&entries)[slots]) const {
+        SPIKED_UNROLL
+        for (unsigned t = 0; t < slots; ++t) {
+            const unsigned i = team.lane() + spiked::cuda::warp_size * t;
+            if (i >= from && i < rows) column[i] = entries[t];
+        }
+    }
+    /// `entries` less their part along u, H = I - scale u u^T.
+    template <class Team>
+    SPIKED_DEVICE static void reflect(Team& team, double scale, const double (&u)[slots], double (&entries)[slots]) {
+        double along = 0.0;
+        SPIKED_UNROLL
+        for (unsigned t = 0; t < slots; ++t) along = std::fma(u[t], entries[t], along);
+        along = scale * spiked::cuda::warp_sum(team, along);
+        SPIKED_UNROLL
+        for (unsigned t = 0; t < slots; ++t) entries[t] = std::fma(-along, u[t], entries[t]);
+    }
+
+    /// Column k becomes its reflector.
+    template <class Team>
+    SPIKED_DEVICE void make_reflector(Team& team, const Frame<Team>& frame, unsigned k,
+                                      double (&entries)[slots]) const {
+        double square = 0.0;
+        double head = 0.0;
+        SPIKED_UNROLL
+        for (unsigned t = 0; t < slots; ++t) {
+            const unsigned i = team.lane() + spiked::cuda::warp_size * t;
+            if (i >= k) square = std::fma(entries[t], entries[t], square);
+            if (i == k) head = entries[t];
+        }
+        const double norm = std::sqrt(spiked::cuda::warp_sum(team, square));
+        head = team.shuffle(head, k % spiked::cuda::warp_size);
+        const double beta = head >= 0.0 ? -norm : norm;
+        const double u = head - beta;
+        SPIKED_UNROLL
+        for (unsigned t = 0; t < slots; ++t)
+            if (team.lane() + spiked::cuda::warp_size * t == k) entries[t] = u;
+        store(team, frame.matrix + std::size_t{k} * rows, k, entries);
+        if (team.lane() == 0) {
+            frame.scales[frame.first + k] = norm > 0.0 ? 1.0 / (norm * (norm + std::fabs(head))) : 0.0;
+            frame.heads[frame.first + k] = u;
+            frame.signs[frame.first + k] = beta < 0.0 ? -1.0 : 1.0;
+        }
+    }
+
+    template <class Team>
+    SPIKED_DEVICE void factorise(Team& team, const Frame<Team>& frame) const {
+        double u[slots];
+        double entries[slots];
+        if (frame.warp == 0) {
+            load(team, frame.matrix, 0, entries);
+            make_reflector(team, frame, 0, entries);
+        }
+        meet(team);
+        for (unsigned k = 0; k + 1 < columns; ++k) {
+            load(team, frame.matrix + std::size_t{k} * rows, k, u);
+            const double scale = frame.scales[frame.first + k];
+            for (unsigned c = next_of(frame.warp, k + 1); c < columns; c += warps_a_frame) {
+                double* const column = frame.matrix + std::size_t{c} * rows;
+                load(team, column, k, entries);
+                reflect(team, scale, u, entries);
+                if (c == k + 1)
+                    make_reflector(team, frame, c, entries);
+                else
+                    store(team, column, k, entries);
+            }
+            meet(team);
+        }
+    }
+
+    /// H_0 H_1 .. of the first columns of the identity, from the last reflector to the first.
+    template <class Team>
+    SPIKED_DEVICE void multiply(Team& team, const Frame<Team>& frame) const {
+        double u[slots];
+        double entries[slots];
+        for (unsigned k = columns - 1; k-- > 0;) {
+            load(team, frame.matrix + std::size_t{k} * rows, k, u);
+            const double scale = frame.scales[frame.first + k];
+            for (unsigned c = next_of(frame.warp, k + 1); c < columns; c += warps_a_frame) {
+                double* const column = frame.matrix + std::size_t{c} * rows;
+                load(team, column, k + 1, entries);
+                if (c == k + 1) of_identity(team, frame, c, entries);
+                reflect(team, scale, u, entries);
+                if (k > 0)
+                    store(team, column, k, entries);
+                else
+                    put(team, frame, c, entries);
+            }
+            meet(team);
+        }
+        if (frame.warp == 0) {  // nobody reads column 0 any more
+            load(team, frame.matrix, 0, entries);
+            of_identity(team, frame, 0, entries);
+            put(team, frame, 0, entries);
+        }
+    }
+
+    /// From u_k to H_k e_k.
+    template <class Team>
+    SPIKED_DEVICE static void of_identity(const Team& team, const Frame<Team>& frame, unsigned k,
+                                          double (&entries)[slots]) {
+        const double by = -frame.scales[frame.first + k] * frame.heads[frame.first + k];
+        SPIKED_UNROLL
+        for (unsigned t = 0; t < slots; ++t) {
+            const bool own = team.lane() + spiked::cuda::warp_size * t == k;
+            entries[t] = std::fma(by, entries[t], own ? 1.0 : 0.0);
+        }
+    }
+    template <class Team>
+    SPIKED_DEVICE void put(const Team& team, const Frame<Team>& frame, unsigned c,
+                           const double (&entries)[slots]) const {
+        const double sign = frame.signs[frame.first + c];
+        Out* const to = frames + frame.number * rows * columns;
+        SPIKED_UNROLL
+        for (unsigned t = 0; t < slots; ++t) {
+            const unsigned i = team.lane() + spiked::cuda::warp_size * t;
+            if (i < rows)
+                to[transposed ? std::size_t{i} * columns + c : std::size_t{c} * rows + i] =
+                    static_cast<Out>(sign * entries[t]);
+        }
+    }
+    /// The first column from `from` on that is the warp's.
+    SPIKED_DEVICE static unsigned next_of(unsigned warp, unsigned from) {
+        return from + (warp + warps_a_frame - from % warps_a_frame) % warps_a_frame;
+    }
+};
+
+/// Frames of any size up to 256 rows, by the kernel that is made for it.
+template <class Executor, class Out>
+void launch_haar_frames(Executor& executor, std::uint32_t count, std::uint32_t rows, std::uint32_t columns,
+                        double* normals, Out* frames, bool transposed = false) {
+    if (columns == 0) return;
+    if constexpr (sizeof(Out) == sizeof(float))
+        if (!transposed && rows <= most_in_registers) {
+            launch_haar_rotations(executor, count, rows, columns, normals, frames);
+            return;
+        }
+    const auto launch = [&]<unsigned warps, unsigned slots>(HaarFrames<Out, warps, slots>) {
+        const HaarFrames<Out, warps, slots> kernel{count, rows, columns, normals, frames, transposed};
+        executor.launch(kernel, kernel.blocks());
+    };
+    if constexpr (sizeof(Out) == sizeof(double)) {
+        if (rows <= HaarFrames<Out, 1, 4>::most_rows)
+            launch(HaarFrames<Out, 1, 4>{});
+        else
+            launch(HaarFrames<Out, 1, 8>{});
+    } else {
+        launch(HaarFrames<Out, 16, 8>{});
+    }
+}
+
+}  // namespace spiked::stream

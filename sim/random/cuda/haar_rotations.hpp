@@ -1,0 +1,362 @@
+#pragma once
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "core/device/team.hpp"
+
+/// Gaussian matrices to orthonormal frames in float, as haar_frame (../haar.hpp) finds them: Q of the QR decomposition
+/// with R's diagonal positive, by Householder reflectors H = I - scale u u^T. Two kernels, which keep a matrix in the
+/// registers of a thread block: HaarReflectors finds the reflectors in double, since rounding reaches Q by the
+/// condition of the Gaussian matrix, in the thousands where it is square; HaarProducts multiplies them out in float,
+/// which costs 1e-6.
+namespace spiked::stream {
+
+/// How a thread block holds a matrix: thread (lane of 16, group) has rows lane, lane + 16, .. (`row_slots` of them) and
+/// columns group, group + groups, .. (4).
+template <unsigned row_slots, unsigned groups>
+struct FrameTile {
+    static constexpr unsigned lanes = 16;
+    static constexpr unsigned column_slots = 4;
+    static constexpr unsigned threads = lanes * groups;
+    static constexpr unsigned most_rows = lanes * row_slots;
+    static constexpr unsigned most_columns = column_slots * groups;
+
+    template <class Real>
+    using Entries = Real[row_slots][column_slots];
+
+    /// The sums over 16 lanes of 4 numbers, in each lane.
+    template <class Team, class Real>
+    SPIKED_DEVICE static void sums(Team& team, Real (&x)[column_slots]) {
+        const unsigned lane = team.lane();
+        const bool eighth = (lane & 8U) != 0;
+        const bool fourth = (lane & 4U) != 0;
+        const Real a = (eighth ? x[2] : x[0]) + team.shuffle_xor(eighth ? x[0] : x[2], 8);
+        const Real b = (eighth ? x[3] : x[1]) + team.shuffle_xor(eighth ? x[1] : x[3], 8);
+        Real one = (fourth ? b : a) + team.shuffle_xor(fourth ? a : b, 4);
+        one += team.shuffle_xor(one, 2);
+        one += team.shuffle_xor(one, 1);
+        SPIKED_UNROLL
+        for (unsigned c = 0; c < column_slots; ++c) x[c] = team.shuffle(one, (lane & 16U) + 4 * c);
+    }
+
+    /// The columns of slots from `phase` on less their parts along u, which is zero in the rows of slots before; but
+    /// the column of slot `phase` only where it is not `done`.
+    template <unsigned phase, class Real, class Team, class Vector>
+    SPIKED_DEVICE static void reflect(Team& team, Real (&a)[row_slots][column_slots], const Vector& reflector,
+                                      Real scale, bool done) {
+        constexpr unsigned first_row_slot = phase * groups / lanes;
+        const unsigned lane = team.lane() % lanes;
+        Real x[column_slots];
+        Real u[row_slots];
+        SPIKED_UNROLL
+        for (unsigned c = 0; c < column_slots; ++c) x[c] = 0;
+        SPIKED_UNROLL
+        for (unsigned s = first_row_slot; s < row_slots; ++s) {
+            u[s] = reflector[lane + lanes * s];
+            SPIKED_UNROLL
+            for (unsigned c = phase; c < column_slots; ++c) x[c] = std::fma(a[s][c], u[s], x[c]);
+        }
+        sums(team, x);
+        SPIKED_UNROLL
+        for (unsigned c = phase; c < column_slots; ++c) {
+            const Real y = c == phase && done ? Real(0) : scale * x[c];
+            SPIKED_UNROLL
+            for (unsigned s = first_row_slot; s < row_slots; ++s) a[s][c] = std::fma(-u[s], y, a[s][c]);
+        }
+    }
+};
+
+/// Kernel: the reflectors of Gaussian matrices. Step k is one pass over the registers and one barrier: each half warp
+/// takes its columns' parts along u_k away, and the one that holds column k + 1 makes it the next reflector. Steps take
+/// as long as their latencies, so what is left when a smaller tile would do goes to a kernel with that one, of which a
+/// multiprocessor holds more: `stop`, then the same with `done`.
+///
+/// What is left of a matrix, and in its first column, row k, the scale of reflector k with the sign of R's diagonal,
+/// replace the normals; u_k lies in column k of the frame from row k on.
+template <unsigned row_slots, unsigned groups>
+struct HaarReflectors {
+    using Tile = FrameTile<row_slots, groups>;
+    static constexpr unsigned lanes = Tile::lanes;
+    static constexpr unsigned column_slots = Tile::column_slots;
+    static constexpr unsigned threads = Tile::threads;
+    static constexpr unsigned resident = threads >= 512 ? 1 : threads >= 384 ? 2 : 3;
+    static constexpr unsigned most_rows = Tile::most_rows;
+    static constexpr unsigned most_columns = Tile::most_columns;
+
+    std::uint32_t rows;
+    std::uint32_t columns;  ///< at most the rows
+    double* normals;        ///< rows x columns a frame, column-major
+    float* frames;
+    unsigned done = 0;  ///< rows and columns that the kernel before reduced: the others are counted from there
+    unsigned stop = 0;  ///< columns after which what is left is handed over; 0: none
+
+    [[nodiscard]] std::size_t shared_bytes() const {
+        return spiked::cuda::shared_room<double>(2 * most_rows) + spiked::cuda::shared_room<double>(most_columns);
+    }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
+        Shared<Team> shared(team);
+        const unsigned lane = team.lane() % lanes;
+        const unsigned group = team.rank() / lanes;
+        const unsigned rows_left = rows - done;
+        const unsigned columns_left = columns - done;
+        double* const matrix = normals + std::size_t{block} * rows * columns;
+        double* const rest = matrix + std::size_t{done} * rows + done;
+        double a[row_slots][column_slots];
+        SPIKED_UNROLL
+        for (unsigned c = 0; c < column_slots; ++c) SPIKED_UNROLL
+        for (unsigned s = 0; s < row_slots; ++s) {
+            const unsigned i = lane + lanes * s;
+            const unsigned j = group + groups * c;
+            a[s][c] = i < rows_left && j < columns_left ? rest[std::size_t{j} * rows + i] : 0.0;
+        }
+        if (team.warp() == 0) make_reflector<0>(team, shared, a, 0, group == 0);
+        team.barrier();
+        all_steps(team, shared, a, group, std::make_integer_sequence<unsigned, column_slots>());
+
+        const unsigned found = stop > 0 ? stop : columns_left;
+        float* const to = frames + std::size_t{block} * rows * columns + std::size_t{done} * rows + done;
+        SPIKED_UNROLL
+        for (unsigned c = 0; c < column_slots; ++c) SPIKED_UNROLL
+        for (unsigned s = 0; s < row_slots; ++s) {
+            const unsigned i = lane + lanes * s;
+            const unsigned j = group + groups * c;
+            if (i >= rows_left || j >= columns_left) continue;
+            if (j >= found)
+                rest[std::size_t{j} * rows + i] = a[s][c];
+            else if (i >= j)
+                to[std::size_t{j} * rows + i] = static_cast<float>(a[s][c]);
+        }
+        for (unsigned k = team.rank(); k < found; k += threads) matrix[done + k] = scale_of(shared, k);
+    }
+
+private:
+    template <class Team>
+    struct Shared {
+        typename Team::template Shared<double> u;  ///< of even steps, then of odd ones, zero above their heads
+        /// One over the scales of all, with the signs of R's diagonal; 0 where there is none. Those who need a scale
+        /// divide while they add.
+        typename Team::template Shared<double> over_scales;
+
+        SPIKED_DEVICE explicit Shared(Team& team)
+            : u(team.template take<double>(2 * most_rows)), over_scales(team.template take<double>(most_columns)) {}
+    };
+
+    /// Of reflector k, with the sign of R's diagonal.
+    template <class Team>
+    SPIKED_DEVICE static double scale_of(const Shared<Team>& shared, unsigned k) {
+        const double over = shared.over_scales[k];
+        return over == 0.0 ? over : 1.0 / over;
+    }
+
+    /// Column k, which lies in slot `slot`, becomes its reflector in the half warp that owns it. By a whole warp.
+    template <unsigned slot, class Team>
+    SPIKED_DEVICE static void make_reflector(Team& team, Shared<Team>& shared, double (&a)[row_slots][column_slots],
+                                             unsigned k, bool owner) {
+        const unsigned lane = team.lane() % lanes;
+        double squares[2] = {};
+        double head = 0.0;
+        SPIKED_UNROLL
+        for (unsigned s = 0; s < row_slots; ++s) {
+            const unsigned i = lane + lanes * s;
+            const double x = i >= k ? a[s][slot] : 0.0;
+            squares[s % 2] = std::fma(x, x, squares[s % 2]);
+            head = i == k ? x : head;
+        }
+        double square = squares[0] + squares[1];
+        SPIKED_UNROLL
+        for (unsigned mask = lanes / 2; mask > 0; mask /= 2) square += team.shuffle_xor(square, mask);
+        head = team.shuffle(head, (team.lane() & 16U) + k % lanes);
+        if (!owner) return;
+        const double norm = std::sqrt(square);
+        const double beta = head >= 0.0 ? -norm : norm;
+        const auto u = shared.u + k % 2 * most_rows;
+        SPIKED_UNROLL
+        for (unsigned s = 0; s < row_slots; ++s) {
+            const unsigned i = lane + lanes * s;
+            if (i == k) a[s][slot] = head - beta;
+            if (i < k) a[s][slot] = 0.0;  // R, which nobody reads
+            u[i] = a[s][slot];
+        }
+        if (lane == 0) {
+            const double over_scale = std::fma(std::fabs(head), norm, square);
+            shared.over_scales[k] = beta < 0.0 ? -over_scale : over_scale;
+        }
+    }
+
+    template <unsigned phase, class Team>
+    SPIKED_DEVICE void steps(Team& team, Shared<Team>& shared, double (&a)[row_slots][column_slots],
+                             unsigned group) const {
+        const unsigned end = (phase + 1) * groups;
+        const unsigned wanted = stop > 0 ? stop : columns - done;
+        for (unsigned k = phase * groups; k < end && (stop > 0 ? k < stop : k + 1 < wanted); ++k) {
+            Tile::template reflect<phase>(team, a, shared.u + k % 2 * most_rows, std::fabs(scale_of(shared, k)),
+                                          group + groups * phase <= k);
+            const unsigned next = (k + 1) % groups;
+            if (next / 2 == team.warp() && k + 1 < wanted) {  // two groups a warp
+                if (k + 1 < end)
+                    make_reflector<phase>(team, shared, a, k + 1, group == next);
+                else if constexpr (phase + 1 < column_slots)
+                    make_reflector<phase + 1>(team, shared, a, k + 1, group == next);
+            }
+            team.barrier();
+        }
+    }
+    template <class Team, unsigned... phases>
+    SPIKED_DEVICE void all_steps(Team& team, Shared<Team>& shared, double (&a)[row_slots][column_slots], unsigned group,
+                                 std::integer_sequence<unsigned, phases...>) const {
+        (steps<phases>(team, shared, a, group), ...);
+    }
+};
+
+/// Kernel: the frames of these reflectors, H_0 H_1 .. of the first columns of the identity, from the last reflector to
+/// the first, each column with the sign of R's diagonal.
+template <unsigned row_slots, unsigned groups>
+struct HaarProducts {
+    using Tile = FrameTile<row_slots, groups>;
+    static constexpr unsigned lanes = Tile::lanes;
+    static constexpr unsigned column_slots = Tile::column_slots;
+    static constexpr unsigned threads = Tile::threads;
+    static constexpr unsigned resident = 1024 / threads;
+    static constexpr unsigned most_rows = Tile::most_rows;
+    static constexpr unsigned most_columns = Tile::most_columns;
+
+    std::uint32_t rows;
+    std::uint32_t columns;
+    const double* reflected;  ///< what HaarReflectors leaves: scales and signs
+    float* frames;
+
+    [[nodiscard]] std::size_t shared_bytes() const {
+        return spiked::cuda::shared_room<float>(2 * most_rows) + spiked::cuda::shared_room<float>(most_columns);
+    }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
+        Shared<Team> shared(team);
+        const unsigned lane = team.lane() % lanes;
+        const unsigned group = team.rank() / lanes;
+        const double* const scales = reflected + std::size_t{block} * rows * columns;
+        for (unsigned k = team.rank(); k < columns; k += threads) shared.scales[k] = static_cast<float>(scales[k]);
+        float* const frame = frames + std::size_t{block} * rows * columns;
+        float q[row_slots][column_slots];
+        SPIKED_UNROLL
+        for (unsigned c = 0; c < column_slots; ++c) SPIKED_UNROLL
+        for (unsigned s = 0; s < row_slots; ++s) {
+            const unsigned i = lane + lanes * s;
+            const unsigned j = group + groups * c;
+            q[s][c] = i < rows && j < columns && i >= j ? frame[std::size_t{j} * rows + i] : 0.0F;
+        }
+        all_steps(team, shared, q, group, std::make_integer_sequence<unsigned, column_slots>());
+        SPIKED_UNROLL
+        for (unsigned c = 0; c < column_slots; ++c) {
+            const unsigned j = group + groups * c;
+            if (j >= columns) continue;
+            const float sign = std::signbit(static_cast<float>(shared.scales[j])) ? -1.0F : 1.0F;
+            SPIKED_UNROLL
+            for (unsigned s = 0; s < row_slots; ++s) {
+                const unsigned i = lane + lanes * s;
+                if (i < rows) frame[std::size_t{j} * rows + i] = sign * q[s][c];
+            }
+        }
+    }
+
+private:
+    template <class Team>
+    struct Shared {
+        typename Team::template Shared<float> u;  ///< of even steps, then of odd ones
+        typename Team::template Shared<float> scales;
+
+        SPIKED_DEVICE explicit Shared(Team& team)
+            : u(team.template take<float>(2 * most_rows)), scales(team.template take<float>(most_columns)) {}
+    };
+
+    /// Column k, which lies in slot `slot`, for the others, by the threads that hold it.
+    template <unsigned slot, class Team>
+    SPIKED_DEVICE static void publish(const Team& team, Shared<Team>& shared, const float (&q)[row_slots][column_slots],
+                                      unsigned k, unsigned group) {
+        if (group != k % groups) return;
+        const auto u = shared.u + k % 2 * most_rows;
+        SPIKED_UNROLL
+        for (unsigned s = 0; s < row_slots; ++s) u[team.lane() % lanes + lanes * s] = q[s][slot];
+    }
+
+    /// H_k of the columns behind k, and column k itself: H_k e_k = e_k - scale head u. Column k - 1 is put where the
+    /// next step looks for it.
+    template <unsigned phase, class Team>
+    SPIKED_DEVICE void steps(Team& team, Shared<Team>& shared, float (&q)[row_slots][column_slots],
+                             unsigned group) const {
+        const unsigned first = phase * groups;
+        if (columns <= first) return;
+        const unsigned lane = team.lane() % lanes;
+        if (columns <= first + groups) {  // the first of all steps
+            publish<phase>(team, shared, q, columns - 1, group);
+            team.barrier();
+        }
+        for (unsigned k = (columns < first + groups ? columns : first + groups); k-- > first;) {
+            if (k > first)
+                publish<phase>(team, shared, q, k - 1, group);
+            else if constexpr (phase > 0)
+                publish<phase - 1>(team, shared, q, k - 1, group);
+            const auto u = shared.u + k % 2 * most_rows;
+            const float scale = std::fabs(static_cast<float>(shared.scales[k]));
+            const unsigned own = group + groups * phase;
+            Tile::template reflect<phase>(team, q, u, scale, own <= k);
+            if (own == k) {
+                const float by = scale * static_cast<float>(u[k]);
+                SPIKED_UNROLL
+                for (unsigned s = 0; s < row_slots; ++s)
+                    q[s][phase] = std::fma(-by, q[s][phase], lane + lanes * s == k ? 1.0F : 0.0F);
+            }
+            team.barrier();
+        }
+    }
+    template <class Team, unsigned... phases>
+    SPIKED_DEVICE void all_steps(Team& team, Shared<Team>& shared, float (&q)[row_slots][column_slots], unsigned group,
+                                 std::integer_sequence<unsigned, phases...>) const {
+        (steps<column_slots - 1 - phases>(team, shared, q, group), ...);
+    }
+};
+
+/// The tiles that are compiled, smallest first; the largest takes this many rows and columns.
+inline constexpr std::uint32_t most_in_registers = 128;
+template <class Visitor>
+void visit_frame_tiles(Visitor&& visit) {
+    visit(FrameTile<4, 16>());
+    visit(FrameTile<6, 24>());
+    visit(FrameTile<8, 32>());
+}
+
+/// Frames of up to 128 x 128. The normals are lost.
+template <class Executor>
+void launch_haar_rotations(Executor& executor, std::uint32_t count, std::uint32_t rows, std::uint32_t columns,
+                           double* normals, float* frames) {
+    unsigned done = 0;
+    for (bool reflected = false; !reflected;) {
+        bool found = false;
+        unsigned smaller = 0;  // rows of the tile before
+        visit_frame_tiles([&]<unsigned row_slots, unsigned groups>(FrameTile<row_slots, groups>) {
+            using Kernel = HaarReflectors<row_slots, groups>;
+            const unsigned left = rows - done;
+            if (!found && left <= Kernel::most_rows) {
+                found = true;
+                const unsigned stop = smaller > 0 && left - smaller < columns - done ? left - smaller : 0;
+                executor.launch(Kernel{rows, columns, normals, frames, done, stop}, count);
+                reflected = stop == 0;
+                done += stop;
+            }
+            smaller = Kernel::most_rows;
+        });
+    }
+    bool multiplied = false;
+    visit_frame_tiles([&]<unsigned row_slots, unsigned groups>(FrameTile<row_slots, groups>) {
+        using Kernel = HaarProducts<row_slots, groups>;
+        if (multiplied || rows > Kernel::most_rows) return;
+        executor.launch(Kernel{rows, columns, normals, frames}, count);
+        multiplied = true;
+    });
+}
+
+}  // namespace spiked::stream

@@ -1,0 +1,188 @@
+#include "sim/spiked/entry_law.hpp"
+
+#include <boost/random/laplace_distribution.hpp>
+#include <boost/random/student_t_distribution.hpp>
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+#include <vector>
+
+#include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
+#include "sim/random/element_engine.hpp"
+#include "sim/random/normal.hpp"
+
+namespace spiked::sim {
+
+struct EntryLaw::Kind {
+    CatalogueLine entry;
+    std::string_view parameter;  ///< its letter and range; empty: none
+    bool (*legal)(double parameter);
+    EntryMoments (*moments)(double parameter);
+    void (*fill)(double parameter, const stream::Stream& stream, std::span<double> out);
+};
+
+namespace {
+
+using stream::Stream;
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+constexpr double least_probability = 1e-9;  // draws resolve 1e-16: a share this small is still right to 1e-7
+
+/// 53 bits of a block, a whole number from 0 to 2^53 - 1.
+double bits_53(const stream::PhiloxCounter& words) {
+    return static_cast<double>((std::uint64_t{words[1]} << 32 | words[0]) >> 11);
+}
+
+template <class Draw>
+void each_element(std::span<double> out, Draw draw) {
+    if (out.size() > std::size_t{1} << 32) throw bug("{} entries asked of one stream, which holds 2^32", out.size());
+    for (std::size_t e = 0; e < out.size(); ++e) out[e] = draw(static_cast<std::uint32_t>(e));
+}
+
+bool any(double /*parameter*/) { return true; }
+
+EntryMoments student_moments(double nu) {
+    EntryMoments moments{.skewness = std::nullopt, .kurtosis = infinite, .order = nu, .sub_gaussian = false};
+    if (nu > 3.0) moments.skewness = 0.0;
+    if (nu > 4.0) moments.kurtosis = 3.0 * (nu - 2.0) / (nu - 4.0);
+    return moments;
+}
+
+EntryMoments two_point_moments(double p) {
+    const double spread = p * (1.0 - p);
+    return {.skewness = (1.0 - 2.0 * p) / std::sqrt(spread), .kurtosis = 1.0 / spread - 3.0};
+}
+
+const std::vector<EntryLaw::Kind>& kinds() {
+    static const std::vector<EntryLaw::Kind> table = {
+        {{"gaussian", "standard normal, Box-Muller on addressed Philox words", {}, "Box & Muller 1958"},
+         "",
+         any,
+         [](double) { return EntryMoments{.skewness = 0.0}; },
+         [](double, const Stream& stream, std::span<double> out) { stream::fill_normal(stream, out); }},
+        {{"rademacher", "a random sign", {}, ""},
+         "",
+         any,
+         [](double) { return EntryMoments{.skewness = 0.0, .kurtosis = 1.0}; },
+         [](double, const Stream& stream, std::span<double> out) {
+             each_element(out, [&](std::uint32_t e) { return stream.words(e)[0] >> 31 == 0 ? 1.0 : -1.0; });
+         }},
+        {{"uniform", "uniform on [-sqrt(3), sqrt(3)]", {}, ""},
+         "",
+         any,
+         [](double) { return EntryMoments{.skewness = 0.0, .kurtosis = 1.8}; },
+         [](double, const Stream& stream, std::span<double> out) {
+             each_element(out, [&](std::uint32_t e) {
+                 // Midpoints of 2^53 intervals: exactly symmetric about 0.
+                 return std::numbers::sqrt3 * ((2.0 * bits_53(stream.words(e)) + 1.0) * 0x1p-53 - 1.0);
+             });
+         }},
+        {{"laplace", "two-sided exponential: all moments, not sub-Gaussian", {}, "Boost.Random"},
+         "",
+         any,
+         [](double) { return EntryMoments{.skewness = 0.0, .kurtosis = 6.0, .sub_gaussian = false}; },
+         [](double, const Stream& stream, std::span<double> out) {
+             each_element(out, [&](std::uint32_t e) {
+                 stream::ElementEngine engine(stream, e);
+                 return boost::random::laplace_distribution<double>(0.0, std::numbers::sqrt2 / 2.0)(engine);
+             });
+         }},
+        {{"student:NU",
+          "Student's t scaled to variance 1: moments of order below NU only",
+          {"NU: degrees of freedom, above 2"},
+          "Boost.Random"},
+         "NU (degrees of freedom, above 2: the variance is infinite otherwise)",
+         [](double nu) { return nu > 2.0; },
+         student_moments,
+         [](double nu, const Stream& stream, std::span<double> out) {
+             const double scale = std::sqrt((nu - 2.0) / nu);
+             each_element(out, [&](std::uint32_t e) {
+                 stream::ElementEngine engine(stream, e);
+                 return scale * boost::random::student_t_distribution<double>(nu)(engine);
+             });
+         }},
+        {{"two-point:P",
+          "sqrt((1-P)/P) with probability P, else -sqrt(P/(1-P)): skewed unless P = 1/2",
+          {"P: probability of the upper value, in (0, 1)"},
+          ""},
+         "P (probability of the upper value, from 1e-9 to 1 - 1e-9)",
+         [](double p) { return p >= least_probability && p <= 1.0 - least_probability; },
+         two_point_moments,
+         [](double p, const Stream& stream, std::span<double> out) {
+             const double high = std::sqrt((1.0 - p) / p);
+             const double low = -std::sqrt(p / (1.0 - p));
+             each_element(out, [&](std::uint32_t e) { return bits_53(stream.words(e)) * 0x1p-53 < p ? high : low; });
+         }},
+        {{"sparse:P",
+          "a random sign times 1/sqrt(P) with probability P, else 0",
+          {"P: share of entries that are not 0, in (0, 1]"},
+          ""},
+         "P (share of entries that are not 0, from 1e-9 to 1)",
+         [](double p) { return p >= least_probability && p <= 1.0; },
+         [](double p) { return EntryMoments{.skewness = 0.0, .kurtosis = 1.0 / p}; },
+         [](double p, const Stream& stream, std::span<double> out) {
+             const double size = 1.0 / std::sqrt(p);
+             each_element(out, [&](std::uint32_t e) {
+                 const stream::PhiloxCounter words = stream.words(e);
+                 if (!(bits_53(words) * 0x1p-53 < p)) return 0.0;
+                 return words[2] >> 31 == 0 ? size : -size;
+             });
+         }},
+    };
+    return table;
+}
+
+std::string_view name_of(const EntryLaw::Kind& kind) {
+    return std::string_view(kind.entry.name).substr(0, kind.entry.name.find(':'));
+}
+
+}  // namespace
+
+EntryLaw::EntryLaw() : kind_(&kinds().front()), text_("gaussian") {}
+
+EntryLaw EntryLaw::parse(std::string_view text) {
+    const ParsedName parsed = parse_name(text);
+    EntryLaw law;
+    law.text_ = text;
+    law.kind_ = nullptr;
+    std::vector<std::string> names;
+    for (const Kind& kind : kinds()) {
+        names.emplace_back(name_of(kind));
+        if (names.back() == parsed.name) law.kind_ = &kind;
+    }
+    if (law.kind_ == nullptr)
+        throw usage_error("unknown entry law \"{}\"{}", parsed.name, suggestion(parsed.name, names));
+    const Kind& kind = *law.kind_;
+    if (!parsed.options.empty())
+        throw usage_error("entry law \"{}\": there is no option \"{}\": write {}", text, parsed.options.front().first,
+                          kind.entry.name);
+    if (kind.parameter.empty()) {
+        if (!parsed.values.empty())
+            throw usage_error("entry law \"{}\": {} takes no parameter: write {}", text, parsed.name, parsed.name);
+        return law;
+    }
+    if (parsed.values.size() != 1)
+        throw usage_error("entry law \"{}\" needs one parameter, {}: write {}", text, kind.parameter, kind.entry.name);
+    const auto value = to_number(parsed.values.front());
+    if (!value || !kind.legal(*value))
+        throw usage_error("entry law \"{}\": \"{}\" is not usable as {}: write {}", text, parsed.values.front(),
+                          kind.parameter, kind.entry.name);
+    law.parameter_ = *value;
+    return law;
+}
+
+bool EntryLaw::gaussian() const { return kind_ == &kinds().front(); }
+
+EntryMoments EntryLaw::moments() const { return kind_->moments(parameter_); }
+
+void fill_entries(const EntryLaw& law, const stream::Stream& stream, std::span<double> out) {
+    law.kind_->fill(law.parameter_, stream, out);
+}
+
+const std::vector<CatalogueLine>& entry_laws() {
+    static const std::vector<CatalogueLine> lines = entries_of(kinds());
+    return lines;
+}
+
+}  // namespace spiked::sim

@@ -1,0 +1,315 @@
+#include "sim/spiked/signal.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+#include <utility>
+
+#include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
+#include "sim/random/haar.hpp"
+#include "sim/random/normal.hpp"
+
+namespace spiked::sim {
+namespace {
+
+using stream::Stream;
+
+enum class Sides { both, row, column };
+
+/// What a law draws from.
+struct Request {
+    const Stream& stream;
+    const Covariance& covariance;
+    std::size_t rank;
+    std::size_t number;
+    const EntryLaw& entries;
+    const std::string& text;
+
+    [[nodiscard]] std::size_t size() const { return covariance.size(); }
+};
+
+/// QR with positive diagonal of R, in place; whether the columns were independent.
+bool orthonormalise(arma::mat& columns) {
+    arma::mat frame;
+    arma::mat triangle;
+    if (!arma::qr_econ(frame, triangle, columns))
+        throw bug("QR of a {} x {} matrix failed", columns.n_rows, columns.n_cols);
+    const arma::vec diagonal = triangle.diag();
+    for (arma::uword j = 0; j < diagonal.n_elem; ++j)
+        if (diagonal(j) < 0.0) frame.col(j) *= -1.0;
+    columns = std::move(frame);
+    return arma::abs(diagonal).min() > 1e-10 * arma::abs(diagonal).max();
+}
+
+arma::mat draw_haar(const Request& request) { return stream::haar_frame(request.stream, request.size(), request.rank); }
+
+arma::mat draw_qr(const Request& request) {
+    constexpr std::size_t most_draws = 64;
+    const std::size_t count = request.size() * request.rank;
+    std::vector<double> entries;
+    for (std::size_t draw = 0; draw < most_draws; ++draw) {
+        entries.resize((draw + 1) * count);
+        fill_entries(request.entries, request.stream, entries);
+        arma::mat columns(entries.data() + draw * count, request.size(), request.rank);
+        if (orthonormalise(columns)) return columns;
+    }
+    // The words are fine, this draw is not: another replicate may have luck.
+    throw input_error(
+        "signal vectors \"{}\": {} draws of {} vectors of length {} were linearly dependent each time (too few "
+        "different entries): choose another entry law or a lower rank",
+        request.text, most_draws, request.rank, request.size());
+}
+
+arma::mat draw_localised(const Request& request) {
+    const std::size_t width = request.number;
+    arma::mat vectors(request.size(), request.rank, arma::fill::zeros);
+    for (std::size_t i = 0; i < request.rank; ++i)
+        for (std::size_t at = i * width; at < (i + 1) * width; ++at) {
+            const bool negative = width > 1 && request.stream.words(static_cast<std::uint32_t>(at))[0] >> 31 != 0;
+            vectors(at, i) = (negative ? -1.0 : 1.0) / std::sqrt(static_cast<double>(width));
+        }
+    return vectors;
+}
+
+arma::mat draw_sparse(const Request& request) {
+    const std::size_t width = request.number;
+    // A random order of the coordinates: by 64-bit keys, from the second draw of each element because the values on
+    // the supports use the first.
+    std::vector<std::pair<std::uint64_t, std::size_t>> order(request.size());
+    for (std::size_t t = 0; t < order.size(); ++t) {
+        const auto words = request.stream.words(static_cast<std::uint32_t>(t), 1);
+        order[t] = {std::uint64_t{words[1]} << 32 | words[0], t};
+    }
+    std::sort(order.begin(), order.end());
+    arma::mat values(width, request.rank);
+    stream::fill_normal(request.stream, {values.memptr(), values.n_elem});
+    arma::mat vectors(request.size(), request.rank, arma::fill::zeros);
+    for (std::size_t i = 0; i < request.rank; ++i) {
+        const double length = arma::norm(values.col(i));
+        for (std::size_t k = 0; k < width; ++k) vectors(order[i * width + k].second, i) = values(k, i) / length;
+    }
+    return vectors;
+}
+
+arma::mat draw_eigen(const Request& request) { return request.covariance.eigenvectors(request.number, request.rank); }
+
+arma::mat draw_smooth(const Request& request) {
+    constexpr double rotary_base = 10000.0;
+    const double turn = 2.0 * std::numbers::pi;
+    const double size = static_cast<double>(request.size());
+    arma::mat vectors(request.size(), request.rank);
+    for (std::size_t i = 0; i < request.rank; ++i) {
+        const auto words = request.stream.words(static_cast<std::uint32_t>(i));
+        double uniform[4];
+        for (std::size_t k = 0; k < 4; ++k) uniform[k] = (static_cast<double>(words[k]) + 0.5) * 0x1p-32;
+        const double slow = std::numbers::pi * (static_cast<double>(i) + uniform[0]) / size;
+        const double rotary = std::pow(rotary_base, -uniform[2]);
+        for (std::size_t t = 0; t < request.size(); ++t)
+            vectors(t, i) = std::cos(slow * (static_cast<double>(t) + 0.5) + turn * uniform[1]) *
+                            std::cos(rotary * static_cast<double>(t + 1) + turn * uniform[3]);
+    }
+    (void)orthonormalise(vectors);
+    return vectors;
+}
+
+}  // namespace
+
+struct VectorLaw::Kind {
+    CatalogueLine entry;
+    Sides sides;
+    std::string_view number;  ///< what the number is called; empty: none
+    std::size_t (*needs)(std::size_t rank, std::size_t number);
+    arma::mat (*draw)(const Request& request);
+};
+
+namespace {
+
+std::size_t rank_alone(std::size_t rank, std::size_t /*number*/) { return rank; }
+/// Numbers from a study file reach 2^63.
+std::size_t blocks(std::size_t rank, std::size_t number) {
+    return rank > 0 && number > SIZE_MAX / rank ? SIZE_MAX : rank * number;
+}
+std::size_t run(std::size_t rank, std::size_t number) { return rank == 0 ? 0 : number - 1 + rank; }
+
+const std::array<VectorLaw::Kind, 7>& kinds() {
+    static const std::array<VectorLaw::Kind, 7> table{{
+        {{"haar", "uniform under rotation", {}, "Stewart 1980"}, Sides::both, "", rank_alone, draw_haar},
+        {{"qr:ENTRY",
+          "QR of a matrix with independent entries of that law",
+          {"ENTRY: an entry law, e.g. qr:rademacher or qr:student:5"},
+          "paper assumption (v)"},
+         Sides::both,
+         "",
+         rank_alone,
+         draw_qr},
+        {{"localised:J",
+          "each on J coordinates of its own, the first ones, with equal sizes and random signs",
+          {"J: coordinates of each vector; 1: unit vectors"},
+          ""},
+         Sides::both,
+         "J",
+         blocks,
+         draw_localised},
+        {{"sparse:K",
+          "each on K random coordinates of its own, uniform on their sphere",
+          {"K: coordinates of each vector"},
+          ""},
+         Sides::both,
+         "K",
+         blocks,
+         draw_sparse},
+        {{"eigen:row:INDEX",
+          "left vectors are eigenvectors INDEX, INDEX + 1, .. of the row covariance",
+          {"INDEX: 1 is the largest eigenvalue"},
+          ""},
+         Sides::row,
+         "INDEX",
+         run,
+         draw_eigen},
+        {{"eigen:col:INDEX",
+          "right vectors are eigenvectors INDEX, INDEX + 1, .. of the column covariance",
+          {"INDEX: 1 is the largest eigenvalue"},
+          ""},
+         Sides::column,
+         "INDEX",
+         run,
+         draw_eigen},
+        {{"smooth",
+          "left vectors are slow waves over the tokens times rotary (RoPE) ones, orthonormalised",
+          {},
+          "Su et al. 2021 (rotary embedding)"},
+         Sides::row,
+         "",
+         rank_alone,
+         draw_smooth},
+    }};
+    return table;
+}
+
+struct ParsedVectors {
+    const VectorLaw::Kind* kind = nullptr;
+    std::size_t number = 0;
+    EntryLaw entries;
+};
+
+std::string_view first_word(std::string_view name) { return name.substr(0, name.find(':')); }
+
+ParsedVectors parse_words(std::string_view text) {
+    const ParsedName parsed = parse_name(text);
+    std::vector<std::string> names;
+    std::vector<const VectorLaw::Kind*> candidates;
+    for (const auto& kind : kinds()) {
+        const std::string_view name = first_word(kind.entry.name);
+        if (names.empty() || names.back() != name) names.emplace_back(name);
+        if (name == parsed.name) candidates.push_back(&kind);
+    }
+    if (candidates.empty())
+        throw usage_error("unknown signal vectors \"{}\"{}", parsed.name, suggestion(parsed.name, names));
+    std::string usage = candidates.front()->entry.name;
+    if (candidates.size() > 1) usage += " or " + candidates.back()->entry.name;
+    const auto malformed = [&](std::string_view why) {
+        return usage_error("signal vectors \"{}\": {}: write {}", text, why, usage);
+    };
+
+    ParsedVectors found;
+    if (parsed.name == "qr") {
+        if (text.size() <= parsed.name.size() + 1) throw malformed("the entry law is missing");
+        found.kind = candidates.front();
+        found.entries = EntryLaw::parse(text.substr(parsed.name.size() + 1));
+        return found;
+    }
+    if (!parsed.options.empty()) throw malformed("it takes no option " + parsed.options.front().first);
+    std::vector<std::string> values = parsed.values;
+    if (candidates.size() > 1) {
+        for (const auto* kind : candidates) {
+            const std::vector<std::string> parts = split(kind->entry.name, ':');
+            if (!values.empty() && values.front() == parts[1]) found.kind = kind;
+        }
+        if (found.kind == nullptr) throw malformed("the side is missing or unknown");
+        values.erase(values.begin());
+    } else {
+        found.kind = candidates.front();
+    }
+    if (found.kind->number.empty()) {
+        if (!values.empty()) throw malformed("it takes no number");
+        return found;
+    }
+    const auto number = values.size() == 1 ? to_integer(values.front()) : std::nullopt;
+    if (!number || *number < 1)
+        throw malformed(std::string(found.kind->number) + " must be one whole number from 1 on");
+    found.number = static_cast<std::size_t>(*number);
+    return found;
+}
+
+bool serves(Sides sides, MatrixSide side) {
+    return sides == Sides::both || (sides == Sides::row) == (side == MatrixSide::row);
+}
+
+}  // namespace
+
+StrengthUnit parse_strength_unit(std::string_view text) {
+    const std::vector<std::string> names = {"absolute", "threshold", "sqrt_n"};
+    const auto found = std::find(names.begin(), names.end(), text);
+    if (found == names.end()) throw usage_error("unknown unit of strengths \"{}\"{}", text, suggestion(text, names));
+    return static_cast<StrengthUnit>(found - names.begin());
+}
+
+SignalStrength absolute_strength(double value, StrengthUnit unit, SignalStrength detection_threshold,
+                                 std::size_t rows) {
+    if (!(value >= 0.0) || !std::isfinite(value))
+        throw usage_error("strength {} is not usable (a singular value is finite and not negative): correct it", value);
+    switch (unit) {
+        case StrengthUnit::absolute:
+            return {value};
+        case StrengthUnit::threshold:
+            return {value * detection_threshold.value};
+        case StrengthUnit::sqrt_n:
+            return {value * std::sqrt(static_cast<double>(rows))};
+    }
+    throw bug("a unit of strengths that does not exist");
+}
+
+VectorLaw::VectorLaw() : kind_(&kinds().front()), text_("haar") {}
+
+VectorLaw VectorLaw::parse(std::string_view text, MatrixSide side) {
+    const ParsedVectors parsed = parse_words(text);
+    if (!serves(parsed.kind->sides, side))
+        throw usage_error("signal vectors \"{}\" are {} vectors, not {} ones: give them for the other side", text,
+                          side == MatrixSide::row ? "right" : "left", side == MatrixSide::row ? "left" : "right");
+    VectorLaw law;
+    law.kind_ = parsed.kind;
+    law.number_ = parsed.number;
+    law.entries_ = parsed.entries;
+    law.text_ = text;
+    return law;
+}
+
+void VectorLaw::require_room(std::size_t size, std::size_t rank) const {
+    if (kind_->needs(rank, number_) > size)
+        throw usage_error("{} signal vectors \"{}\" do not fit into {} coordinates: lower the rank{}", rank, text_,
+                          size, kind_->number.empty() ? "" : " or " + std::string(kind_->number));
+}
+
+arma::mat VectorLaw::draw(const stream::Stream& stream, const Covariance& covariance, std::size_t rank) const {
+    require_room(covariance.size(), rank);
+    if (rank == 0) return arma::mat(covariance.size(), 0);
+    return kind_->draw({stream, covariance, rank, number_, entries_, text_});
+}
+
+SignalVectors parse_signal_vectors(std::string_view text) {
+    const Sides sides = parse_words(text).kind->sides;
+    SignalVectors vectors;
+    if (serves(sides, MatrixSide::row)) vectors.left = VectorLaw::parse(text, MatrixSide::row);
+    if (serves(sides, MatrixSide::column)) vectors.right = VectorLaw::parse(text, MatrixSide::column);
+    return vectors;
+}
+
+const std::vector<CatalogueLine>& vector_laws() {
+    static const std::vector<CatalogueLine> lines = entries_of(kinds());
+    return lines;
+}
+
+}  // namespace spiked::sim

@@ -1,0 +1,273 @@
+#include "theory/laws/finite_size.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "theory/laws/marchenko_pastur.hpp"
+#include "theory/laws/root.hpp"
+#include "theory/laws/tracy_widom.hpp"
+#include "theory/laws/white_formulas.hpp"
+
+namespace spiked::theory {
+namespace {
+
+void require_size(const SeparableLaw& law, std::size_t rows, std::size_t columns) {
+    if (rows == 0 || columns == 0)
+        throw usage_error("size {}x{} is not usable (a matrix has rows and columns): give NxD", rows, columns);
+    const double aspect = AspectRatio::of(rows, columns).value();
+    if (std::abs(aspect - law.aspect().value()) > 1e-9 * law.aspect().value())
+        throw usage_error(
+            "size {}x{} does not fit the law (rows over columns is {}, the aspect ratio {}): change one "
+            "of them",
+            rows, columns, aspect, law.aspect().value());
+}
+
+/// Pure noise of one size: where its eigenvalues typically are, and how many lie above a level.
+class Noise {
+public:
+    Noise(const SeparableLaw& law, std::size_t rows, std::size_t columns)
+        : bulk_(law),
+          edge_(law.bulk_edge().value),
+          unit_(1.0 / (law.tracy_widom_scale() * std::pow(static_cast<double>(columns), 2.0 / 3.0))),
+          rows_(static_cast<double>(rows)),
+          columns_(static_cast<double>(columns)) {}
+
+    [[nodiscard]] double edge() const { return edge_; }
+    [[nodiscard]] double unit() const { return unit_; }
+
+    /// The typical position of the j-th largest eigenvalue. The limiting process of real noise holds a quarter point
+    /// more above a level deep in the bulk than the density says, and the j-th point lies where j - 1/2 are above.
+    [[nodiscard]] double position(std::size_t j) const {
+        const double above = (static_cast<double>(j) - 0.75) / rows_;
+        return bulk_.quantile(std::max(0.0, 1.0 - above)).value;
+    }
+
+    [[nodiscard]] double expected_above(double level) const {
+        const double s = (level - edge_) / unit_;
+        if (s >= 0.0) return edge_points_above(s);
+        const double counted = rows_ * bulk_.survival({level});
+        constexpr double far = -8.0;
+        if (s < far) return counted + 0.25;
+        return counted + edge_points_above(s) - 2.0 / (3.0 * std::numbers::pi) * std::pow(-s, 1.5);
+    }
+
+    /// Median of the min(n, d) eigenvalues that a decomposition returns.
+    [[nodiscard]] double median() const {
+        const double share = std::min(1.0, columns_ / rows_);
+        return bulk_.quantile(1.0 - 0.5 * share).value;
+    }
+
+private:
+    BulkDistribution bulk_;
+    double edge_;
+    double unit_;
+    double rows_;
+    double columns_;
+};
+
+/// The eigenvalue z at which the shrunk value is half the observed one: K(z) = -z T'/T = 2.
+double half_shrinkage(const SeparableLaw& law) {
+    const double edge = law.bulk_edge().value;
+    const auto excess = [&](double z) { return -z * law.d_transform_derivative({z}) / law.d_transform({z}) - 2.0; };
+    double high = 2.0 * edge;
+    while (excess(high) > 0.0) high *= 2.0;
+    return bracketed_root([&](double z) { return z <= edge ? 1.0 : excess(z); }, edge, high, within(1e-12));
+}
+
+}  // namespace
+
+std::size_t pilot_count(std::size_t side) {
+    if (side < 3) return 0;
+    const double p = static_cast<double>(side);
+    const double log_log = std::log(std::log(p));
+    const double exponent = log_log > 2.01 ? 1.0 / log_log : 1.0 / 2.01;
+    return static_cast<std::size_t>(std::floor(std::pow(p, exponent)));
+}
+
+std::size_t pilot_within(std::size_t k, std::size_t short_side) {
+    return short_side == 0 ? 0 : std::min(k, (short_side - 1) / 2);
+}
+
+FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t columns,
+                       std::span<const SignalStrength> strengths, double level) {
+    require_size(law, rows, columns);
+    const double upper_quantile = tracy_widom_upper_quantile(level);
+    const std::size_t short_side = std::min(rows, columns);
+    const double p = static_cast<double>(short_side);
+    const Noise noise(law, rows, columns);
+    const double edge = noise.edge();
+
+    FiniteSize result;
+    result.rows = rows;
+    result.columns = columns;
+    result.top_noise_shift = tracy_widom_mean * noise.unit();
+    result.top_noise_standard_deviation = std::sqrt(tracy_widom_variance) * noise.unit();
+    result.regularity = law.edge_regularity(3.0 / p);
+
+    const auto smallest_strength = [&](double cutoff) {
+        // Below the edge the limit has no outlier to show, whatever the rule counts.
+        return cutoff > edge ? law.strength_of({cutoff}) : law.detection_threshold();
+    };
+    const auto add = [&](std::string name, double cutoff) -> RankCutoff& {
+        RankCutoff rule;
+        rule.name = std::move(name);
+        rule.cutoff = {cutoff};
+        rule.smallest_strength = smallest_strength(cutoff);
+        rule.false_alarm_probability = tracy_widom_survival((cutoff - edge) / noise.unit());
+        rule.expected_false_alarms = noise.expected_above(cutoff);
+        result.rules.push_back(std::move(rule));
+        return result.rules.back();
+    };
+    // The edge estimate under `spikes` spikes, which move noise eigenvalues down the list; power 2 squares them first.
+    const auto estimate = [&](std::size_t k, double factor, int power, std::size_t spikes) -> std::optional<double> {
+        if (k == 0) return std::nullopt;
+        const double upper = std::pow(noise.position(k + 1 - spikes), power);
+        const double lower = std::pow(noise.position(2 * k + 1 - spikes), power);
+        return std::pow(upper + factor * edge_extrapolation * (upper - lower), 1.0 / power);
+    };
+    const auto add_estimating = [&](const char* name, std::size_t k, double factor, int power, double margin) {
+        const double beyond = std::pow(1.0 + margin, 1.0 / power);
+        RankCutoff& rule = add(name, edge * beyond);
+        const auto pure = estimate(k, factor, power, 0);
+        if (!pure) return;
+        const double with_spike = *estimate(k, factor, power, 1) * beyond;
+        rule.estimated = {{*pure * beyond}, smallest_strength(with_spike), noise.expected_above(*pure * beyond)};
+    };
+    const std::size_t k = pilot_within(pilot_count(short_side), short_side);
+    const double margin = 1.0 / std::cbrt(p);
+    if (const auto edge_estimate = estimate(k, 1.0, 1, 0)) result.edge_estimate = Eigenvalue{*edge_estimate};
+    add_estimating("eoptshrink", k, 1.0, 1, margin);
+    add_estimating("eoptshrink:margin=0", k, 1.0, 1, 0.0);
+    {
+        // Least squares through the top 2k typical positions; a spike leaves the list before the line is drawn.
+        RankCutoff& rule = add("eoptshrink:edgefit", edge * (1.0 + margin));
+        if (k > 0) {
+            double sums[4] = {};  // x, y, x^2, x y
+            const double count = static_cast<double>(2 * k);
+            for (std::size_t j = 1; j <= 2 * k; ++j) {
+                const double x = std::pow(static_cast<double>(j) - 0.5, 2.0 / 3.0);
+                const double y = noise.position(j);
+                sums[0] += x, sums[1] += y, sums[2] += x * x, sums[3] += x * y;
+            }
+            const double slope = (count * sums[3] - sums[0] * sums[1]) / (count * sums[2] - sums[0] * sums[0]);
+            const double cutoff = (sums[1] - slope * sums[0]) / count * (1.0 + margin);
+            rule.estimated = {{cutoff}, smallest_strength(cutoff), noise.expected_above(cutoff)};
+        }
+    }
+    add_estimating("eoptshrink:paper", pilot_within(pilot_count(columns), short_side), 1.0, 2,
+                   1.0 / std::cbrt(static_cast<double>(columns)));
+    add_estimating("eoptshrink:author", k, 1.1, 1, 0.0);
+    add(fmt::format("tw-test:level={:g}", level), edge + upper_quantile * noise.unit());
+    const double beta = std::min(law.aspect().value(), 1.0 / law.aspect().value());
+    const double noise_level = noise.median() / MarchenkoPastur(AspectRatio(beta)).median().value;
+    add("gd-hard", noise_level * white::hard_threshold_squared(beta));
+    add("gd-shrink", noise_level * std::pow(1.0 + std::sqrt(beta), 2));
+    add("screenot", half_shrinkage(law));
+
+    for (const SignalStrength strength : strengths)
+        if (strength > law.detection_threshold())
+            result.spikes.push_back(spike_fluctuation(law, strength, rows, columns));
+    return result;
+}
+
+// Conditionally on Z, the bilinear forms of Haar u, v in the resolvent R = (Z Z^T - z)^(-1) and its companion,
+//   e1 = z u' R u - z m1,   e2 = z v' R~ v - z m2,   e3 = D u' Z R~ v,   D the strength,
+// are independent to first order. The u u' entry of the spiked resolvent is (z m1 + e1) / (z G) with
+// G = (1 + e3)^2 - (z m1 + e1)(z m2 + e2) / ((1 + t)(1 + t/beta)): its pole is the outlier, its residue the overlap.
+// Both are linearised here; y = 1/(x/z - 1), a prime is z d/dz, and on the curve that is -p d/dlog t with p = 1/F.
+// Every quantity is written so that what is small for strong spikes is small by itself.
+SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength strength, std::size_t rows,
+                                   std::size_t columns) {
+    require_size(law, rows, columns);
+    const SpikePrediction spike = law.spike(strength);
+    const SpikeCurve curve = law.spike_curve(strength);
+    const double t = curve.t;
+    const double p = 1.0 / curve.fall;
+    const double s = curve.slope;
+    const double dp = p * p * s;  // of p, in log t
+
+    struct Side {
+        double q;              // t/beta for rows, t for columns; z m = -(1 + q)
+        double share;          // q / (1 + q)
+        double yy, yyy, yyyy;  // covariances of (y, y), (y, y^2), (y^2, y^2)
+    };
+    const auto side = [&](double q) {
+        const double m = -(1.0 + q);
+        const double excess = curve.one_minus_fall * p - q;  // p - 1 - q
+        const double yy = q * excess;
+        const double inner = excess - q + dp;
+        const double d_yy = -p * q * inner;
+        const double yyy = d_yy / 2.0 - yy;
+        const double d_inner = dp - 2.0 * q + 2.0 * p * s * dp + p * p * curve.slope_derivative;
+        const double dd_yy = p * (dp * q * inner + p * q * inner + p * q * d_inner);
+        const double d_yyy = dd_yy / 2.0 - d_yy;
+        const double yyyy = (d_yyy - 3.0 * yyy + 2.0 * (m * yyy - m * m * yy - yy * yy)) / 3.0;
+        return Side{q, q / (1.0 + q), yy, yyy, yyyy};
+    };
+    const Side left = side(t / law.aspect().value());
+    const Side right = side(t);
+    // int x/z y^j, j = 2, 3, 4, over the n eigenvalues, and what bounds the differences of them below.
+    const double curvature = 1.0 + p + dp;
+    const double x2 = p * left.q;
+    const double x3 = -p * left.q * curvature / 2.0;
+    const double d_x3 =
+        p * left.q * ((dp + p) * curvature + p * (dp + 2.0 * p * s * dp + p * p * curve.slope_derivative));
+    const double x4 = (d_x3 / 2.0 - 2.0 * x3) / 3.0;
+    const double reach = law.bulk_edge().value / curve.z;
+    const double xx4 = std::clamp(x3 + x4, 0.0, reach * x4);
+    const double xxx4 = std::clamp(x2 + 2.0 * x3 + x4, 0.0, reach * reach * x4);
+    const double cross = 1.0 / ((1.0 + t) * (1.0 + left.q));  // D^2 / z
+
+    const double h = left.share + right.share;
+    const double K = 1.0 + h * p;  // -z T' / T
+    const double bend = p * (p * (left.share / (1.0 + left.q) + right.share / (1.0 + right.q)) + h * dp) / K;
+    const double n = static_cast<double>(rows);
+    const double d = static_cast<double>(columns);
+    // a e + b e' of one side has the variance of a y + b y^2, times 2 over its size.
+    const auto spread = [](const Side& of, double size, double a, double b) {
+        return std::max(0.0, 2.0 / size * (a * a * of.yy + 2.0 * a * b * of.yyy + b * b * of.yyyy));
+    };
+    const auto overlap = [&](const Side& own, const Side& other, double own_size, double other_size) {
+        const double own_mean = -(1.0 + own.q);
+        const double other_mean = -(1.0 + other.q);
+        const double bends = K + 1.0 + bend;           // -z T'' / T'
+        const double own_ratio = 1.0 + p * own.share;  // -z m' / m
+        const double other_ratio = 1.0 + p * other.share;
+        const double own_part =
+            spread(own, own_size, (1.0 + (bends + 1.0 - own_ratio - other_ratio) / K) / own_mean, 1.0 / (K * own_mean));
+        const double other_part =
+            spread(other, other_size, (bends + 1.0 - 2.0 * own_ratio) / (K * other_mean), 1.0 / (K * other_mean));
+        // a y + b y^2, or the same as (a x/z + c) y^2 with c = b - a: for strong spikes c is small, near the threshold
+        // a is what matters.
+        const double rest = p * other.share + bend;
+        const double a = -2.0 / K * (1.0 + rest);
+        const double b = -2.0 / K;
+        const double c = 2.0 / K * rest;
+        const double square =
+            rest > 1.0 ? a * a * x2 + 2.0 * a * b * x3 + b * b * x4 : a * a * xxx4 + 2.0 * a * c * xx4 + c * c * x4;
+        const double cross_part = std::max(0.0, cross / d * square);
+        return std::sqrt(own_part + other_part + cross_part);
+    };
+    SpikeFluctuation result;
+    result.strength = strength;
+    result.outlier = curve.z / K *
+                     std::sqrt(spread(left, n, 1.0 / (1.0 + left.q), 0.0) +
+                               spread(right, d, 1.0 / (1.0 + right.q), 0.0) + 4.0 * cross / d * x2);
+    result.overlap_left = spike.overlap_left.value * overlap(left, right, n, d);
+    result.overlap_right = spike.overlap_right.value * overlap(right, left, d, n);
+    result.reliable = strength.value >= law.detection_threshold().value * (1.0 + 1.0 / std::cbrt(d));
+    return result;
+}
+
+std::vector<TopNoiseQuantile> top_noise_quantiles(const FiniteSize& finite, Eigenvalue edge) {
+    const double unit = finite.top_noise_standard_deviation / std::sqrt(tracy_widom_variance);
+    std::vector<TopNoiseQuantile> quantiles;
+    for (const double probability : {0.01, 0.05, 0.5, 0.95, 0.99}) {
+        const double standard = tracy_widom_quantile(probability);
+        quantiles.push_back({probability, standard, {edge.value + unit * standard}});
+    }
+    return quantiles;
+}
+
+}  // namespace spiked::theory

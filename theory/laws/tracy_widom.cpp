@@ -1,0 +1,146 @@
+#include "theory/laws/tracy_widom.hpp"
+
+#include <algorithm>
+#include <array>
+#include <boost/math/quadrature/gauss.hpp>
+#include <boost/math/special_functions/airy.hpp>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/runtime/error.hpp"
+#include "theory/laws/root.hpp"
+
+namespace spiked::theory {
+namespace {
+
+constexpr std::size_t node_count = 64;
+constexpr double left_end = -10.0;
+/// Left of this the smallest eigenvalues of 1 - K sink towards the rounding of a double.
+constexpr double extended_below = -4.0;
+constexpr double least_tail = 1e-100;
+
+template <class Real>
+struct Nodes {
+    std::array<Real, node_count> position{};  ///< in (0, 1)
+    std::array<Real, node_count> weight{};
+};
+
+template <class Real>
+const Nodes<Real>& nodes() {
+    static const Nodes<Real> made = [] {
+        using Rule = boost::math::quadrature::gauss<Real, node_count>;
+        Nodes<Real> result;
+        for (std::size_t i = 0; i < node_count / 2; ++i) {
+            const Real x = Rule::abscissa()[i];
+            const Real w = Rule::weights()[i] / 2;
+            result.position[2 * i] = (1 - x) / 2;
+            result.position[2 * i + 1] = (1 + x) / 2;
+            result.weight[2 * i] = result.weight[2 * i + 1] = w;
+        }
+        return result;
+    }();
+    return made;
+}
+
+/// log F1(s), accurate relative to itself when it is tiny.
+template <class Real>
+Real log_determinant(Real s) {
+    const Nodes<Real>& rule = nodes<Real>();
+    // The kernel dies where (x + y)/2 reaches about 12 - half an interval beyond s at its worst corner.
+    const Real length = std::max(Real(16), 2 * (12 - s));
+    std::vector<Real> kernel(node_count * node_count);
+    for (std::size_t i = 0; i < node_count; ++i) {
+        for (std::size_t j = 0; j <= i; ++j) {
+            const Real middle = s + length * (rule.position[i] + rule.position[j]) / 2;
+            const Real weight = length * std::sqrt(rule.weight[i] * rule.weight[j]);
+            // Beyond 100 the Airy function is below the smallest double.
+            const Real value = middle > 100 ? Real(0) : weight * boost::math::airy_ai(middle) / 2;
+            kernel[i * node_count + j] = kernel[j * node_count + i] = value;
+        }
+    }
+    // Elimination of 1 - K written on K itself: the pivots are 1 - k, and log1p keeps k when it is far below 1. The
+    // eigenvalues of K lie inside (-1, 1), so 1 - K is positive definite and needs no pivoting.
+    Real logarithm = 0;
+    for (std::size_t p = 0; p < node_count; ++p) {
+        const Real pivot = kernel[p * node_count + p];
+        logarithm += std::log1p(-pivot);
+        for (std::size_t i = p + 1; i < node_count; ++i) {
+            const Real factor = kernel[i * node_count + p] / (1 - pivot);
+            if (factor == 0) continue;
+            for (std::size_t j = p + 1; j < node_count; ++j)
+                kernel[i * node_count + j] += factor * kernel[p * node_count + j];
+        }
+    }
+    return logarithm;
+}
+
+double log_cdf(double s) {
+    if (s >= extended_below) return log_determinant(s);
+    if (s >= left_end) return static_cast<double>(log_determinant<long double>(s));
+    // log of 2^(-11/48) e^(zeta'(-1)/2) |s|^(-1/16) exp(-|s|^3/24 - |s|^(3/2) / (3 sqrt 2))
+    constexpr double zeta_slope = -0.16542114370045092;
+    const double a = -s;
+    return -a * a * a / 24.0 - a * std::sqrt(a) / (3.0 * std::sqrt(2.0)) - std::log(a) / 16.0 -
+           11.0 / 48.0 * std::log(2.0) + zeta_slope / 2.0;
+}
+
+void require_share(double share, const char* what) {
+    if (!(share > 0.0 && share < 1.0))
+        throw usage_error("{} {} has no Tracy-Widom quantile (it must lie strictly between 0 and 1): give a share",
+                          what, share);
+}
+
+/// The zero of an increasing function.
+template <class Function>
+double solve(Function f, double low, double high) {
+    return bracketed_root(f, low, high,
+                          [](double a, double b) { return std::abs(a - b) <= 1e-14 * std::max(1.0, std::abs(a)); });
+}
+
+}  // namespace
+
+double tracy_widom_cdf(double s) { return std::exp(log_cdf(s)); }
+
+double tracy_widom_survival(double s) { return -std::expm1(log_cdf(s)); }
+
+double tracy_widom_quantile(double probability) {
+    require_share(probability, "probability");
+    if (probability > 0.5) return tracy_widom_upper_quantile(1.0 - probability);
+    const double target = std::log(probability);
+    double low = -4.0;
+    while (log_cdf(low) > target) low *= 2.0;
+    return solve([&](double s) { return log_cdf(s) - target; }, low, low == -4.0 ? 0.0 : low / 2.0);
+}
+
+double tracy_widom_upper_quantile(double tail) {
+    require_share(tail, "tail");
+    if (tail < least_tail)
+        throw usage_error("tail {} has no Tracy-Widom quantile here (tails below {} are not solved for): give more",
+                          tail, least_tail);
+    if (tail > 0.5) return tracy_widom_quantile(1.0 - tail);
+    const double target = std::log(tail);
+    double high = 4.0;
+    while (std::log(tracy_widom_survival(high)) > target) high *= 2.0;
+    return solve([&](double s) { return target - std::log(tracy_widom_survival(s)); }, high == 4.0 ? -2.0 : high / 2.0,
+                 high);
+}
+
+double edge_points_above(double s) {
+    const Nodes<double>& rule = nodes<double>();
+    const double length = std::max(16.0, 14.0 - s);
+    double tail = 0.0;
+    for (std::size_t i = 0; i < node_count; ++i) {
+        const double x = s + length * rule.position[i];
+        if (x < 100.0) tail += length * rule.weight[i] * boost::math::airy_ai(x);
+    }
+    if (s > 100.0) return 0.0;
+    const double airy = boost::math::airy_ai(s);
+    const double slope = boost::math::airy_ai_prime(s);
+    const double unitary = (2.0 * s * s * airy * airy - 2.0 * s * slope * slope - airy * slope) / 3.0;
+    // The unitary part cancels in the far right tail, where it is negligible next to the rest.
+    return std::max(0.0, unitary) + tail / 2.0 - tail * tail / 4.0;
+}
+
+}  // namespace spiked::theory

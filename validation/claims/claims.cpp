@@ -1,0 +1,50 @@
+#include "validation/claims/claims.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/runtime/error.hpp"
+#include "validation/claims/fixture.hpp"
+
+namespace spiked::validation {
+namespace {
+
+std::vector<Claim> all_claims() {
+    std::vector<Claim> all;
+    for (auto list : {outlier_claims, vector_claims, shrinkage_claims, rank_claims, white_noise_claims, residual_claims,
+                      row_claims, quantizer_claims, compression_claims}) {
+        auto claims = list();
+        std::move(claims.begin(), claims.end(), std::back_inserter(all));
+    }
+    for (const auto& [id, form] : study_forms()) {
+        const auto claim = std::find_if(all.begin(), all.end(), [&id = id](const Claim& one) { return one.id == id; });
+        if (claim == all.end()) throw bug("no claim \"{}\" for a study to check", id);
+        claim->in_study = form;
+    }
+    return all;
+}
+
+}  // namespace
+
+std::string_view name_of(Form form) { return form == Form::printed ? "printed" : "corrected"; }
+std::string_view name_of(PrintedVerdict verdict) {
+    constexpr std::string_view names[] = {"none", "holds", "refuted", "inconclusive", "vacuous"};
+    return names[static_cast<int>(verdict)];
+}
+std::string_view name_of(Summary summary) {
+    constexpr std::string_view names[] = {"mean", "share", "rate", "growth", "distance"};
+    return names[static_cast<int>(summary)];
+}
+
+const std::vector<Claim>& claims() {
+    static const std::vector<Claim> table = all_claims();
+    return table;
+}
+
+const Claim* find_claim(std::string_view id) {
+    for (const auto& claim : claims())
+        if (claim.id == id) return &claim;
+    return nullptr;
+}
+
+}  // namespace spiked::validation

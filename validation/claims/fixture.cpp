@@ -1,0 +1,107 @@
+#include "validation/claims/fixture.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <list>
+
+#include "estimators/spectral/eoptshrink.hpp"
+
+namespace spiked::validation {
+
+std::string_view name_of(Noise noise) {
+    constexpr std::string_view names[] = {"white", "coloured", "columns", "strong"};
+    return names[static_cast<int>(noise)];
+}
+
+double Bed::tracy_widom(double eigenvalue) const {
+    return (eigenvalue - law->bulk_edge().value) * law->tracy_widom_scale() * std::pow(d(), 2.0 / 3.0);
+}
+
+std::shared_ptr<const theory::SeparableLaw> make_law(const sim::SpikedModel& model) {
+    return std::make_shared<theory::SeparableLaw>(model.row.spectrum(), model.column.spectrum(),
+                                                  AspectRatio::of(model.row.size(), model.column.size()));
+}
+
+Bed make_bed(const BedShape& shape, std::size_t columns) {
+    using sim::Covariance;
+    const auto rows = static_cast<std::size_t>(std::llround(shape.aspect * static_cast<double>(columns)));
+    const auto row = [&] {
+        switch (shape.noise) {
+            case Noise::coloured:
+                return Covariance::ar1(0.5, rows);
+            case Noise::strong:
+                return Covariance::ar1(0.7, rows);
+            default:
+                return Covariance::identity(rows);
+        }
+    };
+    const auto column = [&] {
+        switch (shape.noise) {
+            case Noise::coloured:
+            case Noise::columns:
+                return Covariance::exponential(3.0, columns);
+            case Noise::strong:
+                return Covariance::ar1(0.7, columns);
+            default:
+                return Covariance::identity(columns);
+        }
+    };
+    // What these claims ask does not change with the basis, which saves products.
+    Bed bed{{.row = row(), .column = column(), .strengths = {}, .colouring = sim::Colouring::eigenbasis}, nullptr};
+    bed.law = make_law(bed.model);
+    for (const double multiple : shape.thresholds)
+        bed.model.strengths.push_back({multiple * bed.law->detection_threshold().value});
+    return bed;
+}
+
+estimators::AnalysedBlock& analysed(const arma::mat& block, EmptyLines empty_lines) {
+    struct Known {
+        EmptyLines empty_lines;
+        estimators::AnalysedBlock block;
+    };
+    constexpr std::size_t most = 4;
+    thread_local std::list<Known> latest;
+    const auto same = std::find_if(latest.begin(), latest.end(), [&](const Known& known) {
+        const arma::mat& other = known.block.block();
+        return known.empty_lines == empty_lines && arma::size(other) == arma::size(block) &&
+               std::equal(block.begin(), block.end(), other.begin());
+    });
+    if (same != latest.end()) {
+        // To the front: what was asked last is forgotten last.
+        latest.splice(latest.begin(), latest, same);
+        return same->block;
+    }
+    if (latest.size() == most) latest.pop_back();
+    latest.push_front({empty_lines, estimators::AnalysedBlock(block, empty_lines)});
+    return latest.front().block;
+}
+
+arma::vec eigenvalues_of(const arma::mat& block) {
+    return arma::square(arma::vec(analysed(block, EmptyLines::keep).singular_values()));
+}
+
+estimators::Shrinkage shrink_at_rank(const std::vector<double>& singular_values, estimators::Shape shape,
+                                     std::size_t rank, theory::Loss loss) {
+    estimators::EOptShrinkOptions options;
+    options.loss = loss;
+    options.rank = rank;
+    return estimators::eoptshrink(singular_values, shape, options);
+}
+
+estimators::QuantizerOptions rotation_of_trial(const TrialPlace& place, std::uint64_t replicate) {
+    estimators::QuantizerOptions options;
+    options.norm = estimators::NumberFormat::fp64;
+    options.seed = place.seed;
+    options.rotation_index = replicate;
+    return options;
+}
+
+arma::mat coded(const estimators::RowQuantizer& quantizer, const arma::mat& rows) {
+    return quantizer.decode(quantizer.encode(rows).bytes, rows.n_rows);
+}
+
+double margin_at(std::size_t size, double at_128, double rate) {
+    return at_128 * std::pow(128.0 / static_cast<double>(size), rate);
+}
+
+}  // namespace spiked::validation

@@ -1,0 +1,481 @@
+#include "validation/claims/claim_verdicts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <tuple>
+
+#include "core/runtime/error.hpp"
+#include "sim/kv/rope.hpp"
+#include "validation/claims/fixture.hpp"
+#include "validation/claims/printed_tables.hpp"
+#include "validation/claims/selftest.hpp"
+#include "validation/kv/open_dumps.hpp"
+
+namespace spiked::validation {
+namespace {
+
+/// A number that changes with the replicate: `centre` +- `spread`, in turns.
+Criterion made_up(Form form, std::string name, double centre, double spread, std::vector<Fault> faults = {},
+                  double fault_centre = 0.0) {
+    return {.form = form,
+            .name = std::move(name),
+            .measures = "a made-up number",
+            .summary = Summary::mean,
+            .prepare = [=](const TrialPlace& place) -> Trial {
+                const double middle = place.fault.empty() ? centre : fault_centre;
+                return [=](std::uint64_t replicate) { return middle + (replicate % 2 == 0 ? spread : -spread); };
+            },
+            .region = [](std::size_t) { return around(0.0, 1.0); },
+            .quick = {{16, 100}},
+            .full = {},
+            .faults = std::move(faults)};
+}
+
+ClaimOutcome judged(std::vector<Criterion> criteria, PrintedVerdict settled = PrintedVerdict::holds) {
+    static std::vector<Claim> claims;  // outcomes point into it
+    claims.push_back({.id = "made-up",
+                      .place = "",
+                      .statement = "",
+                      .corrected = "",
+                      .settled = settled,
+                      .criteria = std::move(criteria)});
+    static std::vector<std::vector<Claim>> kept;
+    kept.push_back({claims.back()});
+    return validate_claims({.threads = 2}, kept.back()).claims.front();
+}
+
+const Fault fault{"fault", "another middle"};
+
+TEST(ClaimVerdicts, HoldsWhenInsideAndItsControlOutside) {
+    const auto claim = judged({made_up(Form::printed, "a", 0.0, 0.1, {fault}, 5.0)});
+    EXPECT_EQ(claim.printed, PrintedVerdict::holds);
+    EXPECT_EQ(claim.corrected, PrintedVerdict::none);
+    EXPECT_FALSE(claim.failed);
+    EXPECT_FALSE(claim.criteria[0].extended);
+    ASSERT_EQ(claim.criteria[0].controls.size(), 1U);
+    EXPECT_TRUE(claim.criteria[0].controls[0].fails());
+}
+
+TEST(ClaimVerdicts, AControlThatPassesMakesThePrintedFormVacuousAndTheCorrectedOneFail) {
+    const auto printed = judged({made_up(Form::printed, "a", 0.0, 0.1, {fault}, 0.5)}, PrintedVerdict::vacuous);
+    EXPECT_EQ(printed.printed, PrintedVerdict::vacuous);
+    EXPECT_FALSE(printed.failed);
+    EXPECT_FALSE(printed.criteria[0].controls[0].fails());
+    const auto corrected = judged({made_up(Form::corrected, "a", 0.0, 0.1, {fault}, 0.5)}, PrintedVerdict::none);
+    EXPECT_EQ(corrected.corrected, PrintedVerdict::refuted);
+    EXPECT_TRUE(corrected.failed);
+    EXPECT_EQ(corrected.reason, "a: the planted fault \"fault\" passes");
+}
+
+TEST(ClaimVerdicts, APrintedFormMayBeRefutedWhenTheCorrectedOneHolds) {
+    const auto claim =
+        judged({made_up(Form::printed, "a", 5.0, 0.1), made_up(Form::corrected, "b", 0.0, 0.1, {fault}, 9.0)},
+               PrintedVerdict::refuted);
+    EXPECT_EQ(claim.printed, PrintedVerdict::refuted);
+    EXPECT_EQ(claim.corrected, PrintedVerdict::holds);
+    EXPECT_FALSE(claim.failed);
+    EXPECT_EQ(claim.shown().criterion->name, "b");
+}
+
+// The constants behind two verdicts are those of the committed table, which was checked against the paper.
+TEST(Claims, PrintedTablesAreThoseOfTheStudy) {
+    std::ifstream file(SPIKED_SOURCE_DIR "/validation/studies/paper-tables.csv");
+    std::map<std::string, double> printed;  // by table, method and metric
+    for (std::string line; std::getline(file, line);) {
+        std::istringstream fields(line);
+        std::string table, cell, method, metric, value;
+        for (auto* field : {&table, &cell, &method, &metric, &value}) std::getline(fields, *field, ',');
+        if (metric == "bits_per_entry" || metric == "relative_l2")
+            printed[table.substr(0, 1) + " " + method + " " + metric] = std::stod(value);
+    }
+    const auto expect = [&](std::size_t table, const std::string& method, std::size_t bits, const BitsAndError& found) {
+        const std::string key = std::to_string(table + 1) + " " + method + " B=" + std::to_string(bits);
+        EXPECT_NEAR(printed.at(key + " bits_per_entry"), found.bits, 1e-12) << key;
+        EXPECT_NEAR(100.0 * printed.at(key + " relative_l2"), found.error, 1e-12) << key;
+    };
+    ASSERT_EQ(std::size(printed_tables), 4U);
+    for (std::size_t table = 0; table < 4; ++table)
+        for (std::size_t i = 0; i < 3; ++i) {
+            expect(table, "tq-mse", 2 + i, printed_tables[table].one[i]);
+            expect(table, "svd:1+tq-mse", 2 + i, printed_tables[table].first[i]);
+            if (i < 2) expect(table, "eoptshrink+tq-mse", 2 + i, printed_tables[table].shrunk[i]);
+        }
+}
+
+// The statistic of delocalisation by LAPACK, from the definition: vectors 2, 3, .. up to half the size, both sides.
+TEST(Claims, DelocalisationMeasuresWhatItSays) {
+    const Claim* claim = find_claim("delocalisation");
+    const auto growth = std::find_if(claim->criteria.begin(), claim->criteria.end(),
+                                     [](const Criterion& one) { return one.name == "growth-coloured"; });
+    ASSERT_NE(growth, claim->criteria.end());
+    const TrialPlace place{24, "", stream::StudySeed::parse("0xde10"), "delocalisation by hand"};
+    const Trial trial = growth->prepare(place);
+    const Bed bed = make_bed({Noise::coloured, 1.0, {2.0}}, place.size);
+    const double d = 24.0;
+    const double alpha_plus = bed.strength(0) / 2.0;  // 2 thresholds: as far above as the threshold is high
+    for (std::uint64_t replicate = 0; replicate < 40; ++replicate) {
+        const auto sample = bed.draw(place, replicate);
+        arma::mat left, right;
+        arma::vec values;
+        ASSERT_TRUE(arma::svd(left, values, right, sample.observed, "std"));
+        double largest = 0.0;
+        for (arma::uword i = 2; i <= 12; ++i)
+            for (const double inner :
+                 {arma::dot(left.col(i - 1), sample.left.col(0)), arma::dot(right.col(i - 1), sample.right.col(0))}) {
+                const double kappa = std::cbrt(std::pow((static_cast<double>(i) - 1.0) / d, 2));
+                largest = std::max(largest, inner * inner * d * (alpha_plus * alpha_plus + kappa));
+            }
+        EXPECT_NEAR(trial(replicate), largest / std::log(d), 1e-9 * largest);
+    }
+}
+
+// Every size counts: one outside refutes, one that decides nothing leaves open, whichever comes first.
+TEST(ClaimVerdicts, AreOfAllSizes) {
+    const auto by_size = [](double at_16, double at_32) {
+        auto criterion = made_up(Form::printed, "a", 0.0, 0.1, {fault}, 9.0);
+        criterion.prepare = [=](const TrialPlace& place) -> Trial {
+            const double middle = !place.fault.empty() ? 9.0 : place.size == 16 ? at_16 : at_32;
+            return [=](std::uint64_t replicate) { return middle + (replicate % 2 == 0 ? 0.1 : -0.1); };
+        };
+        criterion.quick = {{16, 100}, {32, 100}};
+        return judged({criterion}, PrintedVerdict::none).printed;
+    };
+    EXPECT_EQ(by_size(0.0, 0.5), PrintedVerdict::holds);
+    for (const auto& [a, b] : {std::pair{0.0, 5.0}, std::pair{5.0, 0.0}, std::pair{1.0, 5.0}})
+        EXPECT_EQ(by_size(a, b), PrintedVerdict::refuted) << a << " " << b;
+    for (const auto& [a, b] : {std::pair{0.0, 1.0}, std::pair{1.0, 0.0}})
+        EXPECT_EQ(by_size(a, b), PrintedVerdict::inconclusive) << a << " " << b;
+    // A slope is one comparison, however many sizes it is taken over.
+    auto slope = made_up(Form::printed, "a", 1.0, 0.1);
+    slope.summary = Summary::rate;
+    slope.quick = {{16, 100}, {32, 100}, {64, 100}};
+    const std::vector<Claim> claims = {{.id = "made-up",
+                                        .place = "",
+                                        .statement = "",
+                                        .corrected = "",
+                                        .settled = PrintedVerdict::none,
+                                        .criteria = {slope}}};
+    EXPECT_EQ(validate_claims({.threads = 1}, claims).comparisons, 1U);
+}
+
+TEST(ClaimsOnDumps, AreNamedApart) {
+    EXPECT_EQ(dump_titles({"a/x.safetensors", "b/y.safetensors"}),
+              (std::vector<std::string>{"x.safetensors", "y.safetensors"}));
+    EXPECT_EQ(dump_titles({"a/x.npz", "b/x.npz", "c.npz"}), (std::vector<std::string>{"a/x.npz", "b/x.npz", "c.npz"}));
+}
+
+// What refutes where the sentence is true refutes nothing.
+TEST(ClaimVerdicts, ARefutationNeedsATrueCaseThatPasses) {
+    const auto with_true_case = [](double centre, double true_centre) {
+        auto criterion = made_up(Form::printed, "a", centre, 0.1, {}, true_centre);
+        criterion.true_cases = {{"case", "another middle"}};
+        return judged({criterion}, PrintedVerdict::refuted);
+    };
+    const auto sound = with_true_case(5.0, 0.5);
+    EXPECT_EQ(sound.printed, PrintedVerdict::refuted);
+    EXPECT_FALSE(sound.failed);
+    ASSERT_EQ(sound.criteria[0].true_cases.size(), 1U);
+    EXPECT_TRUE(sound.criteria[0].true_cases[0].passes());
+    EXPECT_FALSE(sound.criteria[0].extended);
+    const auto blind = with_true_case(5.0, 4.0);
+    EXPECT_EQ(blind.printed, PrintedVerdict::inconclusive);
+    EXPECT_TRUE(blind.failed);
+    EXPECT_EQ(blind.reason, "a: refutes \"case\" too, which is true");
+    const auto open = with_true_case(5.0, 1.0);
+    EXPECT_EQ(open.printed, PrintedVerdict::inconclusive);
+    EXPECT_FALSE(open.failed);
+    EXPECT_TRUE(open.criteria[0].extended);
+    EXPECT_EQ(open.reason, "a: the true case \"case\" is open");
+    // Comparisons of their own.
+    const auto asked = [](std::vector<Criterion> criteria) {
+        const std::vector<Claim> claims = {{.id = "made-up",
+                                            .place = "",
+                                            .statement = "",
+                                            .corrected = "",
+                                            .settled = PrintedVerdict::refuted,
+                                            .criteria = std::move(criteria)}};
+        return validate_claims({.threads = 1}, claims).comparisons;
+    };
+    auto criterion = made_up(Form::printed, "a", 5.0, 0.1);
+    EXPECT_EQ(asked({criterion}), 1U);
+    criterion.true_cases = {{"case", "another middle"}};
+    EXPECT_EQ(asked({criterion}), 2U);
+}
+
+TEST(ClaimVerdicts, AVerdictAgainstWhatIsSettledFails) {
+    EXPECT_TRUE(judged({made_up(Form::printed, "a", 5.0, 0.1)}).failed);
+    EXPECT_TRUE(judged({made_up(Form::printed, "a", 0.0, 0.1)}, PrintedVerdict::refuted).failed);
+    EXPECT_FALSE(judged({made_up(Form::printed, "a", 1.0, 0.1)}, PrintedVerdict::refuted).failed) << "open";
+    // One of two that were refuted holds.
+    const auto one =
+        judged({made_up(Form::printed, "a", 5.0, 0.1), made_up(Form::printed, "b", 0.0, 0.1)}, PrintedVerdict::refuted);
+    EXPECT_TRUE(one.failed);
+    EXPECT_EQ(one.reason, "b: holds, and was refuted before");
+    EXPECT_FALSE(judged({made_up(Form::printed, "a", 5.0, 0.1), made_up(Form::printed, "b", 0.0, 0.1, {fault}, 9.0)},
+                        PrintedVerdict::refuted)
+                     .failed);
+}
+
+TEST(ClaimVerdicts, WhatIsOpenIsDrawnOnOnce) {
+    // 100 values leave the interval across the margin, 400 do not.
+    const auto decided = judged({made_up(Form::printed, "a", 0.0, 2.5)});
+    EXPECT_TRUE(decided.criteria[0].extended);
+    EXPECT_EQ(decided.criteria[0].outcome.findings[0].interval.count, 400U);
+    EXPECT_EQ(decided.printed, PrintedVerdict::holds);
+    const auto open = judged({made_up(Form::printed, "a", 1.0, 0.1)});
+    EXPECT_EQ(open.printed, PrintedVerdict::inconclusive);
+    EXPECT_TRUE(open.open());
+    EXPECT_EQ(open.reason, "a is open");
+    EXPECT_EQ(open.criteria[0].outcome.findings[0].interval.count, 400U);
+    // A control that is open is drawn on as well, where its criterion holds.
+    const auto by_control = judged({made_up(Form::printed, "a", 0.0, 0.1, {fault}, 1.0)});
+    EXPECT_TRUE(by_control.criteria[0].extended);
+    EXPECT_EQ(by_control.printed, PrintedVerdict::inconclusive);
+    EXPECT_FALSE(judged({made_up(Form::printed, "a", 5.0, 0.1, {fault}, 1.0)}).criteria[0].extended);
+    // A control is drawn as far as what it is the control of.
+    const auto control = judged({made_up(Form::printed, "a", 0.0, 2.5, {fault}, 9.0)});
+    EXPECT_EQ(control.criteria[0].controls[0].outcome.findings[0].interval.count, 400U);
+}
+
+// A look has its part of what is declared for all comparisons, the first one and the second one the same.
+TEST(ClaimVerdicts, LooksAndComparisonsShareTheFalseAlarm) {
+    const auto claim = [](std::string id, double spread) -> Claim {
+        return {.id = std::move(id),
+                .place = "",
+                .statement = "",
+                .corrected = "",
+                .criteria = {made_up(Form::printed, "a", 0.0, spread)}};
+    };
+    const std::vector<Claim> two = {claim("decided", 0.1), claim("extended", 2.5)};
+    const auto found = validate_claims({.false_alarm = 1e-4, .threads = 1}, two);
+    EXPECT_EQ(found.comparisons, 2U);
+    for (const auto& [at, spread, trials] : {std::tuple{0, 0.1, 100}, std::tuple{1, 2.5, 400}}) {
+        std::vector<double> values;
+        for (int i = 0; i < trials; ++i) values.push_back(i % 2 == 0 ? spread : -spread);
+        const Interval expected = mean_interval(values, 1e-4 / 2.0 / 2.0);
+        const Interval& interval = found.claims[at].criteria[0].outcome.findings[0].interval;
+        ASSERT_EQ(interval.count, expected.count);
+        EXPECT_NEAR(interval.high, expected.high, 1e-12 * spread);
+        EXPECT_NEAR(interval.low, expected.low, 1e-12 * spread);
+    }
+}
+
+TEST(ClaimVerdicts, DoNotDependOnThreadsOrOnWhatElseIsAsked) {
+    const std::vector<std::string> some = {"qjl.mean", "thin-shell"};
+    ValidationPlan plan{.seed = stream::StudySeed::parse("0x77"), .claims = some, .threads = 1};
+    const auto alone = validate_claims(plan);
+    plan.threads = 3;
+    plan.claims = {"thin-shell"};
+    const auto other = validate_claims(plan);
+    ASSERT_EQ(alone.claims.size(), 2U);
+    ASSERT_EQ(other.claims.size(), 1U);
+    const auto numbers = [](const ClaimOutcome& claim) {
+        std::vector<double> all;
+        for (const auto& one : claim.criteria)
+            for (const auto& finding : one.outcome.findings)
+                all.insert(all.end(), {finding.interval.estimate, finding.interval.low, finding.interval.high});
+        return all;
+    };
+    const auto same = std::find_if(alone.claims.begin(), alone.claims.end(),
+                                   [](const ClaimOutcome& one) { return one.claim->id == "thin-shell"; });
+    EXPECT_EQ(numbers(*same), numbers(other.claims[0]));
+}
+
+TEST(ClaimVerdicts, UnknownIdsAreNamed) {
+    try {
+        (void)validate_claims({.claims = {"prop.nrm"}});
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::usage);
+        EXPECT_STREQ(error.what(), "unknown claim \"prop.nrm\"; did you mean \"prop.norm\"?");
+    }
+}
+
+// A reference that was asked for again must outlive blocks that are asked for afterwards.
+TEST(Claims, TheBlockAskedLastIsForgottenLast) {
+    const auto block = [](double value) { return arma::mat(3, 3, arma::fill::value(value)); };
+    const auto* first = &analysed(block(1.0));
+    for (const double value : {2.0, 3.0, 4.0}) EXPECT_NE(&analysed(block(value)), first);
+    EXPECT_EQ(&analysed(block(1.0)), first);
+    for (const double value : {5.0, 6.0, 7.0}) EXPECT_NE(&analysed(block(value)), first);
+    EXPECT_EQ(&analysed(block(1.0)), first);
+    EXPECT_EQ(first->block()(0, 0), 1.0);
+    // Another way to take zeros is another decomposition.
+    EXPECT_NE(&analysed(block(1.0), EmptyLines::keep), first);
+}
+
+TEST(Claims, AllStatementsThatOthersNameAreThere) {
+    for (const char* id : {"outlier.location",
+                           "overlap.left",
+                           "overlap.right",
+                           "threshold.detection",
+                           "sticking",
+                           "delocalisation",
+                           "isotropic.edge",
+                           "isotropic.all",
+                           "shrinker.frobenius",
+                           "shrinker.operator",
+                           "shrinker.nuclear",
+                           "edge.estimator",
+                           "noise-law",
+                           "rank.consistency",
+                           "rank.false-alarm",
+                           "prop.esd",
+                           "prop.norm",
+                           "prop.no-outlier",
+                           "prop.bias-ratio",
+                           "corollary.constant",
+                           "thin-shell",
+                           "sphere.marginal",
+                           "lloyd-max.distortion",
+                           "bias.linear",
+                           "qjl.mean",
+                           "qjl.variance",
+                           "tq-prod.unbiased",
+                           "residual-value",
+                           "signal-error",
+                           "cross-term",
+                           "bits.formula",
+                           "one-bit-saved",
+                           "adaptive-rank",
+                           "whitening.below",
+                           "rope.cost"})
+        EXPECT_NE(find_claim(id), nullptr) << id;
+}
+
+// A claim without controls, or whose controls plant nothing, says nothing.
+TEST(Claims, AreCompleteAsData) {
+    std::set<std::string> ids;
+    for (const auto& claim : claims()) {
+        EXPECT_TRUE(ids.insert(claim.id).second) << claim.id << " twice";
+        EXPECT_FALSE(claim.place.empty() || claim.statement.empty()) << claim.id;
+        std::set<std::string> names;
+        bool quick = false;
+        bool corrected = false;
+        for (const auto& one : claim.criteria) {
+            EXPECT_TRUE(names.insert(one.name).second) << claim.id << " " << one.name << " twice";
+            quick = quick || !one.quick.empty();
+            corrected = corrected || one.form == Form::corrected;
+            EXPECT_FALSE(one.quick.empty() && one.full.empty()) << claim.id << " " << one.name;
+            EXPECT_TRUE(one.region && one.prepare) << claim.id << " " << one.name;
+            EXPECT_EQ(one.law != nullptr, one.summary == Summary::distance) << claim.id << " " << one.name;
+            // What is meant to hold has something it would not pass.
+            EXPECT_FALSE((one.form == Form::corrected || claim.settled == PrintedVerdict::vacuous) &&
+                         one.faults.empty())
+                << claim.id << " " << one.name;
+            // What is meant to be refuted has something true that it would not refute.
+            EXPECT_EQ(one.form == Form::printed && claim.settled == PrintedVerdict::refuted, !one.true_cases.empty())
+                << claim.id << " " << one.name;
+        }
+        EXPECT_TRUE(quick) << claim.id << " is not asked in the quick tier";
+        if (claim.settled == PrintedVerdict::holds) {
+            EXPECT_TRUE(std::any_of(claim.criteria.begin(), claim.criteria.end(), [](const Criterion& one) {
+                return !one.faults.empty();
+            })) << claim.id;
+        } else if (claim.id != "prop.esd") {
+            EXPECT_TRUE(corrected) << claim.id << " is " << name_of(claim.settled) << ", and nothing put in its place";
+            EXPECT_FALSE(claim.corrected.empty()) << claim.id;
+        }
+    }
+}
+
+// Each fault changes what is measured or what it is compared with: a name that nothing plants would give the same.
+TEST(Claims, EveryFaultChangesItsTrials) {
+    for (const auto& claim : claims())
+        for (const auto& one : claim.criteria) {
+            std::size_t size = 32;
+            if (claim.id == "rope.cost" || claim.id == "bits.formula" || one.summary == Summary::distance) size = 16;
+            if (claim.id == "one-bit-saved" || claim.id == "adaptive-rank" || claim.id.starts_with("rank.")) size = 64;
+            auto changes = one.faults;
+            changes.insert(changes.end(), one.true_cases.begin(), one.true_cases.end());
+            for (const auto& change : changes) {
+                const auto sum = [&](const std::string& planted) {
+                    const Trial trial = one.prepare({size, planted, {}, "test"});
+                    double total = 0.0;
+                    for (std::uint64_t replicate = 0; replicate < 60; ++replicate) total += trial(replicate);
+                    return total;
+                };
+                if (change.name == "no-rotation" && claim.id == "rope.cost") continue;  // slow
+                EXPECT_NE(sum(""), sum(change.name)) << claim.id << " " << one.name << " " << change.name;
+            }
+        }
+}
+
+/// Energy outside the first four directions, by LAPACK.
+double tail_of(const arma::mat& block) {
+    const arma::vec energies = arma::square(arma::svd(block));
+    return arma::accu(energies.tail(energies.n_elem - 4)) / arma::accu(energies);
+}
+
+TEST(ClaimsOnDumps, AreJudgedOnTheBlocksOfEachDump) {
+    KvPlan plan;
+    plan.dumps = {SPIKED_SOURCE_DIR "/sim/kv/tests/data/rope-lm-cut.safetensors"};
+    plan.layers = {0};
+    plan.heads = {0};
+    const auto claims = claims_on_dumps(plan);
+    ASSERT_EQ(claims.size(), 3U);
+    const auto found = validate_claims({.threads = 2}, claims);
+    for (const auto& claim : found.claims) {
+        EXPECT_EQ(claim.claim->on, "rope-lm-cut.safetensors");
+        EXPECT_FALSE(claim.failed) << claim.claim->id << " " << claim.reason;
+        for (const auto& one : claim.criteria) {
+            EXPECT_EQ(one.criterion->faults.empty(),
+                      one.criterion->form == Form::printed && one.criterion->name != "order");
+            EXPECT_EQ(one.criterion->true_cases.empty(), one.criterion->form == Form::corrected);
+            for (const auto& control : one.controls) EXPECT_TRUE(control.fails()) << one.criterion->name;
+            for (const auto& each : one.true_cases) EXPECT_TRUE(each.passes()) << one.criterion->name;
+        }
+    }
+    const auto& rope = found.claims[2];
+    ASSERT_EQ(rope.claim->id, "rope.cost");
+    ASSERT_EQ(rope.criteria.size(), 2U);
+    EXPECT_EQ(rope.printed, PrintedVerdict::holds);
+    EXPECT_EQ(rope.corrected, PrintedVerdict::holds);
+
+    const sim::KvDump dump(plan.dumps[0]);
+    double stored = 0.0;
+    double undone = 0.0;
+    for (const auto& tensor : dump.tensors())
+        if (tensor.side == sim::Side::key && tensor.layer == 0)
+            for (std::size_t first = 0; first + 128 <= tensor.tokens; first += 128) {
+                const arma::mat block = dump.read_block(tensor, 0, first, 128);
+                stored += tail_of(block);
+                undone += tail_of(sim::undo_rope(block, {}, static_cast<double>(first)));
+            }
+    EXPECT_NEAR(rope.criteria[1].outcome.findings[0].interval.estimate, stored / undone, 1e-6);
+}
+
+TEST(ClaimsOnDumps, AnyPrintedVerdictIsAResult) {
+    std::vector<Claim> one{{.id = "made-up",
+                            .place = "",
+                            .statement = "",
+                            .corrected = "",
+                            .settled = PrintedVerdict::none,
+                            .criteria = {made_up(Form::printed, "a", 5.0, 0.1)}}};
+    EXPECT_FALSE(validate_claims({.threads = 1}, one).claims.front().failed);
+    one.front().settled = PrintedVerdict::holds;
+    EXPECT_TRUE(validate_claims({.threads = 1}, one).claims.front().failed);
+}
+
+TEST(Selftest, NamesFaultsThatExist) {
+    for (const auto& defect : planted_defects()) {
+        const Claim* claim = find_claim(defect.claim);
+        ASSERT_NE(claim, nullptr) << defect.name;
+        const auto one = std::find_if(claim->criteria.begin(), claim->criteria.end(),
+                                      [&](const Criterion& criterion) { return criterion.name == defect.criterion; });
+        ASSERT_NE(one, claim->criteria.end()) << defect.name;
+        EXPECT_TRUE(std::any_of(one->faults.begin(), one->faults.end(), [&](const Fault& each) {
+            return each.name == defect.fault;
+        })) << defect.name;
+        EXPECT_FALSE(one->quick.empty()) << defect.name;
+    }
+}
+
+}  // namespace
+}  // namespace spiked::validation

@@ -1,0 +1,236 @@
+#include "validation/engine/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "core/runtime/error.hpp"
+#include "core/runtime/parallel.hpp"
+#include "core/text/names.hpp"
+#include "validation/engine/stopping.hpp"
+
+namespace spiked::validation {
+namespace {
+
+/// Whose turn it is: fixed for ever by the study, whatever is there already.
+class Part {
+public:
+    Part(Shard shard, bool by_cell) : shard_(shard), by_cell_(by_cell) {}
+    [[nodiscard]] bool has_cell(std::size_t cell) const { return !by_cell_ || cell % shard_.of == shard_.index - 1; }
+    /// Its batches of a cell that begins with that batch of the study: this one, and each `step` further.
+    [[nodiscard]] std::size_t first_of(std::size_t batch_of_study) const {
+        return by_cell_ ? 0 : (shard_.index - 1 + shard_.of - batch_of_study % shard_.of) % shard_.of;
+    }
+    [[nodiscard]] std::size_t step() const { return by_cell_ ? 1 : shard_.of; }
+
+private:
+    Shard shard_;
+    bool by_cell_;
+};
+
+/// The batches of the part before the next checkpoint of each cell, one by one: a study may have billions.
+class BatchesOfPart {
+public:
+    BatchesOfPart(const Part& part, const std::vector<CellProgress>& cells) : part_(&part), cells_(&cells) {}
+
+    std::optional<BatchJob> next() {
+        for (; cell_ < cells_->size(); ++cell_) {
+            const CellProgress& cell = (*cells_)[cell_];
+            if (!number_) number_ = part_->has_cell(cell_) ? part_->first_of(batches_before_) : cell.goal();
+            if (*number_ < cell.goal()) {
+                const std::size_t number = std::exchange(*number_, *number_ + part_->step());
+                return BatchJob{cell_, number, cell.first_replicate(number), cell.size_of(number)};
+            }
+            batches_before_ += cell.goal();
+            number_.reset();
+        }
+        return std::nullopt;
+    }
+
+private:
+    const Part* part_;
+    const std::vector<CellProgress>* cells_;
+    std::size_t cell_ = 0;
+    std::size_t batches_before_ = 0;
+    std::optional<std::size_t> number_;
+};
+
+/// The next of them that are missing; nothing when all were handed out, or when `halted` says so.
+std::vector<BatchJob> next_missing(BatchesOfPart& batches, const std::vector<CellProgress>& cells, std::size_t most,
+                                   const std::function<bool()>& halted) {
+    std::vector<BatchJob> jobs;
+    while (jobs.size() < most) {
+        if (halted()) return {};
+        const auto job = batches.next();
+        if (!job) break;
+        if (!cells[job->cell].has(job->number)) jobs.push_back(*job);
+    }
+    return jobs;
+}
+
+/// Replicates of the part's batches before the next checkpoint of each cell: of those that are there, and of all.
+std::pair<std::size_t, std::size_t> done_and_total(const Part& part, const std::vector<CellProgress>& cells,
+                                                   const std::function<bool()>& halted) {
+    std::size_t done = 0;
+    std::size_t total = 0;
+    if (part.step() == 1) {  // whole cells: no need to walk
+        for (std::size_t c = 0; c < cells.size(); ++c) {
+            if (!part.has_cell(c)) continue;
+            total += cells[c].goal_replicates();
+            done += std::min(cells[c].replicates(), cells[c].goal_replicates());
+        }
+        return {done, total};
+    }
+    BatchesOfPart batches(part, cells);
+    for (auto job = batches.next(); job && !halted(); job = batches.next()) {
+        total += job->count;
+        done += cells[job->cell].has(job->number) ? job->count : 0;
+    }
+    return {done, total};
+}
+
+}  // namespace
+
+bool fails_the_replicate(const Experiment& experiment, const Error& error) {
+    // Words were checked before anything ran, so one that is found wrong now was about this draw.
+    return !of_dumps_or_models(experiment.kind) &&
+           (error.code() == ExitCode::unusable_input || error.code() == ExitCode::usage);
+}
+
+namespace {
+
+std::optional<Batch> run_batch(const Experiment& experiment, const BatchJob& job, const Experiment::Worker& worker,
+                               const std::function<bool()>& halted) {
+    const auto start = std::chrono::steady_clock::now();
+    Batch batch{.cell = job.cell, .number = job.number, .first = job.first, .count = job.count};
+    for (std::uint64_t r = job.first; r < job.first + job.count; ++r) {
+        if (halted && halted()) return std::nullopt;
+        std::vector<Observation> observations;
+        try {
+            observations = worker(r);
+        } catch (const Error& error) {
+            if (!fails_the_replicate(experiment, error)) throw;
+            batch.failures.push_back({r, "numerical", error.what()});
+            continue;
+        }
+        for (const auto& o : observations) {
+            const Quantity key{o.method, o.metric, o.k};
+            batch.moments[key].add(o.value);
+            if (r < experiment.raw_per_cell) batch.values.push_back({key, r, o.value});
+        }
+    }
+    for (auto& [key, moments] : batch.moments) {
+        moments.missing += batch.failures.size();
+        for (const auto& failure : batch.failures)
+            if (failure.replicate < experiment.raw_per_cell)
+                batch.values.push_back({key, failure.replicate, std::numeric_limits<double>::quiet_NaN()});
+    }
+    if (job.first == 0 && experiment.arrays) batch.arrays = experiment.arrays(job.cell);
+    batch.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return batch;
+}
+
+/// Batches that follow each other in one cell, as many as its worker likes to be asked for in one range.
+std::vector<std::vector<BatchJob>> joined(const std::vector<BatchJob>& jobs, std::size_t together) {
+    std::vector<std::vector<BatchJob>> groups;
+    std::uint64_t size = 0;
+    for (const BatchJob& job : jobs) {
+        const BatchJob* const last = groups.empty() ? nullptr : &groups.back().back();
+        if (last != nullptr && last->cell == job.cell && last->first + last->count == job.first &&
+            size + job.count <= together) {
+            groups.back().push_back(job);
+            size += job.count;
+        } else {
+            groups.push_back({job});
+            size = job.count;
+        }
+    }
+    return groups;
+}
+
+}  // namespace
+
+std::optional<Batch> run_batch(const Experiment& experiment, const BatchJob& job, const std::function<bool()>& halted) {
+    return run_batch(experiment, job, experiment.worker(job.cell, {job.first, job.count}), halted);
+}
+
+Shard Shard::parse(std::string_view text) {
+    const std::size_t slash = text.find('/');
+    Shard shard{0, 0};
+    if (slash != std::string_view::npos) {
+        const auto index = to_integer(text.substr(0, slash));
+        const auto of = to_integer(text.substr(slash + 1));
+        if (index.value_or(0) > 0 && of.value_or(0) > 0)
+            shard = {static_cast<std::size_t>(*index), static_cast<std::size_t>(*of)};
+    }
+    if (shard.index == 0 || shard.index > shard.of)
+        throw usage_error("shard \"{}\" is not possible: write i/k with i from 1 to k, for example 2/16", text);
+    return shard;
+}
+
+std::string Shard::text() const { return fmt::format("{}/{}", index, of); }
+
+RunOutcome run_experiment(const Experiment& experiment, Store& store, const RunOptions& options) {
+    StudyProgress study(store.database());
+    std::vector<CellProgress>& cells = study.cells();
+    const Part part(options.shard, study.adaptive());
+    std::mutex guard;
+    // Failures of earlier sessions count.
+    std::atomic<bool> over_budget{study.over_budget(experiment.failure_budget)};
+    const auto halted = [&] { return over_budget || (options.stop != nullptr && *options.stop); };
+    auto [done, total] = done_and_total(part, cells, halted);
+    if (options.begun) options.begun(done);
+    const auto finished = [&, &done = done, &total = total](const Batch& batch) {
+        CellProgress& cell = cells[batch.cell];
+        const std::uint64_t goal_before = cell.goal_replicates();
+        cell.add(batch.number, batch.failures.size(), batch.moments);
+        store.commit(batch, cell.end());
+        done += batch.count;
+        total += cell.goal_replicates() - goal_before;
+        if (cell.over_budget(experiment.failure_budget)) over_budget = true;
+        if (options.progress) options.progress(done, total);
+    };
+    const auto run = [&](const std::vector<BatchJob>& jobs) {
+        if (options.executor) {
+            options.executor(jobs, finished, halted);
+            return;
+        }
+        const auto groups = joined(jobs, experiment.together);
+        for_each_parallel(groups.size(), options.threads, [&](std::size_t i) {
+            if (halted()) return;
+            const BatchJob& first = groups[i].front();
+            const BatchJob& last = groups[i].back();
+            const auto worker = experiment.worker(first.cell, {first.first, last.first + last.count - first.first});
+            for (const BatchJob& job : groups[i]) {
+                const auto batch = run_batch(experiment, job, worker, halted);
+                if (!batch) return;
+                const std::lock_guard lock(guard);
+                finished(*batch);
+            }
+        });
+    };
+    // Once through all cells, then again as far as checkpoints have moved.
+    constexpr std::size_t portion = 1 << 16;
+    for (bool any = true; any && !halted();) {
+        BatchesOfPart batches(part, cells);
+        any = false;
+        for (auto jobs = next_missing(batches, cells, portion, halted); !jobs.empty();
+             jobs = next_missing(batches, cells, portion, halted)) {
+            any = true;
+            run(jobs);
+        }
+    }
+    judge(store.database());
+    if (over_budget) return RunOutcome::too_many_failures;
+    if (study.complete()) return RunOutcome::complete;
+    BatchesOfPart batches(part, cells);
+    const bool part_is_there = next_missing(batches, cells, 1, [] { return false; }).empty();
+    return part_is_there ? RunOutcome::part_complete : RunOutcome::stopped;
+}
+
+}  // namespace spiked::validation

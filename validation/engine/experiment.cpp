@@ -1,0 +1,56 @@
+#include "validation/engine/experiment.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "core/files/sha256.hpp"
+
+namespace spiked::validation {
+
+std::string format_of(const std::string& path) {
+    const std::string suffix = std::filesystem::path(path).extension().string();
+    return suffix.empty() ? "unknown" : suffix.substr(1);
+}
+
+std::string ExperimentCell::hash() const { return hex(sha256(params.text())); }
+
+bool hold(const std::vector<FactorCondition>& conditions, const std::vector<Factor>& factors) {
+    return std::all_of(conditions.begin(), conditions.end(), [&](const FactorCondition& condition) {
+        const auto of = std::find_if(factors.begin(), factors.end(),
+                                     [&](const Factor& factor) { return factor.name == condition.factor; });
+        if (of == factors.end()) return false;
+        const auto& [name, comparison, number, text] = condition;
+        if (comparison == "is") return of->text == text;
+        if (!of->number) return false;
+        if (comparison == "ge") return *of->number >= number;
+        if (comparison == "gt") return *of->number > number;
+        if (comparison == "le") return *of->number <= number;
+        if (comparison == "lt") return *of->number < number;
+        return *of->number == number;
+    });
+}
+
+double Check::margin(const ExperimentCell& cell, double expected) const {
+    const double side = static_cast<double>(std::min(cell.rows, cell.columns));
+    return (margin_absolute + margin_relative * std::abs(expected)) * std::pow(side / 128.0, rate_exponent);
+}
+
+bool of_dumps_or_models(std::string_view kind) { return kind == "kv_dump" || kind == "kv_model"; }
+
+std::string Experiment::science_hash() const { return hex(sha256(science.text())); }
+
+std::size_t Experiment::replicates() const {
+    std::size_t sum = 0;
+    for (const auto& cell : cells) sum += cell.replicates;
+    return sum;
+}
+
+std::size_t Experiment::least_replicates() const {
+    if (until.empty()) return replicates();
+    std::size_t sum = 0;
+    for (const auto& cell : cells) sum += cell.least();
+    return sum;
+}
+
+}  // namespace spiked::validation

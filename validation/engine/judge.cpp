@@ -1,0 +1,95 @@
+#include "validation/engine/judge.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "validation/statistics/verdict.hpp"
+
+namespace spiked::validation {
+namespace {
+
+struct Judgement {
+    Comparison found;
+    Verdict control = Verdict::inconclusive;
+    std::string reason;
+};
+
+Judgement compare_with_control(double mean, double mcse, std::uint64_t count, double expected, double fault,
+                               double margin, double alpha) {
+    // The control is the same comparison with what the planted fault predicts, margin and threshold unchanged.
+    Judgement result;
+    Comparison& found = result.found;
+    found = compare(mean, mcse, count, expected, margin, alpha);
+    result.control = compare(mean, mcse, count, fault, margin, alpha).verdict;
+    if (result.control == Verdict::pass) {
+        found.verdict = Verdict::fail;
+        found.needed = 0;
+        result.reason = "the control passes: this check cannot tell the claim from the planted fault";
+    } else if (result.control == Verdict::inconclusive && found.verdict == Verdict::pass) {
+        found.verdict = Verdict::inconclusive;
+        result.reason =
+            "the control is inconclusive: more replicates, or a smaller margin, would tell the planted fault";
+    } else if (found.verdict == Verdict::inconclusive) {
+        result.reason = count < 2 ? "fewer than two replicates"
+                        : found.needed > 0
+                            ? fmt::format("about {} replicates would decide it", found.needed)
+                            : "the estimate lies on the margin, which no number of replicates would tell";
+    }
+    return result;
+}
+
+}  // namespace
+
+void judge(Database& store) {
+    Transaction transaction(store);
+    store.execute("DELETE FROM verdict");
+    // Bonferroni: the chance that any true claim of this store is called false is at most false_alarm.
+    Statement budget(store, "SELECT false_alarm / max(1, (SELECT count(*) FROM question)) FROM study");
+    (void)budget.step();
+    const double alpha = budget.real(0);
+    Statement question(
+        store,
+        "SELECT question_id, expected, margin, control_expected, s.n, s.mean, s.mcse FROM question q LEFT JOIN"
+        " v_summary s USING(cell_id, method_id, metric_id, k) ORDER BY question_id");
+    Statement insert(
+        store,
+        "INSERT INTO verdict SELECT question_id, check_name, claim, cell_id, method_id, m.name, k, ?2, ?3, expected,"
+        " margin, ?4, ?5, ?6, ?7, ?8, nullif(?9, 0), ?10, control_expected, ?11, ?12"
+        " FROM question JOIN metric m USING(metric_id) WHERE question_id = ?1");
+    while (question.step()) {
+        const auto count = static_cast<std::uint64_t>(question.integer(4));
+        const double mean = question.real(5);
+        const double mcse = question.real(6);
+        const auto [found, control, reason] =
+            compare_with_control(mean, mcse, count, question.real(1), question.real(3), question.real(2), alpha);
+        insert.bind(1, question.integer(0))
+            .bind_real(2, mean)
+            .bind_real(3, mcse)
+            .bind_real(4, found.low)
+            .bind_real(5, found.high)
+            .bind_real(6, alpha)
+            .bind_real(7, found.detectable)
+            .bind(8, static_cast<std::int64_t>(count))
+            .bind(9, static_cast<std::int64_t>(found.needed))
+            .bind(10, name_of(found.verdict))
+            .bind(11, name_of(control))
+            .bind(12, reason)
+            .run();
+    }
+    transaction.commit();
+}
+
+VerdictCounts count_verdicts(Database& store) {
+    VerdictCounts counts;
+    Statement query(store, "SELECT verdict, count(*) FROM verdict GROUP BY verdict");
+    while (query.step()) {
+        const auto number = static_cast<std::size_t>(query.integer(1));
+        if (query.text(0) == "pass") counts.passed = number;
+        if (query.text(0) == "fail") counts.failed = number;
+        if (query.text(0) == "inconclusive") counts.inconclusive = number;
+    }
+    return counts;
+}
+
+}  // namespace spiked::validation

@@ -1,0 +1,313 @@
+#include "validation/engine/merge.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "core/files/byte_file.hpp"
+#include "core/files/output_file.hpp"
+#include "core/runtime/error.hpp"
+#include "validation/engine/judge.hpp"
+#include "validation/engine/stopping.hpp"
+#include "validation/engine/store.hpp"
+#include "validation/engine/study_identity.hpp"
+
+namespace spiked::validation {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A file beside the place where it is wanted: moved there when it is whole, otherwise gone.
+class UnfinishedFile {
+public:
+    explicit UnfinishedFile(std::string target) : target_(std::move(target)), temporary_(target_) {}
+
+    [[nodiscard]] const std::string& path() const { return temporary_.path(); }
+
+    void move_into_place() {
+        flush(path(), O_RDONLY);
+        if (std::rename(path().c_str(), target_.c_str()) != 0)
+            throw write_error("{}: cannot be written ({}): choose another place", target_,
+                              std::generic_category().message(errno));
+        const auto folder = fs::path(target_).parent_path();
+        flush(folder.empty() ? "." : folder.string(), O_RDONLY | O_DIRECTORY);
+    }
+
+private:
+    static void flush(const std::string& path, int flags) {
+        const sim::FileDescriptor file(::open(path.c_str(), flags | O_CLOEXEC));
+        if (file.number() >= 0) ::fsync(file.number());
+    }
+
+    std::string target_;
+    sim::TemporaryName temporary_;
+};
+
+/// An open store under the name `part` beside the main one, for reading only.
+class Attached {
+public:
+    Attached(Database& database, const Database& part) : database_(database) {
+        Statement(database_, "ATTACH ? AS part").bind(1, part.readable_uri()).run();
+    }
+    Attached(const Attached&) = delete;
+    Attached& operator=(const Attached&) = delete;
+    ~Attached() {
+        try {
+            database_.execute("DETACH part");
+        } catch (...) {
+            // Only after a failure, which is under way already; the connection is closed next.
+        }
+    }
+
+private:
+    Database& database_;
+};
+
+void check_paths(const std::vector<std::string>& parts, const std::string& output) {
+    if (parts.empty()) throw usage_error("no store was named: give the parts to merge");
+    std::error_code absent;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (fs::equivalent(parts[i], output, absent))
+            throw usage_error("{}: is both a part and the output (parts are left as they are): name another output",
+                              output);
+        for (std::size_t j = 0; j < i; ++j)
+            if (fs::equivalent(parts[i], parts[j], absent))
+                throw usage_error("{} and {}: the same store (a part counts once): name each part once", parts[j],
+                                  parts[i]);
+    }
+    if (fs::exists(output, absent))
+        throw write_error("{}: exists already (nothing is overwritten): give another name, or delete it", output);
+    const auto folder = fs::path(output).parent_path();
+    if (!folder.empty() && !fs::is_directory(folder, absent))
+        throw write_error("{}: cannot be written (its folder does not exist): create the folder first", output);
+}
+
+/// Rows of the table that the merged store lacks are added. Where both have the key, the row whose other columns come
+/// first in order stays: a rule that knows no first and no last part.
+void take_first_in_order(Database& database, const std::string& table, const std::string& keys,
+                         const std::string& others) {
+    std::string excluded;
+    std::string assignments;
+    for (std::size_t at = 0; at <= others.size();) {
+        const std::size_t end = std::min(others.find(", ", at), others.size());
+        const std::string column = others.substr(at, end - at);
+        excluded += (excluded.empty() ? "" : ", ") + ("excluded." + column);
+        assignments += fmt::format("{}{} = excluded.{}", assignments.empty() ? "" : ", ", column, column);
+        at = end + 2;
+    }
+    database.execute(fmt::format(
+        "INSERT INTO main.{0}({1}, {2}) SELECT {1}, {2} FROM part.{0} WHERE true ON CONFLICT({1}) DO UPDATE "
+        "SET {3} WHERE ({4}) < ({2})",
+        table, keys, others, assignments, excluded));
+}
+
+/// Predictions are computed, not read, so other versions of the program may differ in their last digits; beyond that
+/// the parts would be judged by different theories.
+void check_questions(Database& database, const std::string& part) {
+    Statement odd(database,
+                  "SELECT q.check_name FROM main.question q LEFT JOIN part.question p ON p.question_id = q.question_id"
+                  " AND (p.check_name, p.claim, p.cell_id, p.method_id, p.metric_id, p.k) ="
+                  "     (q.check_name, q.claim, q.cell_id, q.method_id, q.metric_id, q.k)"
+                  " WHERE p.question_id IS NULL OR abs(p.expected - q.expected) > 1e-9 * max(abs(q.expected), q.margin)"
+                  " OR abs(p.control_expected - q.control_expected) > 1e-9 * max(abs(q.control_expected), q.margin)"
+                  " OR abs(p.margin - q.margin) > 1e-9 * q.margin LIMIT 1");
+    const bool differs = odd.step();
+    if (differs || database.integer("SELECT count(*) FROM main.question") !=
+                       database.integer("SELECT count(*) FROM part.question"))
+        throw usage_error(
+            "{}: what its checks expect differs from the other parts{} (another version of the program "
+            "wrote it): run the study's command on each part again with one version",
+            part, differs ? ", for example in check " + odd.text(0) : "");
+}
+
+class Merger {
+public:
+    Merger(const std::string& path, const std::string& output, const std::atomic<bool>* stop)
+        : database_(path, Database::Mode::trusted, output) {
+        if (stop != nullptr) database_.obey(*stop);
+        // Nothing of an unfinished file is ever looked at again.
+        database_.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF");
+        create_schema(database_);
+        database_.execute(
+            "CREATE TEMP TABLE origin(cell_id INTEGER, batch INTEGER, part TEXT, PRIMARY KEY(cell_id, batch)) "
+            "WITHOUT ROWID");
+    }
+
+    void add(const std::string& path) {
+        Database store = open_store(path);
+        refuse_lost_rows(store);
+        refuse_other_metrics(store);
+        StudyIdentity identity = identity_of(store);
+        if (first_.empty()) {
+            first_ = path;
+            identity_ = std::move(identity);
+        } else if (const std::string changes = differences(identity_, identity, " and "); !changes.empty()) {
+            throw usage_error("{} and {} are not parts of one study ({}): merge stores of one study file and seed",
+                              first_, path, changes);
+        }
+        try {
+            const Attached attached(database_, store);
+            database_.execute("BEGIN");  // one state of the part, even while a run still writes to it
+            if (first_ == path)
+                copy_design();
+            else
+                reconcile_design(path);
+            copy_sessions();
+            copy_batches(path);
+            database_.execute("COMMIT");
+        } catch (const Error& error) {
+            if (error.code() != ExitCode::unusable_input) throw;
+            throw damaged_store(path, "its rows cannot be copied");
+        }
+    }
+
+    void finish() {
+        {
+            Transaction transaction(database_);
+            put_in_order();
+            StudyProgress study(database_);
+            Statement done(database_, "UPDATE cell SET state = 'done', why = ? WHERE cell_id = ?");
+            for (std::size_t c = 0; c < study.cells().size(); ++c)
+                if (const auto end = study.cells()[c].end()) done.bind(1, name_of(*end)).bind(2, c + 1).run();
+            Statement budget(database_, "SELECT failure_budget FROM study");
+            (void)budget.step();
+            const char* status = study.over_budget(budget.real(0)) ? "failed"
+                                 : study.complete()                ? "complete"
+                                                                   : "incomplete";
+            budget.reset();
+            Statement(database_, "UPDATE study SET status = ?").bind(1, status).run();
+            transaction.commit();
+        }
+        judge(database_);
+        if (Statement broken(database_, "PRAGMA foreign_key_check"); broken.step())
+            throw input_error("{}: refers to what no part holds (a part was changed by hand): make the parts again",
+                              database_.path());
+    }
+
+private:
+    void copy_design() {
+        for (const char* table :
+             {"study", "input", "cell", "factor", "method", "stop_rule", "claim", "theory", "question"})
+            database_.execute(fmt::format("INSERT INTO main.{0} SELECT * FROM part.{0}", table));
+        database_.execute("UPDATE main.cell SET state = 'todo', why = NULL; DELETE FROM main.figure");
+        take_figures();
+    }
+
+    void reconcile_design(const std::string& path) {
+        check_questions(database_, path);
+        database_.execute(
+            "UPDATE main.study SET (created_utc, config_source, config_set, title, seed_source) ="
+            " (SELECT created_utc, config_source, config_set, title, seed_source FROM part.study) WHERE (SELECT"
+            " (p.created_utc, p.config_source, p.config_set, p.title, p.seed_source) <"
+            " (study.created_utc, study.config_source, study.config_set, study.title, study.seed_source)"
+            " FROM part.study p);"
+            "UPDATE main.study SET false_alarm = min(false_alarm, (SELECT false_alarm FROM part.study)),"
+            " failure_budget = min(failure_budget, (SELECT failure_budget FROM part.study))");
+        // The same files may lie elsewhere on another machine.
+        take_first_in_order(database_, "input", "input_id", "path, bytes, sha256, format, layout, model, meta");
+        take_first_in_order(database_, "factor", "cell_id, name", "txt, num");
+        database_.execute(
+            "UPDATE main.cell SET label = min(label, (SELECT label FROM part.cell p WHERE p.cell_id = cell.cell_id))");
+        take_first_in_order(database_, "claim", "id", "place, statement, control");
+        take_first_in_order(database_, "theory", "cell_id, quantity, k", "value, num_err, source");
+        take_first_in_order(database_, "question", "question_id",
+                            "expected, margin, control_expected, check_name, claim, cell_id, method_id, metric_id, k");
+        take_figures();
+    }
+
+    /// Figures are no science: those of the latest session count, as in a store that one command after another uses.
+    void take_figures() {
+        Statement latest(database_,
+                         "SELECT coalesce(max(started_utc), ''), (SELECT group_concat(kind || spec, char(10)) FROM "
+                         "(SELECT kind, spec FROM part.figure ORDER BY figure_id)) FROM part.session");
+        (void)latest.step();
+        const std::pair found{latest.text(0), latest.text(1)};
+        if (figures_ && found <= *figures_) return;
+        figures_ = found;
+        database_.execute("DELETE FROM main.figure");
+        database_.execute("INSERT INTO main.figure(kind, spec) SELECT kind, spec FROM part.figure ORDER BY figure_id");
+    }
+
+    void copy_sessions() {
+        shift_ = database_.integer("SELECT coalesce(max(session_id), 0) FROM main.session");
+        database_.execute(fmt::format(
+            "INSERT INTO main.session SELECT session_id + {0}, started_utc, ended_utc, exit_code, stop_reason, argv, "
+            "host, pid, threads, device, provenance FROM part.session;"
+            "INSERT INTO main.event SELECT t_utc, session_id + {0}, level, code, message FROM part.event",
+            shift_));
+    }
+
+    void copy_batches(const std::string& path) {
+        {
+            Statement twice(database_,
+                            "SELECT o.part, c.label, b.batch, b.rep_first, b.rep_first + b.reps - 1 FROM part.batch b "
+                            "JOIN temp.origin o USING(cell_id, batch) JOIN main.cell c USING(cell_id) ORDER BY "
+                            "b.cell_id, b.batch LIMIT 1");
+            if (twice.step())
+                throw usage_error(
+                    "{} and {} both hold batch {} of cell {} (replicates {} to {} would count twice): "
+                    "merge each part once",
+                    twice.text(0), path, twice.integer(2), twice.text(1), twice.integer(3), twice.integer(4));
+        }
+        Statement(database_, "INSERT INTO temp.origin SELECT cell_id, batch, ? FROM part.batch").bind(1, path).run();
+        database_.execute(fmt::format(
+            "INSERT INTO main.batch SELECT cell_id, batch, rep_first, reps, failed, session_id + {}, wall_s, digest "
+            "FROM part.batch",
+            shift_));
+        for (const char* table : {"moment", "value", "array", "failure"})
+            database_.execute(fmt::format("INSERT INTO main.{0} SELECT * FROM part.{0}", table));
+    }
+
+    /// What is numbered by arrival, numbered by content.
+    void put_in_order() {
+        database_.execute(
+            "CREATE TEMP TABLE new_session(old INTEGER PRIMARY KEY, new INTEGER NOT NULL);"
+            "INSERT INTO new_session SELECT session_id, row_number() OVER (ORDER BY started_utc, host, pid, argv, "
+            "ended_utc, exit_code, stop_reason, threads, device, provenance, first) FROM main.session "
+            "LEFT JOIN (SELECT session_id, min(printf('%019d %019d', cell_id, batch)) AS first FROM main.batch GROUP "
+            "BY "
+            "session_id) USING(session_id);"
+            "CREATE TEMP TABLE kept_session AS SELECT * FROM main.session;"
+            "DELETE FROM main.session;"
+            "INSERT INTO main.session SELECT n.new, k.started_utc, k.ended_utc, k.exit_code, k.stop_reason, k.argv, "
+            "k.host, k.pid, k.threads, k.device, k.provenance FROM kept_session k JOIN new_session n ON n.old = "
+            "k.session_id ORDER BY n.new;"
+            "UPDATE main.batch SET session_id = (SELECT new FROM new_session WHERE old = session_id);"
+            "CREATE TEMP TABLE kept_event AS SELECT t_utc, n.new AS session_id, level, code, message FROM main.event "
+            "LEFT JOIN new_session n ON n.old = session_id;"
+            "DELETE FROM main.event;"
+            "INSERT INTO main.event SELECT * FROM kept_event ORDER BY 1, 2, 3, 4, 5;"
+            "CREATE TEMP TABLE kept_failure AS SELECT * FROM main.failure;"
+            "DELETE FROM main.failure;"
+            "INSERT INTO main.failure SELECT * FROM kept_failure ORDER BY 1, 2, 3, 4, 5, 6, 7");
+    }
+
+    Database database_;
+    std::string first_;
+    StudyIdentity identity_;
+    std::optional<std::pair<std::string, std::string>> figures_;
+    std::int64_t shift_ = 0;
+};
+
+}  // namespace
+
+void merge_stores(const std::vector<std::string>& parts, const std::string& output, const std::atomic<bool>* stop) {
+    check_paths(parts, output);
+    UnfinishedFile file(output);
+    {
+        Merger merger(file.path(), output, stop);
+        for (const auto& part : parts) merger.add(part);
+        merger.finish();
+    }
+    file.move_into_place();
+}
+
+}  // namespace spiked::validation

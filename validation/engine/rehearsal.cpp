@@ -1,0 +1,227 @@
+#include "validation/engine/rehearsal.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <mutex>
+#include <numeric>
+
+#include "core/runtime/error.hpp"
+#include "core/runtime/memory.hpp"
+#include "core/runtime/parallel.hpp"
+#include "validation/engine/engine.hpp"
+#include "validation/statistics/statistics.hpp"
+
+namespace spiked::validation {
+namespace {
+
+constexpr std::uint64_t rehearsed_replicates = 8;
+
+// Measured on stores of 10^3 .. 10^6 rows; what SQLite takes for a row of these tables hardly depends on the study.
+constexpr double bytes_of_value = 22.0;
+constexpr double bytes_of_moment = 66.0;
+constexpr double bytes_of_batch = 120.0;
+
+std::uint64_t peak_memory() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+/// A replicate costs about this often the same.
+double operations(const ExperimentCell& cell) {
+    const double n = static_cast<double>(cell.rows);
+    const double d = static_cast<double>(cell.columns);
+    return n * d * std::min(n, d);
+}
+
+/// What was seen of a cell, if anything.
+struct Tried {
+    double first = 0.0;  ///< seconds of its first replicate, what it needs before included
+    double each = 0.0;   ///< of one of the others
+    std::uint64_t replicates = 0;
+};
+
+/// The cells in order of size, first one replicate of each, then the others of each; no cell is begun that would take
+/// longer than is left, as the largest before it goes.
+std::vector<Tried> try_cells(const Experiment& experiment, Store& store, std::size_t threads, double seconds) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto left = [&] {
+        return seconds - std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    std::vector<std::size_t> order(experiment.cells.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return operations(experiment.cells[a]) < operations(experiment.cells[b]);
+    });
+    std::vector<Tried> tried(experiment.cells.size());
+    std::mutex guard;
+    double rate = 0.0;  // seconds an operation
+    const auto run = [&](std::size_t c, std::uint64_t first, std::uint64_t count) {
+        {
+            const std::lock_guard lock(guard);
+            const double expected = rate * operations(experiment.cells[c]) * static_cast<double>(count);
+            const bool nothing_yet = rate == 0.0;
+            if (!nothing_yet && (left() <= 0.0 || expected > left())) return;
+        }
+        const Batch batch = *run_batch(experiment, {c, static_cast<std::size_t>(first == 0 ? 0 : 1), first, count});
+        const std::lock_guard lock(guard);
+        store.commit(batch);
+        const double each = batch.seconds / static_cast<double>(count);
+        (first == 0 ? tried[c].first : tried[c].each) = each;
+        tried[c].replicates += count;
+        // Small blocks cost more than their operations.
+        rate = each / operations(experiment.cells[c]);
+    };
+    for_each_parallel(order.size(), threads, [&](std::size_t i) { run(order[i], 0, 1); });
+    for_each_parallel(order.size(), threads, [&](std::size_t i) {
+        const std::size_t c = order[i];
+        const std::uint64_t more = std::min<std::uint64_t>(experiment.cells[c].replicates, rehearsed_replicates);
+        if (tried[c].replicates == 1 && more > 1) run(c, 1, more - 1);
+    });
+    return tried;
+}
+
+void forecast_time(Forecast& forecast, const Experiment& experiment, const std::vector<Tried>& tried,
+                   std::size_t threads) {
+    const Tried* largest = nullptr;
+    double operations_of_largest = 0.0;
+    for (std::size_t c = 0; c < tried.size(); ++c) {
+        if (tried[c].replicates == 0) continue;
+        ++forecast.cells_tried;
+        forecast.replicates_tried += tried[c].replicates;
+        if (operations(experiment.cells[c]) >= operations_of_largest) {
+            largest = &tried[c];
+            operations_of_largest = operations(experiment.cells[c]);
+        }
+    }
+    if (largest == nullptr) return;
+    for (std::size_t c = 0; c < tried.size(); ++c) {
+        const auto& cell = experiment.cells[c];
+        const bool seen = tried[c].replicates > 0;
+        const Tried& like = seen ? tried[c] : *largest;
+        const double scale = seen ? 1.0 : operations(cell) / operations_of_largest;
+        const double each = like.replicates > 1 ? like.each : like.first;
+        const auto seconds = [&](std::size_t replicates) {
+            return scale * (like.first + each * static_cast<double>(replicates - 1)) / static_cast<double>(threads);
+        };
+        forecast.least_seconds += seconds(cell.least());
+        forecast.most_seconds += seconds(cell.replicates);
+    }
+}
+
+/// Copies of a block and of what is derived of it that a replicate holds at once; measured 7 to 12.
+constexpr double copies_of_a_block = 12.0;
+constexpr double least_copies_of_a_block = 4.0;
+
+std::uint64_t forecast_memory(const Experiment& experiment, const std::vector<Tried>& tried, std::size_t threads) {
+    double seen = 0.0;
+    double all = 0.0;
+    for (std::size_t c = 0; c < tried.size(); ++c) {
+        const auto& cell = experiment.cells[c];
+        const double bytes = 8.0 * static_cast<double>(cell.rows) * static_cast<double>(cell.columns);
+        all = std::max(all, bytes);
+        if (tried[c].replicates > 0) seen = std::max(seen, bytes);
+    }
+    return peak_memory() + static_cast<std::uint64_t>(copies_of_a_block * static_cast<double>(threads) * (all - seen));
+}
+
+void forecast_store(Forecast& forecast, const Experiment& experiment, Database& store) {
+    const double held = static_cast<double>(store.integer("PRAGMA page_count") * store.integer("PRAGMA page_size"));
+    Statement rows(store, "SELECT count(*) FROM (SELECT DISTINCT cell_id, method_id, metric_id, k FROM moment)");
+    (void)rows.step();
+    const double quantities = forecast.cells_tried == 0
+                                  ? 0.0
+                                  : static_cast<double>(rows.integer(0)) / static_cast<double>(forecast.cells_tried);
+    double bytes = held;
+    for (const auto& cell : experiment.cells) {
+        const double batches = std::ceil(static_cast<double>(cell.replicates) / static_cast<double>(experiment.batch));
+        const double raw = static_cast<double>(std::min(cell.replicates, experiment.raw_per_cell));
+        bytes += quantities * (raw * bytes_of_value + batches * bytes_of_moment) + batches * bytes_of_batch;
+    }
+    forecast.store_bytes = static_cast<std::uint64_t>(bytes);
+}
+
+void forecast_checks(Forecast& forecast, const Experiment& experiment, Database& store) {
+    const double alpha = experiment.false_alarm /
+                         static_cast<double>(std::max<std::int64_t>(1, store.integer("SELECT count(*) FROM question")));
+    std::vector<double> worst;
+    Statement question(
+        store,
+        "SELECT check_name, q.cell_id, margin, abs(control_expected - expected), s.n, s.sd FROM question "
+        "q LEFT JOIN v_summary s USING(cell_id, method_id, metric_id, k) ORDER BY question_id");
+    while (question.step()) {
+        if (forecast.checks.empty() || forecast.checks.back().check != question.text(0)) {
+            forecast.checks.push_back({.check = question.text(0)});
+            worst.push_back(-1.0);
+        }
+        CheckForecast& check = forecast.checks.back();
+        ++check.questions;
+        const auto& cell = experiment.cells[static_cast<std::size_t>(question.integer(1)) - 1];
+        const double margin = question.real(2);
+        const double room = std::min(margin, question.real(3) - margin);
+        if (room <= 0.0) {
+            ++check.blind;
+            continue;
+        }
+        const double deviation = question.real(5);
+        if (question.integer(4) < 2 || std::isnan(deviation) || cell.replicates < 2) {
+            ++check.untried;
+            continue;
+        }
+        const double half = mean_half_width(deviation, static_cast<double>(cell.replicates), alpha);
+        if (half < room) ++check.reachable;
+        if (half / room > worst.back()) {
+            worst.back() = half / room;
+            check.cell = cell.label;
+            check.half_width = half;
+            check.room = room;
+            check.needed = count_for_half_width(room, deviation, alpha);
+        }
+    }
+}
+
+}  // namespace
+
+Forecast rehearse(const Experiment& experiment, std::size_t threads, double seconds) {
+    Experiment plan = experiment;
+    plan.until.clear();
+    plan.raw_per_cell = 0;
+    Store store(":memory:", plan, "", threads, Json::object());
+    const std::vector<Tried> tried = try_cells(plan, store, threads, seconds);
+    Forecast forecast;
+    forecast_time(forecast, experiment, tried, threads);
+    forecast_store(forecast, experiment, store.database());
+    forecast_checks(forecast, experiment, store.database());
+    forecast.memory_bytes = forecast_memory(experiment, tried, threads);
+    return forecast;
+}
+
+void refuse_beyond_memory(const Experiment& experiment, std::size_t threads) {
+    const auto& cells = experiment.cells;
+    if (cells.empty()) return;
+    const auto entries = [](const ExperimentCell& cell) {
+        return static_cast<double>(cell.rows) * static_cast<double>(cell.columns);
+    };
+    const auto& largest = *std::max_element(cells.begin(), cells.end(),
+                                            [&](const auto& a, const auto& b) { return entries(a) < entries(b); });
+    refuse_beyond_memory(largest.rows, largest.columns, std::min<std::uint64_t>(threads, experiment.replicates()));
+}
+
+void refuse_beyond_memory(std::size_t rows, std::size_t columns, std::size_t threads) {
+    const double of_one = least_copies_of_a_block * 8.0 * static_cast<double>(rows) * static_cast<double>(columns);
+    const double needed = of_one * static_cast<double>(threads);
+    const double allowed = static_cast<double>(allowed_memory());
+    if (needed <= allowed) return;
+    throw Error(
+        ExitCode::out_of_memory,
+        fmt::format("out of memory (blocks of {} x {} need {:.1f} GB on {}, {:.1f} GB are allowed): make n or d "
+                    "smaller{}",
+                    rows, columns, needed / 1e9, threads == 1 ? "1 thread" : fmt::format("{} threads", threads),
+                    allowed / 1e9, of_one <= allowed ? ", or give fewer --threads" : ""));
+}
+
+}  // namespace spiked::validation

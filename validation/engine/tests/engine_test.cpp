@@ -1,0 +1,460 @@
+// When cells stop, who runs what, and what kills and resumes leave of it: on studies that cost nothing.
+#include "validation/engine/engine.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "sim/random/normal.hpp"
+#include "validation/engine/tests/fake_study.hpp"
+
+namespace spiked::validation {
+namespace {
+
+std::size_t overlap() { return metric_index("overlap.left"); }
+
+/// Cells that need about 4, 36, 64, 1 (the least) and 160 batches of 10 for 5 % of their mean.
+FakeStudy adaptive_study() {
+    FakeStudy study;
+    study.cells = {{"a", 1.0, 0.3}, {"b", 2.0, 1.9}, {"c", -1.0, 1.26}, {"d", 4.0, 0.1}, {"e", 1.0, 2.0}};
+    study.least = 20;
+    study.most = 3000;
+    study.batch = 10;
+    study.until = {{overlap(), 0.05, 0.0}};
+    study.raw = 30;
+    return study;
+}
+
+/// A row of table cell, with the replicates it has.
+struct CellRow {
+    std::int64_t replicates;
+    std::string state;
+    std::string why;
+};
+std::vector<CellRow> cells_of(Database& store) {
+    std::vector<CellRow> rows;
+    Statement row(store,
+                  "SELECT (SELECT coalesce(sum(reps), 0) FROM batch b WHERE b.cell_id = c.cell_id), state, why FROM "
+                  "cell c ORDER BY cell_id");
+    while (row.step()) rows.push_back({row.integer(0), row.text(1), row.text(2)});
+    return rows;
+}
+
+Moments normal_moments(std::uint64_t seed, std::size_t count, double mean, double spread) {
+    std::vector<double> z(count);
+    stream::fill_normal(stream::Stream({}, "engine", stream::Role::noise, seed), z);
+    Moments moments;
+    for (const double x : z) moments.add(mean + spread * x);
+    return moments;
+}
+
+TEST(Stopping, GoalsAreWholeBatchesBetweenOneMoreAndTwiceAsMany) {
+    const std::vector<StopRule> rules = {{overlap(), 0.0, 0.1}};
+    // Mean 0, variance s^2 in each batch of 10: the error after n replicates is about s / sqrt(n).
+    const auto goal_after_first = [&](double spread, std::size_t most) {
+        CellProgress cell(20, most, 10, rules);
+        EXPECT_EQ(cell.goal(), 2U);
+        for (std::size_t b = 0; b < 2; ++b) {
+            Moments m;
+            for (int i = 0; i < 10; ++i) m.add(i % 2 == 0 ? spread : -spread);
+            cell.add(b, 0, {{{0, overlap(), 1}, m}});
+        }
+        return std::pair{cell.goal(), cell.end()};
+    };
+    EXPECT_EQ(goal_after_first(0.4, 1000).second, CellEnd::met) << "0.4 / sqrt(19) < 0.1";
+    // 0.45 / sqrt(19) = 0.10324: 20 * 1.0658 * 1.1 = 23.4 replicates, at least one batch more.
+    EXPECT_EQ(goal_after_first(0.45, 1000), std::pair(std::size_t{3}, std::optional<CellEnd>{}));
+    // 0.55 / sqrt(19) = 0.12618: 20 * 1.5921 * 1.1 = 35.03 replicates.
+    EXPECT_EQ(goal_after_first(0.55, 1000).first, 4U);
+    EXPECT_EQ(goal_after_first(5.0, 1000).first, 4U) << "at most twice as many";
+    EXPECT_EQ(goal_after_first(5.0, 33).first, 4U) << "33 replicates are four batches, the last of 3";
+    EXPECT_EQ(goal_after_first(5.0, 25).first, 3U) << "never beyond the last";
+    EXPECT_EQ(goal_after_first(5.0, 20).second, CellEnd::max);
+}
+
+TEST(Stopping, DecisionsDependOnCompletePrefixesAlone) {
+    const std::vector<StopRule> rules = {{overlap(), 0.1, 0.0}};
+    std::vector<MomentTable> batches;
+    for (std::size_t b = 0; b < 200; ++b) batches.push_back({{{0, overlap(), 1}, normal_moments(b, 10, 1.0, 2.0)}});
+    const auto run = [&](auto&& shuffle) {
+        CellProgress cell(30, 2000, 10, rules);
+        std::vector<std::size_t> goals;
+        while (!cell.end()) {
+            goals.push_back(cell.goal());
+            std::vector<std::size_t> missing;
+            for (std::size_t b = 0; b < cell.goal(); ++b)
+                if (!cell.has(b)) missing.push_back(b);
+            shuffle(missing);
+            for (const std::size_t b : missing) {
+                EXPECT_FALSE(cell.end());
+                cell.add(b, 0, batches[b]);
+            }
+        }
+        EXPECT_EQ(cell.replicates(), 10 * cell.goal());
+        goals.push_back(cell.goal());
+        return goals;
+    };
+    const auto in_order = run([](auto&) {});
+    EXPECT_GT(in_order.size(), 4U);
+    EXPECT_EQ(in_order.front(), 3U);
+    std::mt19937 random(7);
+    for (int i = 0; i < 50; ++i)
+        EXPECT_EQ(run([&](auto& missing) { std::shuffle(missing.begin(), missing.end(), random); }), in_order);
+}
+
+// A bound that the error meets exactly, in one order of merging and no other.
+TEST(Stopping, MergesBatchesInTheirOrderToTheLastBit) {
+    constexpr std::size_t count = 40;
+    std::vector<MomentTable> batches;
+    Moments in_order;
+    for (std::size_t b = 0; b < count; ++b) {
+        batches.push_back({{{0, overlap(), 1}, normal_moments(1000 + b, 10, 1.0, 2.0)}});
+        in_order.merge(batches.back().begin()->second);
+    }
+    const std::vector<StopRule> met = {{overlap(), 0.0, in_order.standard_error()}};
+    const std::vector<StopRule> missed = {{overlap(), 0.0, std::nextafter(in_order.standard_error(), 0.0)}};
+    std::vector<std::size_t> order(count);
+    std::iota(order.begin(), order.end(), 0U);
+    std::mt19937 random(5);
+    int other_bits = 0;
+    for (int i = 0; i < 100; ++i) {
+        std::shuffle(order.begin(), order.end(), random);
+        CellProgress stops(10 * count, 20 * count, 10, met);
+        CellProgress goes_on(10 * count, 20 * count, 10, missed);
+        Moments as_they_came;
+        for (const std::size_t b : order) {
+            stops.add(b, 0, batches[b]);
+            goes_on.add(b, 0, batches[b]);
+            as_they_came.merge(batches[b].begin()->second);
+        }
+        EXPECT_EQ(stops.end(), CellEnd::met);
+        EXPECT_FALSE(goes_on.end());
+        if (as_they_came.standard_error() != in_order.standard_error()) ++other_bits;
+    }
+    EXPECT_GT(other_bits, 10) << "the order of arrival would have shown";
+}
+
+TEST(Stopping, ReachesTheAccuracyAskedAndDoesNotStopWhereItIsNot) {
+    FakeStudy study = adaptive_study();
+    study.cells.push_back({"far", 1.0, 20.0});        // would need 160000 replicates
+    study.cells.push_back({"zero", 0.0, 0.5});        // no error is small against a mean of 0
+    study.cells.push_back({"fixed", 3.0, 0.0});       // no spread
+    study.cells.push_back({"fails", 1.0, 0.1, 1.0});  // nothing is ever measured
+    const std::string path = scratch_path("accuracy");
+    EXPECT_EQ(run_into(study.experiment(), path), RunOutcome::complete);
+    Database store = open_store(path);
+    const auto cells = cells_of(store);
+    for (const std::size_t c : {0, 1, 2, 3, 4}) {
+        const auto& of = study.cells[c];
+        const double needed = std::pow(of.spread / (0.05 * of.mean), 2.0);
+        EXPECT_EQ(cells[c].state, "done");
+        EXPECT_EQ(cells[c].why, "met") << of.name;
+        EXPECT_GE(static_cast<double>(cells[c].replicates), std::max(20.0, 0.6 * needed)) << of.name;
+        EXPECT_LE(static_cast<double>(cells[c].replicates), std::max(40.0, 2.0 * needed + 20.0)) << of.name;
+    }
+    EXPECT_EQ(cells[3].replicates, 20) << "the least is enough";
+    for (const std::size_t c : {5, 6, 8}) {
+        EXPECT_EQ(cells[c].why, "max") << study.cells[c].name;
+        EXPECT_EQ(cells[c].replicates, 3000) << study.cells[c].name;
+    }
+    EXPECT_EQ(cells[7].why, "met");
+    EXPECT_EQ(cells[7].replicates, 20);
+    Statement wide(store,
+                   "SELECT count(*) FROM v_summary s JOIN cell c USING(cell_id) WHERE c.why = 'met' AND metric = "
+                   "'overlap.left' AND mcse > 0.05 * abs(mean)");
+    ASSERT_TRUE(wide.step());
+    EXPECT_EQ(wide.integer(0), 0) << "every mean of the metric is as sharp as asked";
+}
+
+TEST(Stopping, ARuleAboutWhatIsNotMeasuredIsNoReasonToGoOn) {
+    FakeStudy study;
+    study.least = 10;
+    study.most = 100;
+    study.until = {{metric_index("ip_bias"), 0.01, 0.0}};
+    const std::string path = scratch_path("absent");
+    EXPECT_EQ(run_into(study.experiment(), path), RunOutcome::complete);
+    Database store = open_store(path);
+    for (const auto& cell : cells_of(store)) {
+        EXPECT_EQ(cell.why, "absent");
+        EXPECT_EQ(cell.replicates, 10);
+    }
+    // Missing in a third of the replicates, and always: there the last replicate is the end.
+    study.until = {{metric_index("strength"), 0.0, 1e-3}};
+    study.cells = {{"a", 1.0, 1.0}};
+    const std::string rare = scratch_path("rare");
+    EXPECT_EQ(run_into(study.experiment(), rare), RunOutcome::complete);
+    Database second = open_store(rare);
+    EXPECT_EQ(cells_of(second).front().why, "max");
+    EXPECT_EQ(cells_of(second).front().replicates, 100);
+    const std::vector<StopRule> rules = {{overlap(), 0.5, 0.0}};
+    CellProgress never(10, 40, 10, rules);
+    Moments missing;
+    for (int i = 0; i < 10; ++i) missing.add(std::nan(""));
+    for (std::size_t b = 0; b < 4; ++b) never.add(b, 0, {{{0, overlap(), 1}, missing}});
+    EXPECT_EQ(never.end(), CellEnd::max) << "what was never seen has no error that could be small";
+}
+
+TEST(Stopping, EveryRuleMustHold) {
+    FakeStudy study = adaptive_study();
+    study.until = {{overlap(), 0.05, 0.0}, {metric_index("relative_l2"), 0.0, 0.2}};
+    const std::string path = scratch_path("both");
+    EXPECT_EQ(run_into(study.experiment(), path), RunOutcome::complete);
+    Database store = open_store(path);
+    // The second rule alone needs about (2.16 / 0.2)^2 = 117 replicates of exp(z).
+    const auto cells = cells_of(store);
+    EXPECT_GT(cells[3].replicates, 40);
+    EXPECT_EQ(store.integer("SELECT count(*) FROM v_summary WHERE metric = 'relative_l2' AND mcse > 0.2"), 0);
+    EXPECT_EQ(store.integer("SELECT count(*) FROM v_summary WHERE metric = 'overlap.left' AND mcse > 0.05*abs(mean)"),
+              0);
+}
+
+TEST(Stopping, WithoutRulesAllReplicatesAreRun) {
+    FakeStudy study;
+    study.least = 10;
+    const std::string path = scratch_path("fixed");
+    EXPECT_EQ(run_into(study.experiment(), path), RunOutcome::complete);
+    Database store = open_store(path);
+    for (const auto& cell : cells_of(store)) {
+        EXPECT_EQ(cell.replicates, 47);
+        EXPECT_EQ(cell.why, "max");
+    }
+}
+
+TEST(Engine, ThreadsChangeNothingWithStopRules) {
+    FakeStudy study = adaptive_study();
+    study.cells[1].failing = 0.02;
+    const auto with = [&](std::size_t threads) {
+        Store store(":memory:", study.experiment(), "test", threads, Json::object());
+        EXPECT_EQ(run_experiment(study.experiment(), store, {.threads = threads}), RunOutcome::complete);
+        EXPECT_GT(store.database().integer("SELECT count(*) FROM failure"), 0);
+        return science_of(store.database());
+    };
+    const std::string one = with(1);
+    EXPECT_EQ(with(2), one);
+    EXPECT_EQ(with(4), one);
+}
+
+TEST(Engine, StopsInTheMidstOfACellChangeNothing) {
+    const Experiment experiment = adaptive_study().experiment();
+    const std::string whole = scratch_path("uninterrupted");
+    run_into(experiment, whole);
+    const std::string path = scratch_path("stopped");
+    int steps = 0;
+    RunOutcome outcome = RunOutcome::stopped;
+    while (outcome == RunOutcome::stopped) {
+        ASSERT_LT(++steps, 400);
+        std::atomic<bool> stop{false};
+        int batches = 0;
+        outcome = run_into(experiment, path, {.threads = 2, .stop = &stop, .progress = [&](auto, auto) {
+                                                  if (++batches == 3) stop = true;
+                                              }});
+    }
+    EXPECT_EQ(outcome, RunOutcome::complete);
+    EXPECT_GT(steps, 20);
+    EXPECT_EQ(science_of(path), science_of(whole));
+}
+
+// The process is killed without warning, again and again, in the midst of batches, commits and decisions.
+TEST(Engine, KillsInTheMidstOfACellChangeNothing) {
+    const Experiment experiment = adaptive_study().experiment();
+    const std::string whole = scratch_path("unkilled");
+    run_into(experiment, whole);
+    const std::string path = scratch_path("killed");
+    std::mt19937 random(11);
+    int kills = 0;
+    for (bool finished = false; !finished;) {
+        ASSERT_LT(kills, 500);
+        const pid_t child = fork();
+        ASSERT_GE(child, 0);
+        if (child == 0) {
+            try {
+                _exit(run_into(experiment, path, {.threads = 2}) == RunOutcome::complete ? 0 : 1);
+            } catch (...) {
+                _exit(2);
+            }
+        }
+        // Later each time, so that every run gets somewhere in the end, however slow the machine and the build.
+        std::this_thread::sleep_for(std::chrono::microseconds(
+            std::uniform_int_distribution<>(500, 1500 + 400 * kills + 20 * kills * kills)(random)));
+        kill(child, SIGKILL);
+        int status = 0;
+        waitpid(child, &status, 0);
+        finished = WIFEXITED(status);
+        if (finished) {
+            ASSERT_EQ(WEXITSTATUS(status), 0);
+        } else {
+            ++kills;
+        }
+        if (kills > 0 && !finished &&
+            Database(path, Database::Mode::create).integer("SELECT count(*) FROM sqlite_master") > 0) {
+            EXPECT_NO_THROW((void)open_store(path)) << "a killed store can be read";
+        }
+    }
+    EXPECT_GE(kills, 3);
+    EXPECT_EQ(science_of(path), science_of(whole));
+}
+
+TEST(Engine, ProgressCountsUpToATotalThatGrowsWithTheCells) {
+    const Experiment experiment = adaptive_study().experiment();
+    Store store(":memory:", experiment, "test", 1, Json::object());
+    std::vector<std::pair<std::size_t, std::size_t>> seen;
+    run_experiment(experiment, store, {.threads = 2, .progress = [&](std::size_t done, std::size_t total) {
+                                           seen.emplace_back(done, total);
+                                       }});
+    ASSERT_FALSE(seen.empty());
+    EXPECT_EQ(seen.front().second, 100U) << "five cells of at least 20";
+    for (std::size_t i = 1; i < seen.size(); ++i) {
+        EXPECT_GT(seen[i].first, seen[i - 1].first);
+        EXPECT_GE(seen[i].second, seen[i - 1].second);
+        EXPECT_LE(seen[i].first, seen[i].second);
+    }
+    EXPECT_EQ(seen.back().first, seen.back().second);
+    EXPECT_EQ(static_cast<std::int64_t>(seen.back().first), store.database().integer("SELECT sum(reps) FROM batch"));
+}
+
+TEST(Engine, TheFailureBudgetIsAboutWhatACellHasInTheEnd) {
+    FakeStudy study = adaptive_study();
+    study.cells = {{"few", 1.0, 0.3, 0.02}, {"many", 1.0, 0.3, 0.3}};
+    study.failure_budget = 0.1;
+    const std::string path = scratch_path("budget");
+    EXPECT_EQ(run_into(study.experiment(), path), RunOutcome::too_many_failures);
+    EXPECT_EQ(run_into(study.experiment(), path), RunOutcome::too_many_failures) << "also when asked again";
+    study.failure_budget = 0.9;
+    EXPECT_EQ(run_into(study.experiment(), path), RunOutcome::complete);
+}
+
+TEST(Engine, ReplicatesWithoutAValueAreCountedWhateverTheBatch) {
+    FakeStudy study;
+    study.cells = {{"a", 1.0, 0.3, 0.3}};
+    for (const std::size_t batch : {1U, 4U, 47U}) {
+        study.batch = batch;
+        Store store(":memory:", study.experiment(), "test", 1, Json::object());
+        run_experiment(study.experiment(), store, {.threads = 1});
+        EXPECT_GT(store.database().integer("SELECT min(failed) FROM v_summary"), 3);
+        EXPECT_EQ(store.database().integer("SELECT max(abs(n + failed - 47)) FROM v_summary"), 0) << batch;
+    }
+}
+
+TEST(Engine, AFailedReplicateIsKeptAsMissingWithItsReasonAndCommand) {
+    FakeStudy study;
+    study.cells = {{"a", 1.0, 0.3, 0.2}};
+    study.raw = 20;
+    Experiment experiment = study.experiment();
+    // What a draw says is about the draw, also where it blames the words: nothing that runs can be a usage error.
+    experiment.worker = [inner = experiment.worker](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
+        return [worker = inner(cell, range)](std::uint64_t r) {
+            if (r == 3) throw usage_error("this draw cannot be used");
+            return worker(r);
+        };
+    };
+    Store store(":memory:", experiment, "test", 1, Json::object());
+    EXPECT_EQ(run_experiment(experiment, store, {.threads = 1}), RunOutcome::complete);
+    Database& found = store.database();
+    Statement failure(found, "SELECT message, replay FROM failure WHERE rep = 3");
+    ASSERT_TRUE(failure.step());
+    EXPECT_EQ(failure.text(0), "this draw cannot be used");
+    EXPECT_EQ(failure.text(1), "spiked replay STORE --cell 1 --rep 3");
+    EXPECT_GT(found.integer("SELECT count(*) FROM failure WHERE rep < 20"), 2);
+    EXPECT_EQ(found.integer("SELECT count(*) FROM value"), 20 * 7) << "every kept replicate has a row a quantity";
+    EXPECT_EQ(
+        found.integer("SELECT count(*) FROM v_value WHERE value IS NOT NULL AND rep IN (SELECT rep FROM failure)"), 0);
+    EXPECT_EQ(found.integer("SELECT count(*) FROM v_value WHERE rep IN (SELECT rep FROM failure WHERE rep < 20)"),
+              7 * found.integer("SELECT count(*) FROM failure WHERE rep < 20"));
+}
+
+TEST(Engine, AStopGivesUpTheBatchUnderWayAndNothingOfItIsKept) {
+    FakeStudy study;
+    study.cells = {{"a", 1.0, 0.3}};
+    study.most = 3000;
+    study.batch = 1000;
+    const std::string whole = scratch_path("kept-whole");
+    run_into(study.experiment(), whole);
+    std::atomic<bool> stop{false};
+    std::size_t computed = 0;
+    std::size_t kept = 77;
+    const auto begun = [&](std::size_t held) { kept = held; };
+    Experiment experiment = study.experiment();
+    experiment.worker = [&, inner = experiment.worker](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
+        return [&, worker = inner(cell, range)](std::uint64_t r) {
+            ++computed;
+            if (r == 1004) stop = true;
+            return worker(r);
+        };
+    };
+    const std::string path = scratch_path("given-up");
+    EXPECT_EQ(run_into(experiment, path, {.threads = 1, .stop = &stop, .begun = begun}), RunOutcome::stopped);
+    EXPECT_EQ(computed, 1005U);
+    EXPECT_EQ(kept, 0U);
+    EXPECT_EQ(open_store(path).integer("SELECT count(*) FROM batch"), 1);
+    EXPECT_EQ(open_store(path).integer("SELECT count(DISTINCT rep) FROM value"), 1000);
+    EXPECT_EQ(run_into(study.experiment(), path, {.threads = 1, .begun = begun}), RunOutcome::complete);
+    EXPECT_EQ(kept, 1000U);
+    EXPECT_EQ(science_of(path), science_of(whole));
+}
+
+TEST(Shards, AreReadAndRefused) {
+    EXPECT_EQ(Shard::parse("2/16").text(), "2/16");
+    for (const char* wrong : {"", "2", "0/3", "4/3", "a/3", "1/", "/3", "1/3/5", "-1/3", "1.5/3", "1/ 3"})
+        EXPECT_NE(message_of([&] { (void)Shard::parse(wrong); }, ExitCode::usage).find("write i/k"), std::string::npos)
+            << wrong;
+}
+
+TEST(Shards, ShareEveryBatchOut) {
+    for (const bool adaptive : {false, true}) {
+        const Experiment experiment = (adaptive ? adaptive_study() : FakeStudy{}).experiment();
+        const std::string whole = scratch_path("whole");
+        run_into(experiment, whole);
+        Database expected = open_store(whole);
+        const std::int64_t batches = expected.integer("SELECT count(*) FROM batch");
+        std::int64_t sum = 0;
+        std::vector<std::int64_t> cells;
+        for (std::size_t i = 1; i <= 3; ++i) {
+            const std::string path = scratch_path("shard");
+            EXPECT_EQ(run_into(experiment, path, {.threads = 2, .shard = {i, 3}}), RunOutcome::part_complete);
+            Database store = open_store(path);
+            sum += store.integer("SELECT count(*) FROM batch");
+            cells.push_back(store.integer("SELECT count(DISTINCT cell_id) FROM batch"));
+            EXPECT_EQ(store.integer(fmt::format("SELECT status = 'shard {}/3' FROM study", i)), 1);
+            EXPECT_EQ(store.integer("SELECT count(*) FROM cell WHERE state = 'done'"), adaptive ? cells.back() : 0);
+        }
+        EXPECT_EQ(sum, batches);
+        EXPECT_EQ(cells, (adaptive ? std::vector<std::int64_t>{2, 2, 1} : std::vector<std::int64_t>{5, 5, 5}))
+            << "cells stay whole where they decide for themselves, otherwise batches are dealt out";
+    }
+}
+
+TEST(Shards, OneStoreMayTakeThemOneAfterAnother) {
+    for (const bool adaptive : {false, true}) {
+        const Experiment experiment = (adaptive ? adaptive_study() : FakeStudy{}).experiment();
+        const std::string whole = scratch_path("whole");
+        run_into(experiment, whole);
+        const std::string path = scratch_path("filled");
+        EXPECT_EQ(run_into(experiment, path, {.threads = 1, .shard = {3, 3}}), RunOutcome::part_complete);
+        EXPECT_EQ(run_into(experiment, path, {.threads = 1, .shard = {3, 3}}), RunOutcome::part_complete);
+        EXPECT_EQ(run_into(experiment, path, {.threads = 1, .shard = {1, 3}}), RunOutcome::part_complete);
+        EXPECT_EQ(run_into(experiment, path, {.threads = 1, .shard = {2, 3}}), RunOutcome::complete);
+        EXPECT_EQ(science_of(path), science_of(whole));
+    }
+}
+
+TEST(Shards, MoreOfThemThanWorkIsFine) {
+    FakeStudy study;
+    study.cells.resize(1);
+    study.most = 5;
+    const std::string path = scratch_path("idle");
+    EXPECT_EQ(run_into(study.experiment(), path, {.threads = 1, .shard = {2, 2}}), RunOutcome::part_complete);
+    Database store = open_store(path);
+    EXPECT_EQ(store.integer("SELECT count(*) FROM batch"), 0);
+    EXPECT_EQ(store.integer("SELECT count(*) FROM verdict WHERE verdict = 'inconclusive'"), 1);
+}
+
+}  // namespace
+}  // namespace spiked::validation

@@ -1,0 +1,103 @@
+#include "validation/engine/rehearsal.hpp"
+
+#include <gtest/gtest.h>
+
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <filesystem>
+
+#include "validation/engine/tests/fake_study.hpp"
+
+namespace spiked::validation {
+namespace {
+
+double bytes_of(const std::string& path) { return static_cast<double>(std::filesystem::file_size(path)); }
+
+TEST(Rehearsal, ForecastsTheSizeOfTheStore) {
+    for (const std::size_t raw : {std::size_t{0}, std::size_t{1000000}}) {
+        FakeStudy study;
+        study.most = 4000;
+        study.batch = 50;
+        study.raw = raw;
+        const Experiment experiment = study.experiment();
+        const std::string path = scratch_path("rehearsed");
+        ASSERT_EQ(run_into(experiment, path), RunOutcome::complete);
+        const double forecast = static_cast<double>(rehearse(experiment, 1, 60.0).store_bytes);
+        EXPECT_NEAR(forecast / bytes_of(path), 1.0, 0.25) << raw;
+    }
+}
+
+TEST(Rehearsal, KeepsNothingAndTriesEveryCell) {
+    FakeStudy study;
+    const Experiment experiment = study.experiment();
+    const Forecast forecast = rehearse(experiment, 2, 60.0);
+    EXPECT_EQ(forecast.cells_tried, experiment.cells.size());
+    EXPECT_EQ(forecast.replicates_tried, 8 * experiment.cells.size());
+    EXPECT_GT(forecast.most_seconds, 0.0);
+    EXPECT_EQ(forecast.most_seconds, forecast.least_seconds);
+    EXPECT_GT(forecast.memory_bytes, 1000000U);
+}
+
+TEST(Rehearsal, TellsTheCostOfStopRules) {
+    FakeStudy study;
+    study.least = 10;
+    study.most = 100000;
+    study.until = {{.metric = metric_index("relative_l2"), .relative = 0.01}};
+    const Forecast forecast = rehearse(study.experiment(), 1, 60.0);
+    EXPECT_GT(forecast.most_seconds, 100.0 * forecast.least_seconds);
+}
+
+TEST(Rehearsal, TellsWhichChecksReachTheirMargin) {
+    FakeStudy study;
+    study.cells = {{"narrow", 1.0, 0.01}, {"wide", 1.0, 5.0}};
+    study.most = 100;
+    study.margin = 0.5;
+    const Forecast forecast = rehearse(study.experiment(), 1, 60.0);
+    ASSERT_EQ(forecast.checks.size(), 1U);
+    const CheckForecast& check = forecast.checks[0];
+    EXPECT_EQ(check.questions, 2U);
+    EXPECT_EQ(check.reachable, 1U);
+    EXPECT_EQ(check.blind, 0U);
+    EXPECT_EQ(check.cell, "cell wide");
+    EXPECT_EQ(check.room, 0.5);
+    // The needed number is the first whose interval is narrower than the room.
+    const double deviation =
+        check.half_width * std::sqrt(100.0) / boost::math::quantile(boost::math::students_t(99.0), 1.0 - 0.5e-3 / 2.0);
+    const auto half = [&](double count) {
+        return boost::math::quantile(boost::math::students_t(count - 1.0), 1.0 - 0.5e-3 / 2.0) * deviation /
+               std::sqrt(count);
+    };
+    EXPECT_LT(half(static_cast<double>(check.needed)), 0.5);
+    EXPECT_GE(half(static_cast<double>(check.needed) - 1.0), 0.5);
+    // And running that many does decide it: the forecast is about the run.
+    study.most = check.needed * 4;
+    study.raw = 0;
+    study.batch = 100;
+    Experiment longer = study.experiment();
+    const std::string path = scratch_path("decided");
+    ASSERT_EQ(run_into(longer, path), RunOutcome::complete);
+    Database store = open_store(path);
+    EXPECT_EQ(count_verdicts(store).passed, 2U);
+}
+
+TEST(Rehearsal, TellsMarginsThatHideTheFault) {
+    FakeStudy study;
+    study.margin = 11.0;  // the fault is planted 10 away
+    const Forecast forecast = rehearse(study.experiment(), 1, 60.0);
+    EXPECT_EQ(forecast.checks[0].blind, forecast.checks[0].questions);
+    EXPECT_EQ(forecast.checks[0].reachable, 0U);
+}
+
+TEST(Rehearsal, StopsInTimeAndScalesWhatItSaw) {
+    FakeStudy study;
+    study.cells.clear();
+    for (int i = 0; i < 200; ++i) study.cells.push_back({std::to_string(i)});
+    const Experiment experiment = study.experiment();
+    const Forecast forecast = rehearse(experiment, 1, 0.0);
+    EXPECT_LT(forecast.cells_tried, 200U);
+    EXPECT_GE(forecast.cells_tried, 1U);
+    EXPECT_GT(forecast.checks[0].untried, 150U);
+}
+
+}  // namespace
+}  // namespace spiked::validation

@@ -1,0 +1,405 @@
+// The store: which files it takes, what a killed writer leaves, and verdicts from what it holds alone.
+#include "validation/engine/store.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "validation/engine/judge.hpp"
+#include "validation/engine/merge.hpp"
+#include "validation/engine/tests/fake_study.hpp"
+
+namespace spiked::validation {
+namespace {
+
+std::string verdicts_of(Database& store) {
+    std::string text;
+    Statement row(store, "SELECT verdict, control_verdict, reason FROM verdict ORDER BY verdict_id");
+    while (row.step()) text += row.text(0) + "/" + row.text(1) + "/" + row.text(2) + "\n";
+    return text;
+}
+
+TEST(StoreFile, OfAnotherSchemaIsRefused) {
+    const std::string path = scratch_path("schema");
+    const Experiment experiment = FakeStudy{}.experiment();
+    run_into(experiment, path);
+    for (const auto& [version, words] : {std::pair{"1", "older version (schema 1"}, std::pair{"99", "newer version"}}) {
+        edit(path, std::string("PRAGMA user_version = ") + version);
+        EXPECT_NE(message_of([&] { (void)open_store(path); }, ExitCode::unusable_input).find(words), std::string::npos);
+        EXPECT_NE(message_of([&] { Store(path, experiment, "test", 1, Json::object()); }, ExitCode::unusable_input)
+                      .find(words),
+                  std::string::npos);
+    }
+}
+
+TEST(StoreFile, OfAProgramWithOtherMetricsOrReplicatesIsNotGoneOnWith) {
+    const std::string path = scratch_path("versions");
+    FakeStudy study;
+    run_into(study.experiment(), path);
+    const auto refused = [&](const std::string& change) {
+        edit(path, change);
+        return message_of([&] { Store(path, study.experiment(), "test", 1, Json::object()); },
+                          ExitCode::unusable_input);
+    };
+    EXPECT_NE(refused("INSERT INTO metric VALUES(NULL, 'younger', 'share', 'none', '')").find("it measures younger"),
+              std::string::npos);
+    EXPECT_NE(refused("UPDATE metric SET name = 'older' WHERE metric_id = 3")
+                  .find("its metric 3 is older, not overlap.right"),
+              std::string::npos);
+    EXPECT_NE(refused("DELETE FROM metric WHERE metric_id = 3").find("its metric 4 is rank, not overlap.right"),
+              std::string::npos);
+    // A study whose science forgets to name its replicates is caught all the same.
+    const std::string other = scratch_path("replicates");
+    Experiment experiment = study.experiment();
+    run_into(experiment, other);
+    experiment.cells[1].replicates = 48;
+    EXPECT_NE(message_of([&] { Store(other, experiment, "test", 1, Json::object()); }, ExitCode::usage)
+                  .find("47 to 47 replicates, now cell 2"),
+              std::string::npos);
+}
+
+TEST(StoreFile, OfAProgramWithFewerMetricsIsGoneOnWith) {
+    const std::string path = scratch_path("fewer");
+    const Experiment experiment = FakeStudy{}.experiment();
+    run_into(experiment, path);
+    edit(path, "DELETE FROM metric WHERE metric_id > 30");
+    Store store(path, experiment, "test", 1, Json::object());
+    EXPECT_TRUE(store.resumed());
+    EXPECT_EQ(store.database().integer("SELECT count(*) FROM metric"), metrics().size());
+    EXPECT_EQ(store.database().integer("SELECT metric_id FROM metric WHERE name = 'shared_bits'"),
+              metric_index("shared_bits") + 1);
+}
+
+TEST(StoreFile, KilledBeforeAnythingWasWrittenHasNoSeed) {
+    const std::string path = scratch_path("unmade");
+    Database(path, Database::Mode::create).execute("BEGIN IMMEDIATE; CREATE TABLE study(seed); ROLLBACK");
+    EXPECT_EQ(stored_seed(path), "");
+    run_into(FakeStudy{}.experiment(), path);
+    EXPECT_EQ(stored_seed(path), FakeStudy{}.experiment().seed.text());
+}
+
+std::string bytes_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(StoreFile, IsNeverMadeOverAnotherDatabase) {
+    for (const char* made : {"CREATE TABLE a(x)", "CREATE TABLE a(x); DROP TABLE a", "PRAGMA user_version = 7"}) {
+        const std::string path = scratch_path("theirs");
+        Database(path, Database::Mode::create).execute(made);
+        const std::string before = bytes_of(path);
+        ASSERT_FALSE(before.empty());
+        const std::string message =
+            message_of([&] { run_into(FakeStudy{}.experiment(), path); }, ExitCode::unusable_input);
+        EXPECT_NE(message.find("not a store of this program"), std::string::npos) << message;
+        EXPECT_EQ(bytes_of(path), before);
+    }
+}
+
+std::string big_endian(std::uint32_t number) {
+    std::string bytes;
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(number >> shift & 0xFFU);
+    return bytes;
+}
+
+/// A store and its journal while pages of a transaction are on their way to the file: the moment of a kill.
+std::string killed_writer(const std::string& name) {
+    const std::string path = scratch_path(name + "-writer");
+    run_into(FakeStudy{}.experiment(), path);
+    const std::string copy = scratch_path(name);
+    Database writer(path, Database::Mode::write);
+    writer.execute("PRAGMA cache_size = 1; BEGIN IMMEDIATE; UPDATE moment SET mean = 0; UPDATE value SET v = 0");
+    for (const char* suffix : {"", "-journal"}) std::filesystem::copy_file(path + suffix, copy + suffix);
+    writer.execute("ROLLBACK");
+    return copy;
+}
+
+TEST(StoreFile, OfAKilledWriterIsReadAsItWasAndStaysAsItIs) {
+    const std::string path = scratch_path("whole");
+    run_into(FakeStudy{}.experiment(), path);
+    const std::string killed = killed_writer("hot");
+    ASSERT_GT(std::filesystem::file_size(killed + "-journal"), 1000U);
+    const std::string before = bytes_of(killed);
+    const std::string journal = bytes_of(killed + "-journal");
+    EXPECT_EQ(science_of(killed), science_of(path));
+    EXPECT_EQ(bytes_of(killed), before);
+    EXPECT_EQ(bytes_of(killed + "-journal"), journal);
+    // A run mends it.
+    run_into(FakeStudy{}.experiment(), killed);
+    EXPECT_FALSE(std::filesystem::exists(killed + "-journal"));
+    EXPECT_EQ(science_of(killed), science_of(path));
+}
+
+/// SQLite deletes what the journal of several databases names; no run writes such a journal.
+TEST(StoreFile, AJournalThatNamesAnotherIsObeyedByNobody) {
+    const std::string killed = killed_writer("super");
+    const std::string victim = scratch_path("victim.txt");
+    std::ofstream(victim) << "mine";
+    std::uint32_t sum = 0;
+    for (const char c : victim) sum += static_cast<std::uint32_t>(static_cast<signed char>(c));
+    std::ofstream(killed + "-journal", std::ios::binary | std::ios::app)
+        << big_endian(0) << victim << big_endian(static_cast<std::uint32_t>(victim.size())) << big_endian(sum)
+        << "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
+    const auto expect_refusal = [&](const auto& action) {
+        const std::string message = message_of(action, ExitCode::unusable_input);
+        EXPECT_NE(message.find("names another journal"), std::string::npos) << message;
+        EXPECT_EQ(bytes_of(victim), "mine");
+    };
+    expect_refusal([&] { (void)open_store(killed); });
+    expect_refusal([&] { run_into(FakeStudy{}.experiment(), killed); });
+    expect_refusal([&] { merge_stores({killed}, scratch_path("merged")); });
+    // Control: SQLite itself deletes it.
+    sqlite3* obedient = nullptr;
+    sqlite3_open(killed.c_str(), &obedient);
+    sqlite3_exec(obedient, "SELECT count(*) FROM study", nullptr, nullptr, nullptr);
+    sqlite3_close(obedient);
+    EXPECT_FALSE(std::filesystem::exists(victim));
+}
+
+void overwrite(const std::string& path, std::streamoff at, const std::string& bytes) {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(at);
+    file << bytes;
+}
+
+/// Where a journal states no page size, SQLite takes the store's, and writes as many pages as the journal claims.
+TEST(StoreFile, AJournalOfOtherPagesIsObeyedByNobody) {
+    constexpr std::streamoff pages_at = 16;
+    constexpr std::streamoff page_size_at = 24;
+    for (const std::uint32_t page_size : {0U, 1U, 512U, 65536U}) {
+        const std::string killed = killed_writer(fmt::format("pages-{}", page_size));
+        overwrite(killed + "-journal", pages_at, big_endian(1000));
+        overwrite(killed + "-journal", page_size_at, big_endian(page_size));
+        const std::string before = bytes_of(killed);
+        const auto expect_refusal = [&](const auto& action) {
+            const std::string message = message_of(action, ExitCode::unusable_input);
+            EXPECT_NE(message.find(fmt::format("has pages of {} bytes", page_size)), std::string::npos) << message;
+            EXPECT_EQ(bytes_of(killed), before);
+        };
+        expect_refusal([&] { (void)open_store(killed); });
+        expect_refusal([&] { run_into(FakeStudy{}.experiment(), killed); });
+    }
+}
+
+/// A reader copies the journal of a killed run: one that claims bytes must not fill the disk.
+TEST(StoreFile, AJournalLongerThanAStoreExplainsIsNotCopied) {
+    for (const auto& [bytes, part] :
+         {std::pair{std::uint64_t{6} << 30, "the rest is a hole"}, {std::uint64_t{4} << 20, "has at most"}}) {
+        const std::string killed = killed_writer("long");
+        std::filesystem::resize_file(killed + "-journal", bytes);
+        const auto expect_refusal = [&, part = part](const auto& action) {
+            const std::string message = message_of(action, ExitCode::unusable_input);
+            EXPECT_NE(message.find(part), std::string::npos) << message;
+            EXPECT_NE(message.find("remove it"), std::string::npos) << message;
+        };
+        expect_refusal([&] { (void)open_store(killed); });
+        expect_refusal([&] { run_into(FakeStudy{}.experiment(), killed); });
+    }
+    // A journal of nearly the store itself is read.
+    const std::string killed = killed_writer("usual");
+    std::filesystem::resize_file(killed + "-journal", std::filesystem::file_size(killed));
+    EXPECT_NO_THROW((void)open_store(killed));
+}
+
+/// What differs from our schema by a letter could make a reader never end, or do something else.
+TEST(StoreFile, WithAnythingOfAnotherSchemaIsRefused) {
+    const std::string good = scratch_path("good");
+    run_into(FakeStudy{}.experiment(), good);
+    ASSERT_NO_THROW((void)open_store(good));
+    const auto refused = [&](const std::string& sql) {
+        const std::string path = scratch_path("other");
+        std::filesystem::copy_file(good, path);
+        edit(path, sql);
+        return message_of([&] { (void)open_store(path); }, ExitCode::unusable_input);
+    };
+    EXPECT_NE(refused("CREATE VIEW pragma_database_list AS SELECT 1").find("\"pragma_database_list\""),
+              std::string::npos);
+    EXPECT_NE(refused("CREATE INDEX more ON value(v)").find("\"more\""), std::string::npos);
+    EXPECT_NE(refused("CREATE TRIGGER more AFTER INSERT ON session BEGIN SELECT 1; END").find("\"more\""),
+              std::string::npos);
+    EXPECT_NE(refused("ANALYZE").find("\"sqlite_stat1\""), std::string::npos);
+    EXPECT_NE(refused("DROP VIEW v_bits").find("\"v_bits\""), std::string::npos);
+    const auto reworded = [&](const std::string& before, const std::string& after) {
+        return refused("PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = replace(sql, '" + before + "', '" +
+                       after + "'); PRAGMA writable_schema = RESET");
+    };
+    EXPECT_NE(reworded("CHECK(id = 1)", "CHECK(id = 1 )").find("\"study\""), std::string::npos) << "a blank";
+    EXPECT_NE(reworded("exactly one row", "exactly one row, or none").find("\"study\""), std::string::npos);
+    EXPECT_NE(reworded("bits.%", "bits.% -- ").find("\"ledger\""), std::string::npos);
+}
+
+TEST(StoreFile, WithValuesOfOtherTypesIsRefused) {
+    const std::string good = scratch_path("good");
+    run_into(FakeStudy{}.experiment(), good);
+    const auto message = [&](const std::string& sql) {
+        const std::string path = scratch_path("typed");
+        std::filesystem::copy_file(good, path);
+        edit(path, "PRAGMA ignore_check_constraints = ON; " + sql);
+        return message_of([&] { (void)open_store(path); }, ExitCode::unusable_input);
+    };
+    for (const auto& [sql, part] : {std::pair{"UPDATE method SET bits = '\\input'", "table method"},
+                                    {"UPDATE cell SET n = 'x'", "table cell"},
+                                    {"UPDATE study SET title = x'00'", "table study"},
+                                    {"UPDATE moment SET mean = 'x'", "table moment"},
+                                    {"UPDATE verdict SET margin = 'x'", "table verdict"},
+                                    {"UPDATE study SET science_hash = science_hash || char(10) || 'x'", "table study"},
+                                    {"UPDATE study SET seed = '0xZ'", "table study"},
+                                    {"UPDATE study SET seed = '5eed'", "table study"},
+                                    {"UPDATE cell SET cell_hash = 'g' || cell_id", "table cell"},
+                                    {"UPDATE factor SET num = 9e999", "table factor"},
+                                    {"UPDATE question SET margin = -9e999", "table question"},
+                                    {"DELETE FROM study", "no study"}})
+        EXPECT_NE(message(sql).find(part), std::string::npos) << sql << ": " << message(sql);
+}
+
+/// What SQLite compares ends at a NUL byte, what we read does not.
+TEST(StoreFile, WithANulByteInATextIsRefused) {
+    const std::string good = scratch_path("good");
+    run_into(FakeStudy{}.experiment(), good);
+    edit(good,
+         "INSERT INTO input VALUES(1, 'p', 3, 'ab', 'f', 'l', 'm', '{}'); INSERT INTO array VALUES(1, 0, 1, 'block', "
+         "x'00'); INSERT INTO event VALUES('t', 1, 'l', 'c', 'm'); INSERT INTO failure VALUES(1, 3, NULL, 'r', 'x', "
+         "'m', "
+         "'r')");
+    const auto behind = [](const std::string& sql) { return sql + " || char(0) || char(10) || 'x'"; };
+    for (const auto& [table, columns] : std::initializer_list<std::pair<std::string, std::vector<std::string>>>{
+             {"study", {"science_hash", "seed", "name", "config_resolved", "config_set"}},
+             {"session", {"argv", "provenance"}},
+             {"input", {"sha256", "path"}},
+             {"cell", {"cell_hash", "params", "label"}},
+             {"factor", {"txt"}},
+             {"method", {"params", "name"}},
+             {"metric", {"name"}},
+             {"batch", {"digest"}},
+             {"failure", {"message"}},
+             {"array", {"name"}},
+             {"claim", {"statement"}},
+             {"verdict", {"reason"}},
+             {"figure", {"spec"}},
+             {"event", {"message"}}})
+        for (const auto& column : columns) {
+            const std::string path = scratch_path("nul");
+            std::filesystem::copy_file(good, path);
+            if (table == "figure")
+                edit(path, behind("INSERT INTO figure SELECT 1, 'rate', '{}'"));
+            else
+                edit(path, behind(fmt::format("UPDATE {0} SET {1} = {1}", table, column)));
+            const std::string message = message_of([&] { (void)open_store(path); }, ExitCode::unusable_input);
+            EXPECT_NE(message.find(fmt::format("table {} holds a text with a NUL byte", table)), std::string::npos)
+                << column << message;
+        }
+}
+
+TEST(StoreFile, IsNeverMadeWithANulByteInAText) {
+    Experiment experiment = FakeStudy{}.experiment();
+    experiment.cells[0].label = std::string("a\0b", 3);  // as the metadata of a dump may have it
+    const std::string path = scratch_path("nul-made");
+    const std::string message = message_of([&] { run_into(experiment, path); }, ExitCode::unusable_input);
+    EXPECT_NE(message.find("\"a\\x00b\" holds a NUL byte"), std::string::npos) << message;
+}
+
+/// SQLite takes `file:x?mode=memory` for something else than a file of that name.
+TEST(StoreFile, MayHaveAnyName) {
+    const std::string folder = scratch_path("names");
+    std::filesystem::create_directory(folder);
+    const auto before = std::filesystem::current_path();
+    std::filesystem::current_path(folder);
+    for (const std::string name :
+         {"file:x.spiked", "file:y.spiked?mode=memory", "a%20b.spiked", "a#b?c.spiked", "\xff\n.spiked"}) {
+        run_into(FakeStudy{}.experiment(), name);
+        EXPECT_TRUE(std::filesystem::exists(name)) << name;
+        EXPECT_EQ(open_store(name).integer("SELECT count(*) FROM study"), 1) << name;
+    }
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator("."), {}), 5);
+    std::filesystem::current_path(before);
+}
+
+/// A reader stops a statement that the size of the file does not explain.
+TEST(StoreFile, IsReadInStepsInProportionToItsSize) {
+    const std::string path = scratch_path("steps");
+    run_into(FakeStudy{}.experiment(), path);
+    Database store = open_store(path);
+    const std::string counted =
+        "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t LIMIT {}) SELECT count(*) FROM t";
+    EXPECT_EQ(store.integer(fmt::format(fmt::runtime(counted), 100000)), 100000);
+    EXPECT_NE(message_of([&] { (void)store.integer(fmt::format(fmt::runtime(counted), 2'000'000'000)); },
+                         ExitCode::unusable_input)
+                  .find("out of proportion"),
+              std::string::npos);
+    EXPECT_EQ(store.integer("SELECT count(*) FROM study"), 1) << "the next statement starts anew";
+}
+
+TEST(Judge, NeedsTheStoreAlone) {
+    const std::string path = scratch_path("judge");
+    run_into(FakeStudy{}.experiment(), path);
+    Database store(path, Database::Mode::write);
+    const std::string before = science_of(store);
+    EXPECT_EQ(store.integer("SELECT count(*) FROM verdict"), 5);
+    store.execute("DELETE FROM verdict");
+    judge(store);
+    EXPECT_EQ(science_of(store), before);
+    // The declared rate of the store is the one that is shared.
+    store.execute("UPDATE study SET false_alarm = 0.25");
+    judge(store);
+    Statement alpha(store, "SELECT min(alpha), max(alpha) FROM verdict");
+    ASSERT_TRUE(alpha.step());
+    EXPECT_EQ(alpha.real(0), 0.05);
+    EXPECT_EQ(alpha.real(1), 0.05);
+}
+
+TEST(Judge, EstimatesAreThoseOfTheSummary) {
+    const std::string path = scratch_path("estimates");
+    run_into(FakeStudy{}.experiment(), path);
+    Database store = open_store(path);
+    EXPECT_EQ(
+        store.integer("SELECT count(*) FROM verdict v JOIN v_summary s USING(cell_id, method_id, metric, k) WHERE "
+                      "v.n = s.n AND v.estimate = s.mean AND v.mcse = s.mcse"),
+        5);
+}
+
+TEST(Judge, ACheckWhoseControlPassesIsStoredAsFailed) {
+    FakeStudy study;
+    study.cells = {{"a", 1.0, 0.1}};
+    study.most = 100;
+    study.margin = 0.5;
+    const auto judged = [&](double fault) {
+        Experiment experiment = study.experiment();
+        experiment.cells[0].predictions[0].with_fault = fault;
+        Store store(":memory:", experiment, "test", 1, Json::object());
+        run_experiment(experiment, store, {.threads = 1});
+        EXPECT_EQ(count_verdicts(store.database()).passed + count_verdicts(store.database()).failed +
+                      count_verdicts(store.database()).inconclusive,
+                  1U);
+        return verdicts_of(store.database());
+    };
+    EXPECT_EQ(judged(9.0), "pass/fail/\n");
+    EXPECT_EQ(judged(1.1), "fail/pass/the control passes: this check cannot tell the claim from the planted fault\n");
+    EXPECT_NE(judged(1.5).find("inconclusive/inconclusive/the control is inconclusive"), std::string::npos);
+}
+
+TEST(Judge, WhatIsExpectedIsTheProgramsWordOfToday) {
+    const std::string path = scratch_path("today");
+    Experiment experiment = FakeStudy{}.experiment();
+    run_into(experiment, path);
+    Database before = open_store(path);
+    EXPECT_EQ(before.integer("SELECT count(*) FROM verdict WHERE verdict = 'fail'"), 0);
+    for (auto& cell : experiment.cells) cell.predictions[0].value += 5.0;
+    EXPECT_EQ(run_into(experiment, path), RunOutcome::complete);
+    Database after = open_store(path);
+    EXPECT_EQ(after.integer("SELECT count(*) FROM verdict WHERE verdict = 'fail'"), 5);
+}
+
+TEST(Judge, AStoreWithoutQuestionsHasNoVerdicts) {
+    Experiment experiment = FakeStudy{}.experiment();
+    experiment.checks.clear();
+    Store store(":memory:", experiment, "test", 1, Json::object());
+    EXPECT_EQ(run_experiment(experiment, store, {.threads = 1}), RunOutcome::complete);
+    EXPECT_EQ(store.database().integer("SELECT count(*) FROM verdict"), 0);
+}
+
+}  // namespace
+}  // namespace spiked::validation

@@ -1,0 +1,159 @@
+#include "validation/kv/dump_attention.hpp"
+
+#include "codec/cache/head_rotation.hpp"
+#include "core/text/printable.hpp"
+
+namespace spiked::validation {
+namespace {
+
+using sim::Side;
+
+/// The whole sequence of a head, ready for any codec.
+class Sequence {
+public:
+    Sequence(const DumpStudy& study, const StudiedHead& at) : study_(study), at_(at), rotary_(rotary_of(study, at)) {
+        rows_ = study.open.dumps[at.dump]->read_block(*at.tensor, at.head, 0, at.tensor->tokens);
+        std::vector<arma::mat> blocks;
+        const std::size_t tokens = study.plan.block_tokens;
+        for (std::size_t first = 0; first + tokens <= rows_.n_rows; first += tokens)
+            blocks.push_back(rows_.rows(first, first + tokens - 1));
+        const auto together = [&](std::vector<arma::mat> rows) {
+            return estimators::AnalysedBlock::together(std::move(rows), estimators::AnalysedBlock::EmptyLines::strip,
+                                                       study.plan.precision);
+        };
+        if (rotary_) {
+            std::vector<arma::mat> turned;
+            for (std::size_t b = 0; b < blocks.size(); ++b) turned.push_back(unrotated(study, *rotary_, blocks[b], b));
+            turned_ = together(std::move(turned));
+        }
+        blocks_ = together(std::move(blocks));
+    }
+
+    [[nodiscard]] const arma::mat& rows() const { return rows_; }
+    /// As `kv encode` and `kv decode` give it back: the tokens that fill no block in fp16.
+    [[nodiscard]] arma::mat decoded(const HeadCodec& codec, bool unrope) {
+        arma::mat back = rows_;
+        const std::size_t tokens = study_.plan.block_tokens;
+        for (std::size_t b = 0; b < blocks_.size(); ++b)
+            located(study_, at_, b, [&] {
+                const bool turns = unrope && rotary_;
+                const auto encoded = codec.of(b).encode(turns ? turned_[b] : blocks_[b]).encoded;
+                arma::mat block = codec.of(b).decode(encoded.bytes, tokens);
+                if (turns) block = rotated(study_, *rotary_, block, b);
+                back.rows(b * tokens, (b + 1) * tokens - 1) = block;
+            });
+        const std::size_t coded = blocks_.size() * tokens;
+        if (const std::size_t left = back.n_rows - coded; left > 0)
+            located(study_, at_, blocks_.size(), [&] {
+                const auto kept = keep_rows(rows_.tail_rows(left));
+                back.tail_rows(left) = kept_rows(kept.bytes, left, back.n_cols);
+            });
+        return back;
+    }
+
+private:
+    const DumpStudy& study_;
+    const StudiedHead& at_;
+    arma::mat rows_;
+    const std::optional<sim::DumpRotary>& rotary_;
+    std::vector<estimators::AnalysedBlock> blocks_;
+    std::vector<estimators::AnalysedBlock> turned_;  ///< un-rotated, where a codec asks for it
+};
+
+/// Why the queries of a head cannot meet it; empty when they can.
+std::string queries_lack(const sim::KvDump& dump, const StudiedHead& at) {
+    const std::size_t layer = at.tensor->layer;
+    if (dump.find(layer, Side::query) == nullptr) return fmt::format("layer {} has no queries", layer);
+    if (dump.find(layer, Side::key) == nullptr) return fmt::format("layer {} has no keys", layer);
+    return queries_mismatch(dump, layer);
+}
+
+}  // namespace
+
+std::vector<std::vector<Observation>> measure_attention(const DumpStudy& study, const StudiedHead& at,
+                                                        ReplicateRange range) {
+    const sim::KvDump& dump = *study.open.dumps[at.dump];
+    const bool is_key = at.tensor->side == Side::key;
+    StudiedHead peer = at;
+    peer.tensor = dump.find(at.tensor->layer, is_key ? Side::value : Side::key);
+    peer.rotation =
+        rotation_of(head_identity(study.open.sha256[at.dump], peer.tensor->name, peer.head, study.plan.block_tokens));
+    Sequence own(study, at);
+    Sequence other(study, peer);
+    const AttentionHead exact{is_key ? own.rows() : other.rows(), is_key ? other.rows() : own.rows(),
+                              read_queries(study, at, 0, at.tensor->tokens), at.attention == AttentionMode::causal};
+    std::vector<std::vector<Observation>> found(range.count);
+    const auto decoded = [&](std::size_t m, Sequence& sequence, const StudiedHead& of) -> arma::mat {
+        if (m < study.codecs.size()) return sequence.decoded(head_codec(study, of, m), study.codecs[m].first.unrope);
+        return arma::conv_to<arma::mat>::from(
+            study.caches[m - study.codecs.size()]->of(dump, *of.tensor, of.head).rows);
+    };
+    for (std::size_t m = 0; m < study.codecs.size() + study.caches.size(); ++m) {
+        const arma::mat coded = decoded(m, own, at);
+        const arma::mat coded_values = is_key ? decoded(m, other, peer) : coded;
+        std::vector<const arma::mat*> values = {&coded_values};
+        if (is_key) values.insert(values.begin(), &exact.values);
+        for (std::uint64_t b = 0; b < range.count; ++b) {
+            const std::size_t tokens = study.plan.block_tokens;
+            const auto errors = attention_errors(exact, is_key ? coded : exact.keys, values,
+                                                 query_tokens((range.first + b) * tokens, tokens));
+            const auto add = [&](std::string_view metric, double value) {
+                found[b].push_back({m + 1, metric_index(metric), 0, value});
+            };
+            if (is_key) {
+                add("attention_logits", errors.logits);
+                add("attention_kl", errors.divergence);
+                add("attention_top1", errors.top1);
+                add("attention_top8", errors.top8);
+            }
+            add("attention_output", errors.outputs.front());
+            if (is_key) add("attention_output_both", errors.outputs.back());
+        }
+    }
+    return found;
+}
+
+std::vector<std::string> find_queries(DumpStudy& study) {
+    std::vector<std::string> remarks;
+    const auto& asked = study.plan.attention;
+    const bool viewed = study.plan.view.shuffle || study.plan.view.undo_rotary;
+    const bool wanted = asked && *asked != AttentionMode::none;
+    if (viewed && wanted)
+        throw usage_error(
+            "attention cannot be measured in another order of the tokens or without the rotary embedding: leave "
+            "attention, or order and rotary, out");
+    if (viewed) return remarks;
+    for (StudiedHead& at : study.heads) {
+        const sim::KvDump& dump = *study.open.dumps[at.dump];
+        const auto stated = stated_attention(dump.metadata());
+        if (wanted && stated && *stated != *asked)
+            throw usage_error("{}: its metadata say attention \"{}\" (another is asked for): leave --attention out",
+                              dump.path(), *dump.metadata("attention"));
+        std::string lack = queries_lack(dump, at);
+        if (lack.empty()) at.queries = dump.find(at.tensor->layer, Side::query);
+        if (lack.empty() && dump.find(at.tensor->layer, Side::value) == nullptr)
+            lack = fmt::format("layer {} has no values", at.tensor->layer);
+        if (lack.empty() && asked != AttentionMode::none) at.attention = stated ? stated : asked;
+        if (wanted && !lack.empty())
+            throw input_error(
+                "{}: attention cannot be measured ({}): dump keys, values and queries together, or leave "
+                "--attention out",
+                dump.path(), lack);
+        const auto add = [&](std::string remark) {
+            if (std::find(remarks.begin(), remarks.end(), remark) == remarks.end())
+                remarks.push_back(std::move(remark));
+        };
+        if (const std::string mismatch = queries_mismatch(dump, at.tensor->layer); !mismatch.empty())
+            add(fmt::format("{}: queries are not used ({})", dump.path(), mismatch));
+        if (!lack.empty() || asked || stated) continue;
+        const auto word = dump.metadata("attention");
+        add(fmt::format(
+            "{}: attention is not measured (its metadata {}): say --attention causal, bidirectional or none",
+            dump.path(),
+            word ? fmt::format("say {}, which is neither causal nor bidirectional", sim::in_quotes(*word))
+                 : "do not say which keys a query sees"));
+    }
+    return remarks;
+}
+
+}  // namespace spiked::validation

@@ -1,0 +1,160 @@
+#include "validation/kv/open_dumps.hpp"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <glob.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <climits>
+
+#include "core/files/sha256.hpp"
+#include "core/runtime/error.hpp"
+#include "core/text/name_options.hpp"
+#include "core/text/printable.hpp"
+
+namespace spiked::validation {
+namespace {
+
+using sim::Side;
+
+constexpr std::size_t prompts_that_cluster = 8;
+
+/// Of folders that patterns look into, by the whole process: one pattern may walk a disk. glob() hands its functions
+/// nothing to count in.
+constexpr std::size_t most_entries = 1'000'000;
+std::atomic<std::size_t> entries_read = 0;
+
+bool wanted(const std::set<std::size_t>& chosen, std::size_t index) { return chosen.empty() || chosen.contains(index); }
+
+std::string what_it_has(const sim::KvDump& dump) {
+    std::set<std::size_t> layers, heads;
+    for (const auto& tensor : dump.tensors()) {
+        layers.insert(tensor.layer);
+        if (tensor.side == Side::query) continue;
+        for (std::size_t head = 0; head < tensor.heads; ++head) heads.insert(head);
+    }
+    const auto text = [](const std::set<std::size_t>& numbers) {
+        if (numbers.size() > 2 && *numbers.rbegin() - *numbers.begin() + 1 == numbers.size())
+            return fmt::format("{} to {}", *numbers.begin(), *numbers.rbegin());
+        return fmt::format("{}", fmt::join(numbers, ", "));
+    };
+    return fmt::format("it has layers {} and heads {}", text(layers), text(heads));
+}
+
+void list_heads(const KvPlan& plan, OpenDumps& open) {
+    for (std::size_t f = 0; f < open.dumps.size(); ++f) {
+        const auto& dump = *open.dumps[f];
+        const std::size_t before = open.heads.size();
+        for (const auto& tensor : dump.tensors()) {
+            if (tensor.side == Side::query || (plan.side && *plan.side != tensor.side)) continue;
+            if (!wanted(plan.layers, tensor.layer)) continue;
+            if (tensor.tokens < plan.block_tokens)
+                throw input_error("{}: tensor {} has {} tokens, fewer than one block of {}: choose a smaller --block",
+                                  dump.path(), tensor.name, tensor.tokens, plan.block_tokens);
+            for (std::size_t head = 0; head < tensor.heads; ++head)
+                if (wanted(plan.heads, head)) open.heads.push_back({f, &tensor, head});
+        }
+        if (open.heads.size() == before)
+            throw input_error(
+                "{}: no layer, head and side is left to measure (--layers, --heads or --side exclude all; {}): see "
+                "spiked kv inspect {}",
+                dump.path(), what_it_has(dump), dump.path());
+    }
+    for (const std::size_t layer : plan.layers)
+        if (std::none_of(open.heads.begin(), open.heads.end(),
+                         [&](const DumpHeadPlace& at) { return at.tensor->layer == layer; }))
+            throw input_error("no dump has a layer {} (asked for with --layers): see spiked kv inspect", layer);
+    for (const std::size_t head : plan.heads)
+        if (std::none_of(open.heads.begin(), open.heads.end(),
+                         [&](const DumpHeadPlace& at) { return at.head == head; }))
+            throw input_error("no dump has a head {} (asked for with --heads): see spiked kv inspect", head);
+}
+
+}  // namespace
+
+std::string queries_mismatch(const sim::KvDump& dump, std::size_t layer) {
+    const auto* queries = dump.find(layer, sim::Side::query);
+    const auto* keys = dump.find(layer, sim::Side::key);
+    if (queries == nullptr || keys == nullptr) return {};
+    if (queries->tokens == keys->tokens && queries->dim == keys->dim && queries->heads % keys->heads == 0) return {};
+    return fmt::format(
+        "tensor {} has {} heads, {} tokens and {} channels, its keys {}, {} and {}: heads must be a multiple, tokens "
+        "and channels the same",
+        sim::in_quotes(queries->name), queries->heads, queries->tokens, queries->dim, keys->heads, keys->tokens,
+        keys->dim);
+}
+
+OpenDumps open_dumps(const KvPlan& plan) {
+    if (plan.block_tokens == 0) throw usage_error("a block of 0 tokens is not possible: choose --block 1 or more");
+    if (plan.dumps.empty()) throw usage_error("no dump was named: give one or more files");
+    OpenDumps open;
+    for (const auto& path : plan.dumps) {
+        const auto& dump = *open.dumps.emplace_back(std::make_unique<sim::KvDump>(path, plan.dump));
+        if (plan.dump.prompt_id_key != sim::DumpOptions{}.prompt_id_key && !dump.prompt_id())
+            throw input_error("{}: the metadata have no \"{}\" (asked for with --prompt-id): see spiked kv inspect {}",
+                              path, plan.dump.prompt_id_key, path);
+        dump.refuse_tiny_heads();
+        const std::string sum = hex(sha256_of_file(path));
+        for (std::size_t earlier = 0; earlier < open.sha256.size(); ++earlier)
+            if (open.sha256[earlier] == sum)
+                throw usage_error("{}: the same content as {} (a dump counts once): name each dump once", path,
+                                  open.dumps[earlier]->path());
+        open.sha256.push_back(sum);
+    }
+    list_heads(plan, open);
+    return open;
+}
+
+bool OpenDumps::clusters_by_prompt() const {
+    std::set<std::string> prompts;
+    for (const auto& dump : dumps) {
+        if (!dump->prompt_id()) return false;
+        prompts.insert(*dump->prompt_id());
+    }
+    return prompts.size() >= prompts_that_cluster;
+}
+
+std::string OpenDumps::cluster_of(const DumpHeadPlace& at, bool by_prompt) const {
+    const auto& dump = *dumps[at.dump];
+    return by_prompt ? dump.prompt_id().value_or("")
+                     : fmt::format("{} layer {} head {}", dump.model(), at.tensor->layer, at.head);
+}
+
+AttentionMode attention_mode(std::string_view word) {
+    return static_cast<AttentionMode>(estimators::position_of(word, "attention", {"causal", "bidirectional", "none"}));
+}
+
+std::optional<AttentionMode> stated_attention(const sim::Metadata& metadata) {
+    const std::string* word = sim::find_metadata(metadata, "attention");
+    if (word != nullptr && *word == "causal") return AttentionMode::causal;
+    if (word != nullptr && *word == "bidirectional") return AttentionMode::bidirectional;
+    return std::nullopt;
+}
+
+std::vector<std::string> expand_pattern(const std::string& pattern) {
+    // glob() goes one call deeper for each part, until the stack ends.
+    constexpr std::ptrdiff_t most_parts = 64;
+    if (pattern.size() >= PATH_MAX || std::count(pattern.begin(), pattern.end(), '/') > most_parts)
+        throw usage_error("{}: a path or pattern of {} bytes (at most {}, and {} folders): shorten it",
+                          sim::in_quotes(pattern), pattern.size(), PATH_MAX - 1, most_parts);
+    glob_t found{};
+    found.gl_opendir = [](const char* path) -> void* { return opendir(path); };
+    found.gl_readdir = [](void* folder) -> dirent* {
+        return ++entries_read > most_entries ? nullptr : readdir(static_cast<DIR*>(folder));
+    };
+    found.gl_closedir = [](void* folder) { closedir(static_cast<DIR*>(folder)); };
+    found.gl_stat = stat;
+    found.gl_lstat = lstat;
+    std::vector<std::string> files;
+    if (glob(pattern.c_str(), GLOB_ALTDIRFUNC, nullptr, &found) == 0)
+        files.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    globfree(&found);
+    if (entries_read > most_entries)
+        throw usage_error("{}: the patterns of this study look at more than {} files and folders: name fewer folders",
+                          pattern, most_entries);
+    return files;
+}
+
+}  // namespace spiked::validation

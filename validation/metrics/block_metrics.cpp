@@ -1,0 +1,120 @@
+#include "validation/metrics/block_metrics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/runtime/error.hpp"
+#include "estimators/compressors/relative_error.hpp"
+#include "validation/statistics/moments.hpp"
+
+namespace spiked::validation {
+namespace {
+
+/// Rows scaled to unit length, as columns; zero rows stay zero.
+arma::mat unit_rows(const arma::mat& block) {
+    arma::mat rows = block.t();
+    for (arma::uword t = 0; t < rows.n_cols; ++t) {
+        const double norm = arma::norm(rows.col(t));
+        if (norm > 0.0) rows.col(t) /= norm;
+    }
+    return rows;
+}
+
+/// Changes of the decoded unit rows (renormalised), and of the decoded rows in units of the row's length (plain).
+struct RowErrors {
+    arma::mat units;  ///< of the rows themselves; all d x n
+    arma::mat renormalised;
+    arma::mat plain;
+};
+
+enum class Pairs { all, different };
+
+struct Spread {
+    double mean = std::numeric_limits<double>::quiet_NaN();
+    double deviation = std::numeric_limits<double>::quiet_NaN();
+};
+
+/// Mean and standard deviation over pairs of a query and a row. By some rows at a time: of a long block the matrix of
+/// all pairs would not fit the memory.
+Spread spread(const arma::mat& queries, const arma::mat& errors, Pairs pairs) {
+    constexpr arma::uword at_once = 512;
+    Moments all;
+    for (arma::uword first = 0; first < errors.n_cols; first += at_once) {
+        const arma::uword last = std::min(errors.n_cols, first + at_once) - 1;
+        const arma::mat products = queries.t() * errors.cols(first, last);
+        const auto counts = [&](arma::uword query, arma::uword row) {
+            return pairs == Pairs::all || query != first + row;
+        };
+        Moments part;
+        double sum = 0.0;
+        for (arma::uword t = 0; t < products.n_cols; ++t)
+            for (arma::uword q = 0; q < products.n_rows; ++q)
+                if (counts(q, t)) {
+                    sum += products(q, t);
+                    ++part.count;
+                }
+        if (part.count == 0) continue;
+        part.mean = sum / static_cast<double>(part.count);
+        for (arma::uword t = 0; t < products.n_cols; ++t)
+            for (arma::uword q = 0; q < products.n_rows; ++q)
+                if (counts(q, t)) part.m2 += (products(q, t) - part.mean) * (products(q, t) - part.mean);
+        all.merge(part);
+    }
+    if (all.count == 0) return {};
+    return {all.mean, std::sqrt(all.m2 / static_cast<double>(all.count))};
+}
+
+InnerProductErrors errors_for(const arma::mat& unit_queries, const RowErrors& rows, Pairs pairs) {
+    const Spread renormalised = spread(unit_queries, rows.renormalised, pairs);
+    const Spread plain = spread(unit_queries, rows.plain, pairs);
+    return {renormalised.mean, renormalised.deviation, plain.mean, plain.deviation};
+}
+
+InnerProductErrors own_errors(const RowErrors& rows) {
+    const arma::mat one(1, 1, arma::fill::ones);
+    const Spread renormalised = spread(one, arma::sum(rows.units % rows.renormalised, 0), Pairs::all);
+    const Spread plain = spread(one, arma::sum(rows.units % rows.plain, 0), Pairs::all);
+    return {renormalised.mean, renormalised.deviation, plain.mean, plain.deviation};
+}
+
+arma::mat without_zero_rows(const arma::mat& rows) { return rows.rows(arma::find(arma::any(rows, 1))); }
+
+}  // namespace
+
+const std::array<QueryModel, 5>& query_models() {
+    static const std::array<QueryModel, 5> models = {{
+        {"", &BlockMetrics::other, "the other rows of the block"},
+        {"_random", &BlockMetrics::random, "random directions"},
+        {"_aligned", &BlockMetrics::aligned,
+         "the leading right singular vector of the block, turned towards its mean row"},
+        {"_own", &BlockMetrics::own, "the row itself"},
+        {"_query", &BlockMetrics::dumped, "the model's queries at the tokens of the block (keys of dumps)"},
+    }};
+    return models;
+}
+
+BlockMetrics measure_block(const arma::mat& block, const arma::mat& decoded, const BlockQueries& queries) {
+    if (arma::size(block) != arma::size(decoded))
+        throw bug("a {} x {} block was decoded as {} x {}", block.n_rows, block.n_cols, decoded.n_rows, decoded.n_cols);
+    BlockMetrics metrics;
+    const arma::mat error = decoded - block;
+    metrics.relative_l2 = estimators::relative_l2(block, decoded);
+    metrics.linear_gain = arma::dot(block, decoded) / arma::accu(arma::square(block));
+
+    const arma::uvec kept = arma::find(arma::any(block, 1));
+    RowErrors rows{unit_rows(block.rows(kept)), unit_rows(decoded.rows(kept)), error.rows(kept).t()};
+    rows.renormalised -= rows.units;
+    for (arma::uword t = 0; t < kept.n_elem; ++t) rows.plain.col(t) /= arma::norm(block.row(kept(t)));
+
+    metrics.other = errors_for(rows.units, rows, Pairs::different);
+    metrics.own = own_errors(rows);
+    if (!queries.random.is_empty())
+        metrics.random = errors_for(unit_rows(without_zero_rows(queries.random)), rows, Pairs::all);
+    if (!queries.aligned.is_empty()) metrics.aligned = errors_for(unit_rows(queries.aligned), rows, Pairs::all);
+    if (!queries.dumped.is_empty())
+        metrics.dumped = errors_for(unit_rows(without_zero_rows(queries.dumped)), rows, Pairs::all);
+    return metrics;
+}
+
+}  // namespace spiked::validation

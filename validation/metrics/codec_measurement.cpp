@@ -1,0 +1,73 @@
+#include "validation/metrics/codec_measurement.hpp"
+
+#include <limits>
+
+#include "sim/random/normal.hpp"
+
+namespace spiked::validation {
+
+BlockQueries queries_for(estimators::AnalysedBlock& block, const stream::Stream& stream) {
+    constexpr arma::uword count = 128;
+    const arma::mat& rows = block.block();
+    BlockQueries queries;
+    queries.random.set_size(count, rows.n_cols);
+    stream::fill_normal(stream, {queries.random.memptr(), queries.random.n_elem});
+    if (block.singular_values().empty() || block.singular_values().front() == 0.0) return queries;
+    const arma::vec direction = block.vectors(1).right.col(0);
+    queries.aligned = (arma::accu(rows * direction) < 0.0 ? -1.0 : 1.0) * direction.t();
+    return queries;
+}
+
+void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBlock& block, const BlockQueries& queries,
+                   std::size_t method, std::vector<Observation>& to, const TurnedBlock& turned) {
+    const arma::mat& original = block.block();
+    const auto [encoded, rank] = codec.encode(turned.coded != nullptr ? *turned.coded : block);
+    arma::mat decoded = codec.decode(encoded.bytes, original.n_rows);
+    if (turned.coded != nullptr) decoded = turned.back(decoded);
+    observe_bits(rank, codec.paper_bits(rank, original.n_rows), encoded.ledger, static_cast<double>(original.n_elem),
+                 method, to);
+    observe_errors(original, decoded, queries, method, to);
+}
+
+void observe_bits(std::size_t rank, double paper_bits, const estimators::Ledger& ledger, double entries,
+                  std::size_t method, std::vector<Observation>& to) {
+    const auto add = [&](const std::string& metric, double value) {
+        to.push_back({method, metric_index(metric), 0, value});
+    };
+    add("rank", static_cast<double>(rank));
+    add("paper_bits", paper_bits);
+    add("bits_per_entry", static_cast<double>(ledger.total()) / entries);
+    for (std::size_t item = 0; item < estimators::item_count; ++item)
+        add("bits." + std::string(estimators::item_names[item]),
+            static_cast<double>(ledger.bits(static_cast<estimators::Item>(item))) / entries);
+}
+
+void observe_errors(const arma::mat& original, const arma::mat& decoded, const BlockQueries& queries,
+                    std::size_t method, std::vector<Observation>& to) {
+    BlockMetrics found = measure_block(original, decoded, queries);
+    // Of a block of zeros no share can be lost.
+    if (original.is_zero()) found.relative_l2 = std::numeric_limits<double>::quiet_NaN();
+    observe_metrics(found, !queries.dumped.is_empty(), method, to);
+}
+
+void observe_metrics(const BlockMetrics& metrics, bool dumped_queries, std::size_t method,
+                     std::vector<Observation>& to) {
+    const auto add = [&](const std::string& metric, double value) {
+        to.push_back({method, metric_index(metric), 0, value});
+    };
+    add("relative_l2", metrics.relative_l2);
+    add("distortion", metrics.relative_l2 * metrics.relative_l2);
+    add("linear_gain", metrics.linear_gain);
+    for (const auto& model : query_models()) {
+        const InnerProductErrors& errors = metrics.*model.errors;
+        const std::string suffix(model.suffix);
+        // What nothing was asked of is not measured, not missing.
+        if (model.errors == &BlockMetrics::dumped && !dumped_queries) continue;
+        add("ip_bias" + suffix, errors.bias);
+        add("ip_std" + suffix, errors.deviation);
+        add("ip_bias_plain" + suffix, errors.bias_plain);
+        add("ip_std_plain" + suffix, errors.deviation_plain);
+    }
+}
+
+}  // namespace spiked::validation

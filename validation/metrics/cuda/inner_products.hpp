@@ -1,0 +1,283 @@
+#pragma once
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/device/team.hpp"
+#include "core/device/tile_product.hpp"
+#include "estimators/svd/cuda/decomposition_batch.hpp"
+
+/// Errors of the inner products of queries with coded rows, by kernels in this order. RowErrors finds the norms of the
+/// rows, and the errors for the queries that need one product a row: the row itself, and the block's leading right
+/// vector. QueryScales finds the norms of random queries. PairSums takes every query with every row. `Entry` is the
+/// type of rows and queries.
+namespace spiked::estimators::cuda {
+
+/// Kernel: one over the norm of each row of column-major blocks, lines x length each; 0 of zero rows. A thread a row.
+template <class Entry>
+struct QueryScales {
+    static constexpr unsigned threads = 128;
+    static constexpr unsigned resident = 8;
+
+    std::uint32_t count;
+    std::uint32_t lines;
+    std::uint32_t length;
+    const Entry* queries;
+    Entry* scales;
+
+    [[nodiscard]] unsigned blocks() const { return (count * lines + threads - 1) / threads; }
+    [[nodiscard]] std::size_t shared_bytes() const { return 0; }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
+        const unsigned which = part * threads + team.rank();
+        if (which >= count * lines) return;
+        const Entry* const row = queries + std::size_t{which / lines} * lines * length + which % lines;
+        double squares = 0.0;
+        SPIKED_UNROLL_BY(8)
+        for (unsigned j = 0; j < length; ++j) {
+            const auto x = static_cast<double>(row[std::size_t{j} * lines]);
+            squares = std::fma(x, x, squares);
+        }
+        scales[which] = static_cast<Entry>(squares == 0.0 ? 0.0 : 1.0 / std::sqrt(squares));
+    }
+};
+
+/// What RowErrors finds of a block: means and standard deviations over its rows, and sums.
+struct RowErrorSums {
+    double own_bias, own_deviation, own_bias_plain, own_deviation_plain;  ///< the query is the row itself
+    double aligned_bias, aligned_deviation, aligned_bias_plain, aligned_deviation_plain;
+    double across;  ///< sum of <x, x^>
+};
+
+/// Kernel: of each row x and what came back, x^: one over their norms; and how far <q, x^ / |x^|> is from <q, x / |x|>
+/// (renormalised), and <q, x^> / |x| from it (plain), for q = x / |x| and for the leading right vector, turned towards
+/// the rows. A thread block a matrix, a thread a row, which it reads once; up to 256 rows.
+template <class Entry, class Real>
+struct RowErrors {
+    static constexpr unsigned threads = 128;
+    static constexpr unsigned resident = 4;
+    static constexpr unsigned warps = threads / spiked::cuda::warp_size;
+    static constexpr unsigned each = 2;  ///< rows of a thread
+    static constexpr unsigned most_rows = each * threads;
+
+    std::uint32_t count;
+    std::uint32_t rows;
+    std::uint32_t dimension;
+    std::uint32_t vectors;  ///< stored of each block
+    const Entry* original;  ///< column-major
+    const float* decoded;
+    const Real* right;    ///< dimension x vectors
+    Entry* scales;        ///< 1 / |x| of the rows of a block, then 1 / |x^|; 0 for rows that are zero
+    BlockStatus* status;  ///< for_the_host: a row is zero, or came back as zero
+    RowErrorSums* sums;
+
+    [[nodiscard]] unsigned blocks() const { return count; }
+    [[nodiscard]] std::size_t shared_bytes() const { return spiked::cuda::shared_room<double>(warps); }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
+        auto room = team.template take<double>(warps);
+        const std::size_t corner = std::size_t{block} * rows * dimension;
+        const Real* const v = right + std::size_t{block} * vectors * dimension;
+        Entry* const own_scales = scales + std::size_t{block} * 2 * rows;
+        double v_squares = 0.0;
+        for (unsigned j = 0; j < dimension; ++j)
+            v_squares = std::fma(static_cast<double>(v[j]), static_cast<double>(v[j]), v_squares);
+        double towards = 0.0;
+        double across = 0.0;
+        double zeros = 0.0;
+        double own[each] = {}, own_plain[each] = {}, aligned[each] = {}, aligned_plain[each] = {};
+        SPIKED_UNROLL
+        for (unsigned r = 0; r < each; ++r) {
+            const unsigned t = team.rank() + threads * r;
+            if (t >= rows) continue;
+            const Entry* const x_row = original + corner + t;
+            const float* const y_row = decoded + corner + t;
+            double xx = 0.0, yy = 0.0, xy = 0.0, xv = 0.0, yv = 0.0;
+            SPIKED_UNROLL_BY(8)
+            for (unsigned j = 0; j < dimension; ++j) {
+                const auto x = static_cast<double>(x_row[std::size_t{j} * rows]);
+                const auto y = static_cast<double>(y_row[std::size_t{j} * rows]);
+                const auto along = static_cast<double>(v[j]);
+                xx = std::fma(x, x, xx);
+                yy = std::fma(y, y, yy);
+                xy = std::fma(x, y, xy);
+                xv = std::fma(x, along, xv);
+                yv = std::fma(y, along, yv);
+            }
+            const bool zero = xx == 0.0 || yy == 0.0;
+            const double norm = xx == 0.0 ? 0.0 : 1.0 / std::sqrt(xx);
+            const double other = yy == 0.0 ? 0.0 : 1.0 / std::sqrt(yy);
+            own_scales[t] = static_cast<Entry>(norm);
+            own_scales[rows + t] = static_cast<Entry>(other);
+            zeros += zero ? 1.0 : 0.0;
+            towards += xv;
+            across += xy;
+            own[r] = std::fma(xy * norm, other, -1.0);
+            own_plain[r] = (xy - xx) * norm * norm;
+            aligned[r] = yv * other - xv * norm;
+            aligned_plain[r] = (yv - xv) * norm;
+        }
+        towards = sum_of_all(team, room, towards);
+        across = sum_of_all(team, room, across);
+        zeros = sum_of_all(team, room, zeros);
+        const double scale = (towards < 0.0 ? -1.0 : 1.0) / std::sqrt(v_squares);
+        RowErrorSums found{};
+        found.across = across;
+        spread(team, room, 1.0, own, found.own_bias, found.own_deviation);
+        spread(team, room, 1.0, own_plain, found.own_bias_plain, found.own_deviation_plain);
+        spread(team, room, scale, aligned, found.aligned_bias, found.aligned_deviation);
+        spread(team, room, scale, aligned_plain, found.aligned_bias_plain, found.aligned_deviation_plain);
+        if (team.rank() != 0) return;
+        sums[block] = found;
+        status[block] = zeros == 0.0 ? BlockStatus::fine : BlockStatus::for_the_host;
+    }
+
+private:
+    /// The same in every thread.
+    template <class Team, class Room>
+    SPIKED_DEVICE static double sum_of_all(Team& team, Room& room, double x) {
+        x = spiked::cuda::warp_sum(team, x);
+        if (team.lane() == 0) room[team.warp()] = x;
+        team.barrier();
+        double sum = 0.0;
+        for (unsigned w = 0; w < warps; ++w) {
+            const double other = room[w];
+            sum += other;
+        }
+        team.barrier();
+        return sum;
+    }
+    /// Mean and standard deviation over the rows of `scale` times their numbers.
+    template <class Team, class Room>
+    SPIKED_DEVICE void spread(Team& team, Room& room, double scale, const double (&numbers)[each], double& mean,
+                              double& deviation) const {
+        double sum = 0.0;
+        SPIKED_UNROLL
+        for (unsigned r = 0; r < each; ++r) sum += numbers[r];  // 0 where there is no row
+        mean = scale * (sum_of_all(team, room, sum) / rows);
+        double squares = 0.0;
+        SPIKED_UNROLL
+        for (unsigned r = 0; r < each; ++r) {
+            const double off = std::fma(scale, numbers[r], -mean);
+            if (team.rank() + threads * r < rows) squares = std::fma(off, off, squares);
+        }
+        deviation = std::sqrt(sum_of_all(team, room, squares) / rows);
+    }
+};
+
+/// What PairSums finds of a part of the pairs.
+struct PairErrorSums {
+    double renormalised, renormalised_squares, plain, plain_squares;
+};
+
+/// Kernel: sums and sums of squares of <q, e> over the pairs of a unit query q and a row's error e, renormalised and
+/// plain, 64 x 64 pairs a thread block; their reader adds the parts of a block in order. In float q and e have 11
+/// significant bits: a product is 1e-4 of |q| |e| off, either way, a mean over n pairs sqrt(n) times less.
+template <class Entry>
+struct PairSums {
+    using Product = spiked::cuda::TensorProduct<Entry>;
+    using Tile = spiked::cuda::WarpTile<Entry>;
+    static constexpr unsigned side = Product::side;
+    static constexpr unsigned threads = Product::threads;
+    static constexpr unsigned resident = sizeof(Entry) == 4 ? 3 : 2;
+    static constexpr unsigned warps = threads / spiked::cuda::warp_size;
+    static constexpr unsigned slice = Tile::slice;
+
+    std::uint32_t count;
+    std::uint32_t queries;  ///< of a block
+    std::uint32_t rows;
+    std::uint32_t dimension;
+    bool different;             ///< query i is not asked about row i
+    const Entry* asked;         ///< queries x dimension, column-major
+    const Entry* asked_scales;  ///< 1 / |q|; so many from block to block:
+    std::uint32_t asked_stride;
+    const Entry* original;  ///< rows x dimension
+    const float* decoded;
+    const Entry* scales;  ///< as RowErrors leaves them
+    PairErrorSums* sums;  ///< of a part
+
+    [[nodiscard]] SPIKED_DEVICE unsigned parts() const { return Product::tiles(queries, rows); }
+    [[nodiscard]] unsigned blocks() const { return count * parts(); }
+    [[nodiscard]] std::size_t shared_bytes() const {
+        return 3 * spiked::cuda::shared_room<Entry>(Tile::pitch * slice) + spiked::cuda::shared_room<double>(4 * warps);
+    }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
+        const std::size_t block = part / parts();
+        const unsigned down = Product::down(queries);
+        const unsigned top = part % parts() % down * side;
+        const unsigned left = part % parts() / down * side;
+        const Entry* const q = asked + block * queries * dimension;
+        const Entry* const x = original + block * rows * dimension;
+        const float* const y = decoded + block * rows * dimension;
+        const Entry* const norms = scales + block * 2 * rows;
+        auto query_slice = team.template take<Entry>(Tile::pitch * slice);
+        auto turned_slice = team.template take<Entry>(Tile::pitch * slice);
+        auto plain_slice = team.template take<Entry>(Tile::pitch * slice);
+        // A thread puts the same row and query of each slice there.
+        const unsigned own = team.rank() % side;
+        const bool is_query = top + own < queries;
+        const bool is_row = left + own < rows;
+        const Entry by_query = is_query ? asked_scales[block * asked_stride + top + own] : Entry(0);
+        const Entry by_row = is_row ? norms[left + own] : Entry(0);
+        const Entry by_decoded = is_row ? norms[rows + left + own] : Entry(0);
+        Tile turned;
+        Tile plain;
+        constexpr unsigned shares = side * slice / threads;
+        Entry query[shares], from[shares], back[shares];
+        const auto read = [&](unsigned first) {
+            SPIKED_UNROLL
+            for (unsigned share = 0; share < shares; ++share) {
+                const unsigned k = first + share * (threads / side) + team.rank() / side;
+                const bool inside = k < dimension;
+                query[share] = inside && is_query ? q[std::size_t{k} * queries + top + own] : Entry(0);
+                from[share] = inside && is_row ? x[std::size_t{k} * rows + left + own] : Entry(0);
+                back[share] = inside && is_row ? static_cast<Entry>(y[std::size_t{k} * rows + left + own]) : Entry(0);
+            }
+        };
+        read(0);
+        for (unsigned first = 0; first < dimension; first += slice) {
+            SPIKED_UNROLL
+            for (unsigned share = 0; share < shares; ++share) {
+                const unsigned to = (share * (threads / side) + team.rank() / side) * Tile::pitch + own;
+                query_slice[to] = Tile::rounded(by_query * query[share]);
+                turned_slice[to] = Tile::rounded(std::fma(back[share], by_decoded, -(from[share] * by_row)));
+                plain_slice[to] = Tile::rounded((back[share] - from[share]) * by_row);
+            }
+            team.barrier();
+            if (first + slice < dimension) read(first + slice);  // while this slice is multiplied
+            turned.add(team, query_slice, Product::first_row(team), turned_slice, Product::first_column(team));
+            plain.add(team, query_slice, Product::first_row(team), plain_slice, Product::first_column(team));
+            team.barrier();
+        }
+        double found[4] = {};
+        const auto take = [&](const Tile& tile, double& sum, double& squares) {
+            tile.each_entry(team, [&](unsigned i, unsigned j, Entry product) {
+                // Zeros where there is no query or no row.
+                const bool own_row =
+                    different && top + Product::first_row(team) + i == left + Product::first_column(team) + j;
+                const double counted = own_row ? 0.0 : static_cast<double>(product);
+                sum += counted;
+                squares = std::fma(counted, counted, squares);
+            });
+        };
+        take(turned, found[0], found[1]);
+        take(plain, found[2], found[3]);
+        auto room = team.template take<double>(4 * warps);
+        SPIKED_UNROLL
+        for (unsigned i = 0; i < 4; ++i) {
+            found[i] = spiked::cuda::warp_sum(team, found[i]);
+            if (team.lane() == 0) room[4 * team.warp() + i] = found[i];
+        }
+        team.barrier();
+        if (team.rank() != 0) return;
+        for (unsigned w = 1; w < warps; ++w)
+            for (unsigned i = 0; i < 4; ++i) found[i] += room[4 * w + i];
+        sums[part] = {found[0], found[1], found[2], found[3]};
+    }
+};
+
+}  // namespace spiked::estimators::cuda

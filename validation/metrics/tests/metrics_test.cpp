@@ -1,0 +1,234 @@
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "sim/random/normal.hpp"
+#include "theory/quantization/lloyd_max.hpp"
+#include "validation/metrics/block_metrics.hpp"
+#include "validation/metrics/codec_measurement.hpp"
+#include "validation/statistics/tests/clustered_mean.hpp"
+
+namespace spiked::validation {
+namespace {
+
+arma::mat gaussian(std::size_t rows, std::size_t columns, std::uint64_t replicate) {
+    arma::mat matrix(rows, columns);
+    stream::fill_normal(stream::Stream({}, "metrics", stream::Role::noise, replicate),
+                        {matrix.memptr(), matrix.n_elem});
+    return matrix;
+}
+
+double dot(const arma::mat& a, arma::uword i, const arma::mat& b, arma::uword j) {
+    double sum = 0.0;
+    for (arma::uword c = 0; c < a.n_cols; ++c) sum += a(i, c) * b(j, c);
+    return sum;
+}
+
+TEST(BlockMetricsReference, AgreesWithPlainLoopsOverPairs) {
+    const arma::mat block = gaussian(9, 6, 0);
+    const arma::mat decoded = block * 0.9 + 0.1 * gaussian(9, 6, 1);
+    double bias[2] = {};
+    double squares[2] = {};
+    for (arma::uword j = 0; j < 9; ++j)
+        for (arma::uword t = 0; t < 9; ++t) {
+            if (j == t) continue;
+            const double nj = std::sqrt(dot(block, j, block, j));
+            const double nt = std::sqrt(dot(block, t, block, t));
+            const double nh = std::sqrt(dot(decoded, t, decoded, t));
+            const double cosine = dot(block, j, block, t) / (nj * nt);
+            const double errors[2] = {dot(block, j, decoded, t) / (nj * nh) - cosine,
+                                      dot(block, j, decoded, t) / (nj * nt) - cosine};
+            for (int k = 0; k < 2; ++k) bias[k] += errors[k] / 72.0, squares[k] += errors[k] * errors[k] / 72.0;
+        }
+    const BlockMetrics found = measure_block(block, decoded);
+    EXPECT_NEAR(found.other.bias, bias[0], 1e-14);
+    EXPECT_NEAR(found.other.bias_plain, bias[1], 1e-14);
+    EXPECT_NEAR(found.other.deviation, std::sqrt(squares[0] - bias[0] * bias[0]), 1e-14);
+    EXPECT_NEAR(found.other.deviation_plain, std::sqrt(squares[1] - bias[1] * bias[1]), 1e-14);
+    EXPECT_NEAR(found.relative_l2, arma::norm(decoded - block, "fro") / arma::norm(block, "fro"), 1e-15);
+}
+
+TEST(BlockMetricsReference, EveryQueryModelAgreesWithPlainLoops) {
+    arma::mat block = gaussian(9, 6, 7);
+    block.row(4).zeros();
+    const arma::mat decoded = block * 0.8 + 0.2 * gaussian(9, 6, 8) % arma::sign(arma::abs(block));
+    BlockQueries queries{gaussian(5, 6, 9), gaussian(1, 6, 10), 30.0 * gaussian(7, 6, 11)};
+    queries.dumped.row(2).zeros();
+    const BlockMetrics found = measure_block(block, decoded, queries);
+    const auto expected = [&](const arma::mat& asked, bool own) {
+        std::vector<double> errors[2];
+        for (arma::uword t = 0; t < 9; ++t) {
+            const double nt = std::sqrt(dot(block, t, block, t));
+            const double nh = std::sqrt(dot(decoded, t, decoded, t));
+            for (arma::uword q = own ? t : 0; q < (own ? t + 1 : asked.n_rows); ++q) {
+                const double nq = std::sqrt(dot(asked, q, asked, q));
+                if (nt == 0.0 || nq == 0.0) continue;
+                errors[0].push_back(dot(asked, q, decoded, t) / (nq * nh) - dot(asked, q, block, t) / (nq * nt));
+                errors[1].push_back((dot(asked, q, decoded, t) - dot(asked, q, block, t)) / (nq * nt));
+            }
+        }
+        InnerProductErrors of;
+        double InnerProductErrors::*means[] = {&InnerProductErrors::bias, &InnerProductErrors::bias_plain};
+        double InnerProductErrors::*spreads[] = {&InnerProductErrors::deviation, &InnerProductErrors::deviation_plain};
+        for (int k = 0; k < 2; ++k) {
+            const double count = static_cast<double>(errors[k].size());
+            double sum = 0.0;
+            double squares = 0.0;
+            for (const double e : errors[k]) sum += e, squares += e * e;
+            of.*means[k] = sum / count;
+            of.*spreads[k] = std::sqrt(squares / count - sum / count * (sum / count));
+        }
+        return of;
+    };
+    const std::pair<InnerProductErrors, InnerProductErrors> both[] = {{found.random, expected(queries.random, false)},
+                                                                      {found.aligned, expected(queries.aligned, false)},
+                                                                      {found.own, expected(block, true)},
+                                                                      {found.dumped, expected(queries.dumped, false)}};
+    for (const auto& [is, should] : both) {
+        EXPECT_NEAR(is.bias, should.bias, 1e-14);
+        EXPECT_NEAR(is.deviation, should.deviation, 1e-13);
+        EXPECT_NEAR(is.bias_plain, should.bias_plain, 1e-14);
+        EXPECT_NEAR(is.deviation_plain, should.deviation_plain, 1e-13);
+    }
+    EXPECT_TRUE(std::isnan(measure_block(block, decoded).dumped.bias));
+}
+
+// A Haar rotation shrinks every direction alike: <q, x^> = kappa <q, x> on average, so a query misses (1 - kappa) of
+// its product: all of it for the row itself, its share for others. At d = 128 and 2 bits 1 - kappa = .116.
+TEST(BlockMetricsLaw, TurboQuantsBiasGrowsWithWhatTheQueryShares) {
+    constexpr int rotations = 400;
+    const arma::mat block = gaussian(16, 128, 12) + 0.5;
+    estimators::AnalysedBlock analysed{block};
+    const auto method = estimators::parse_method("tq-mse");
+    const double loss = theory::lloyd_max_sphere(128, 2).distortion;
+    double sums[3] = {};
+    double squares[3] = {};
+    double shares[3] = {};
+    for (std::uint64_t r = 0; r < rotations; ++r) {
+        const BlockQueries queries = queries_for(analysed, stream::Stream({}, "query law", stream::Role::query, r));
+        const estimators::Compressor codec(method, 128, 2,
+                                           {.norm = estimators::NumberFormat::fp64, .rotation_index = r});
+        const BlockMetrics found =
+            measure_block(block, codec.decode(codec.encode(analysed).encoded.bytes, 16), queries);
+        const double biases[3] = {found.own.bias_plain, found.aligned.bias_plain, found.random.bias_plain};
+        const arma::mat units = arma::normalise(block, 2, 1);
+        const double products[3] = {1.0, arma::mean(arma::vec(units * queries.aligned.t())),
+                                    arma::mean(arma::vectorise(units * arma::normalise(queries.random, 2, 1).t()))};
+        for (int k = 0; k < 3; ++k) {
+            const double surplus = biases[k] + loss * products[k];
+            sums[k] += surplus, squares[k] += surplus * surplus, shares[k] += products[k] / rotations;
+        }
+    }
+    const double z = 5.2;  // 2 e-7 for each of three, two-sided
+    for (int k = 0; k < 3; ++k) {
+        const double mean = sums[k] / rotations;
+        const double error = std::sqrt((squares[k] / rotations - mean * mean) / (rotations - 1.0));
+        EXPECT_LT(std::abs(mean), z * error) << k << ": could see " << 2.0 * z * error;
+        // The control: without the loss the two that share something do not pass.
+        if (k < 2) {
+            EXPECT_GT(loss * shares[k], 2.0 * z * error);
+        }
+    }
+}
+
+TEST(BlockMetrics, GainAndDistortionOfAHalvedBlockAreAHalfAndAQuarter) {
+    const arma::mat block = gaussian(9, 6, 21);
+    std::vector<Observation> found;
+    observe_errors(block, 0.5 * block, {}, 3, found);
+    const auto value = [&](const char* metric) {
+        for (const Observation& one : found)
+            if (one.metric == metric_index(metric)) return one.value;
+        return std::nan("");
+    };
+    EXPECT_NEAR(value("linear_gain"), 0.5, 1e-15);
+    EXPECT_NEAR(value("relative_l2"), 0.5, 1e-15);
+    EXPECT_NEAR(value("distortion"), 0.25, 1e-15);
+}
+
+TEST(BlockMetrics, PapersBitsAreThoseOfTheShapeOfTheBlock) {
+    estimators::AnalysedBlock block(gaussian(40, 24, 22));
+    const estimators::Compressor codec(estimators::parse_method("svd:3+tq-mse"), 24, 2, {});
+    std::vector<Observation> found;
+    observe_codec(codec, block, {}, 1, found);
+    for (const Observation& one : found)
+        if (one.metric == metric_index("paper_bits")) {
+            EXPECT_NEAR(one.value, 2.0 + 3.0 * (40 + 24) * 4 / (40.0 * 24.0), 1e-12);
+        }
+    EXPECT_TRUE(std::any_of(found.begin(), found.end(),
+                            [](const Observation& one) { return one.metric == metric_index("paper_bits"); }));
+}
+
+TEST(BlockMetrics, AUniformShrinkageIsSeenOnlyByThePlainBias) {
+    const arma::mat block = gaussian(20, 8, 2) + 1.0;
+    const BlockMetrics found = measure_block(block, 0.8 * block);
+    EXPECT_NEAR(found.relative_l2, 0.2, 1e-14);
+    EXPECT_NEAR(found.other.bias, 0.0, 1e-15);
+    EXPECT_NEAR(found.other.deviation, 0.0, 1e-15);
+    EXPECT_LT(found.other.bias_plain, -0.01);
+}
+
+TEST(BlockMetrics, ZeroRowsAreLeftOutOfThePairs) {
+    arma::mat block = gaussian(6, 4, 3);
+    arma::mat decoded = gaussian(6, 4, 4);
+    const BlockMetrics whole = measure_block(block.rows(1, 5), decoded.rows(1, 5));
+    block.row(0).zeros();
+    const BlockMetrics found = measure_block(block, decoded);
+    EXPECT_DOUBLE_EQ(found.other.bias, whole.other.bias);
+    EXPECT_DOUBLE_EQ(found.other.deviation_plain, whole.other.deviation_plain);
+}
+
+TEST(BlockMetrics, ABlockWithoutPairsHasNoInnerProductError) {
+    const BlockMetrics single = measure_block(gaussian(1, 4, 5), gaussian(1, 4, 6));
+    EXPECT_TRUE(std::isnan(single.other.bias));
+    const BlockMetrics zero = measure_block(arma::mat(3, 4), arma::mat(3, 4));
+    EXPECT_EQ(zero.relative_l2, 0.0);
+    EXPECT_TRUE(std::isnan(zero.other.bias_plain));
+}
+
+TEST(ClusteredMean, EqualClustersGiveTheErrorOfTheirMeans) {
+    // Means 1, 2, 6 of clusters of 4: mean 3, sd of means sqrt(7), error sqrt(7/3).
+    const ClusteredMean found = clustered_mean({{"a", {4, 4.0}}, {"b", {4, 8.0}}, {"c", {4, 24.0}}});
+    EXPECT_DOUBLE_EQ(found.mean, 3.0);
+    EXPECT_NEAR(found.standard_error, std::sqrt(7.0 / 3.0), 1e-14);
+    EXPECT_EQ(found.count, 12U);
+}
+
+TEST(ClusteredMean, SplittingTheWorkDifferentlyChangesNothingAndEmptyClustersDoNotCount) {
+    const ClusteredMean found = clustered_mean({{"a", {3, 4.5}}, {"b", {1, 8.0}}});
+    const ClusteredMean with_empty = clustered_mean({{"a", {3, 4.5}}, {"b", {1, 8.0}}, {"c", {0, 0.0}}});
+    EXPECT_DOUBLE_EQ(found.standard_error, with_empty.standard_error);
+    EXPECT_TRUE(std::isnan(clustered_mean({{"a", {3, 4.5}}}).standard_error));
+    EXPECT_TRUE(std::isnan(clustered_mean({}).mean));
+}
+
+// Blocks of one cluster share a draw, so an error computed as if blocks were independent would be too small by
+// sqrt(10): the coverage of mean +- 2.576 se over 2000 draws tells.
+TEST(ClusteredMeanLaw, ErrorBarsCoverAtTheirNominalRate) {
+    constexpr int draws = 2000;
+    constexpr int groups = 60;
+    constexpr int blocks = 10;
+    int clustered_misses = 0;
+    int naive_misses = 0;
+    for (std::uint64_t r = 0; r < draws; ++r) {
+        std::vector<double> x(groups);
+        stream::fill_normal(stream::Stream({}, "coverage", stream::Role::noise, r), x);
+        std::map<std::string, ClusterSum> clustered;
+        std::map<std::string, ClusterSum> naive;
+        for (int g = 0; g < groups; ++g) {
+            clustered[std::to_string(g)] = {blocks, blocks * x[static_cast<std::size_t>(g)]};
+            for (int b = 0; b < blocks; ++b) naive[fmt::format("{}/{}", g, b)] = {1, x[static_cast<std::size_t>(g)]};
+        }
+        const auto misses = [](const ClusteredMean& m) { return std::abs(m.mean) > 2.576 * m.standard_error ? 1 : 0; };
+        clustered_misses += misses(clustered_mean(clustered));
+        naive_misses += misses(clustered_mean(naive));
+    }
+    // 1 % nominal, 1.25 % with Student's t at 59 degrees of freedom: 25 expected, binomial sd 5; limit at 1e-6.
+    EXPECT_LT(clustered_misses, 25 + 5 * 5.0);
+    EXPECT_GT(clustered_misses, 4);
+    EXPECT_GT(naive_misses, 500) << "control: errors that ignore clusters must fail";
+}
+
+}  // namespace
+}  // namespace spiked::validation

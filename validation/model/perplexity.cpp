@@ -1,0 +1,120 @@
+#include "validation/model/perplexity.hpp"
+
+#include <cmath>
+#include <mutex>
+
+#include "core/runtime/error.hpp"
+#include "core/runtime/parallel.hpp"
+#include "sim/io/matrix_file.hpp"
+#include "validation/statistics/moments.hpp"
+
+namespace spiked::validation {
+std::vector<std::vector<std::int32_t>> read_documents(const std::string& path, const sim::LlamaConfig& model,
+                                                      std::size_t most) {
+    arma::mat ids = sim::read_matrix(*sim::open_npy(path));
+    if (ids.n_cols == 1) ids = ids.t();
+    if (ids.n_cols > most)
+        throw input_error("{}: documents of {} tokens (expected at most {} with a context of {}): cut them", path,
+                          ids.n_cols, most, model.context);
+    std::vector<std::vector<std::int32_t>> documents;
+    for (arma::uword row = 0; row < ids.n_rows; ++row) {
+        std::vector<std::int32_t> document;
+        for (arma::uword t = 0; t < ids.n_cols; ++t) {
+            const double id = ids(row, t);
+            if (!(id >= 0.0 && id < static_cast<double>(model.vocabulary)) || id != std::floor(id))
+                throw input_error(
+                    "{}: token {} of document {} is {} (expected a whole number from 0 to {}): is it of another "
+                    "vocabulary?",
+                    path, t, row, id, model.vocabulary - 1);
+            document.push_back(static_cast<std::int32_t>(id));
+        }
+        documents.push_back(std::move(document));
+    }
+    return documents;
+}
+
+Documents open_documents(const PerplexityPlan& plan) {
+    Documents documents{sim::Llama(plan.model), {}};
+    if (plan.block_tokens == 0) throw usage_error("--block 0 is not possible: a block has 1 token or more");
+    // The last token is predicted and not read.
+    const auto& shape = documents.model.config();
+    documents.tokens = read_documents(plan.tokens, shape, shape.context + 1);
+    if (documents.tokens.empty() || documents.tokens.front().size() < plan.block_tokens + 2)
+        throw input_error(
+            "{}: documents of {} tokens (expected {} or more for blocks of {}): no token would see a compressed block",
+            plan.tokens, documents.tokens.empty() ? 0 : documents.tokens.front().size(), plan.block_tokens + 2,
+            plan.block_tokens);
+    return documents;
+}
+
+double document_nats(const Documents& documents, std::size_t number, std::size_t block_tokens, CompressedCache* cache) {
+    const auto& document = documents.tokens[number];
+    double sum = 0.0;
+    std::size_t count = 0;
+    sim::LlamaReading reading{.block_tokens = block_tokens};
+    if (cache != nullptr) cache->attach(reading);
+    reading.predicted = [&](std::size_t first, const arma::fmat& rows) {
+        for (std::size_t t = 0; t < rows.n_rows; ++t) {
+            if (first + t < block_tokens) continue;
+            sum -= static_cast<double>(rows(t, static_cast<arma::uword>(document[first + t + 1])));
+            ++count;
+        }
+    };
+    documents.model.read(std::span(document).first(document.size() - 1), reading);
+    return sum / static_cast<double>(count);
+}
+
+Perplexity measure_perplexity(const PerplexityPlan& plan) {
+    const Documents documents = open_documents(plan);
+    const std::size_t count = documents.tokens.size();
+    const auto versions = cache_versions(documents.model.config(), plan.methods, plan.quantizer, plan.only,
+                                         plan.block_tokens, plan.block_tokens);
+
+    struct Reading {
+        double nats = 0.0;
+        CacheBits bits;
+        double entries = 0.0;
+    };
+    const std::size_t readings = versions.size() * count;
+    std::vector<Reading> found(readings);
+    std::size_t done = 0;
+    std::mutex telling;
+    for_each_parallel(readings, plan.threads, [&](std::size_t job) {
+        auto cache = versions[job / count].cache;
+        if (cache) cache->draw_rotations(job % count);
+        found[job].nats = document_nats(documents, job % count, plan.block_tokens, cache ? &*cache : nullptr);
+        if (cache) {
+            found[job].bits = cache->stored_bits();
+            found[job].entries = cache->entries();
+        }
+        const std::scoped_lock lock(telling);
+        if (plan.progress) plan.progress(++done, readings);
+    });
+
+    Perplexity result;
+    result.documents = count;
+    result.tokens = count * (documents.tokens.front().size() - 1 - plan.block_tokens);
+    result.block_tokens = plan.block_tokens;
+    for (std::size_t v = 0; v < versions.size(); ++v) {
+        Moments nats;
+        CacheBits bits;
+        double entries = 0.0;
+        for (std::size_t d = 0; d < count; ++d) {
+            const Reading& one = found[v * count + d];
+            nats.add(v == 0 ? one.nats : one.nats - found[d].nats);
+            bits += one.bits;
+            entries += one.entries;
+        }
+        if (v == 0) {
+            result.nats = nats.mean;
+            result.mcse_nats = nats.standard_error();
+        } else {
+            bits /= entries;
+            result.rows.push_back(
+                {versions[v].label, versions[v].bits, versions[v].budget, bits, nats.mean, nats.standard_error()});
+        }
+    }
+    return result;
+}
+
+}  // namespace spiked::validation

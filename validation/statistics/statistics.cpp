@@ -1,0 +1,267 @@
+#include "validation/statistics/statistics.hpp"
+
+#include <algorithm>
+#include <boost/math/distributions/beta.hpp>
+#include <boost/math/distributions/binomial.hpp>
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <numbers>
+
+#include "validation/statistics/moments.hpp"
+
+namespace spiked::validation {
+namespace {
+
+namespace law = boost::math;
+
+constexpr double missed = 0.01;  // of the deviations called detectable
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+double upper_normal(double tail) { return law::quantile(law::complement(law::normal(), tail)); }
+double upper_student(double degrees, double tail) {
+    return law::quantile(law::complement(law::students_t(degrees), tail));
+}
+
+Interval with_limits(double estimate, double error, std::uint64_t count, double z) {
+    if (!std::isfinite(estimate) || !std::isfinite(error)) return {.estimate = estimate, .count = count};
+    return {estimate, error, estimate - z * error, estimate + z * error, count};
+}
+
+/// A logarithm at each size and its variance.
+struct LogPoint {
+    double size = 0.0;
+    double value = 0.0;
+    double variance = 0.0;
+    std::uint64_t count = 0;
+};
+
+Interval slope(const std::vector<LogPoint>& points, double alpha) {
+    double weight = 0.0;
+    double x_mean = 0.0;
+    double y_mean = 0.0;
+    std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t count = 0;
+    for (const auto& point : points) {
+        const double w = 1.0 / point.variance;
+        weight += w;
+        x_mean += w * point.size;
+        y_mean += w * point.value;
+        fewest = std::min(fewest, point.count);
+        count += point.count;
+    }
+    x_mean /= weight;
+    y_mean /= weight;
+    double xx = 0.0;
+    double xy = 0.0;
+    for (const auto& point : points) {
+        const double w = 1.0 / point.variance;
+        xx += w * (point.size - x_mean) * (point.size - x_mean);
+        xy += w * (point.size - x_mean) * (point.value - y_mean);
+    }
+    if (points.size() < 2 || fewest < 3 || !(xx > 0.0)) return {.count = count};
+    const double degrees = static_cast<double>(fewest - 1);
+    return with_limits(xy / xx, 1.0 / std::sqrt(xx), count, upper_student(degrees, alpha / 2.0));
+}
+
+/// By how many of `trials` a binomial count stays around its mean, each tail but `tail`: from the exact law, one more
+/// for the rounding of ranks.
+double binomial_reach(std::size_t trials, double level, double tail) {
+    const double n = static_cast<double>(trials);
+    const law::binomial counts(n, level);
+    const double low = std::floor(law::quantile(counts, tail));
+    const double high = std::ceil(law::quantile(law::complement(counts, tail)));
+    return std::max(n * level - low, high - n * level) + 1.0;
+}
+
+}  // namespace
+
+Region around(double predicted, double margin) { return {predicted - margin, predicted + margin, predicted, margin}; }
+Region at_most(double bound, double margin) { return {-infinity, bound + margin, bound, margin}; }
+Region at_least(double bound, double margin) { return {bound - margin, infinity, bound, margin}; }
+
+Verdict judge(const Interval& interval, const Region& region) {
+    if (interval.low >= region.low && interval.high <= region.high) return Verdict::pass;
+    if (interval.low > region.high || interval.high < region.low) return Verdict::fail;
+    return Verdict::inconclusive;
+}
+
+double smallest_detectable(const Interval& interval, const Region& region) {
+    const double reach = std::max(interval.high - interval.estimate, interval.estimate - interval.low);
+    return region.margin + reach + upper_normal(missed) * interval.error;
+}
+
+double smallest_detectable_share(std::uint64_t trials, const Region& region, double alpha) {
+    const double n = static_cast<double>(trials);
+    // The successes that fail are those up to some number, for a share too small; by symmetry for one too large.
+    const auto share_that_fails = [&](double low, const auto& high_of) {
+        if (!(low > 0.0) || high_of(0) >= low) return -infinity;
+        std::uint64_t fails = 0;
+        std::uint64_t passes = trials;
+        while (passes - fails > 1) {
+            const std::uint64_t middle = fails + (passes - fails) / 2;
+            (high_of(middle) < low ? fails : passes) = middle;
+        }
+        const double k = static_cast<double>(fails);
+        return law::quantile(law::beta_distribution(k + 1.0, n - k), missed);
+    };
+    if (trials < 1) return infinity;
+    double detectable = 0.0;
+    if (std::isfinite(region.low))
+        detectable = region.predicted -
+                     share_that_fails(region.low, [&](auto k) { return share_interval(k, trials, alpha).high; });
+    if (std::isfinite(region.high))
+        detectable = std::max(detectable, 1.0 - region.predicted - share_that_fails(1.0 - region.high, [&](auto k) {
+                                              return 1.0 - share_interval(trials - k, trials, alpha).low;
+                                          }));
+    return detectable;
+}
+
+Interval mean_interval(double mean, double error, std::uint64_t count, double alpha) {
+    if (count < 2) return {.estimate = mean, .error = error, .count = count};
+    return with_limits(mean, error, count, upper_student(static_cast<double>(count - 1), alpha / 2.0));
+}
+
+Interval mean_interval(std::span<const double> values, double alpha) {
+    Moments moments;
+    for (const double value : values) moments.add(value);
+    if (moments.missing > 0) return {.count = values.size()};
+    return mean_interval(moments.mean, moments.standard_error(), moments.count, alpha);
+}
+
+double mean_half_width(double deviation, double count, double alpha) {
+    return upper_student(count - 1.0, alpha / 2.0) * deviation / std::sqrt(count);
+}
+
+double student_p_value(double t, double degrees) {
+    return 2.0 * law::cdf(law::complement(law::students_t(degrees), std::abs(t)));
+}
+
+std::uint64_t count_for_half_width(double room, double deviation, double alpha) {
+    double low = 2.0;
+    double high = 2.0;
+    while (mean_half_width(deviation, high, alpha) >= room) {
+        low = high;
+        high *= 2.0;
+        if (high > 1e15) return 0;
+    }
+    while (high - low > 0.5) {
+        const double middle = std::floor(0.5 * (low + high));
+        if (middle == low) break;
+        (mean_half_width(deviation, middle, alpha) < room ? high : low) = middle;
+    }
+    return static_cast<std::uint64_t>(high);
+}
+
+Interval share_interval(std::uint64_t successes, std::uint64_t trials, double alpha) {
+    if (trials == 0) return {};
+    const double n = static_cast<double>(trials);
+    const double k = static_cast<double>(successes);
+    const double share = k / n;
+    Interval interval{share, std::sqrt(share * (1.0 - share) / n), 0.0, 1.0, trials};
+    if (successes > 0) interval.low = law::quantile(law::beta_distribution(k, n - k + 1.0), alpha / 2.0);
+    if (successes < trials)
+        interval.high = law::quantile(law::complement(law::beta_distribution(k + 1.0, n - k), alpha / 2.0));
+    return interval;
+}
+
+Interval rate_interval(std::span<const SizeDraws> sweep, double alpha) {
+    std::vector<LogPoint> points;
+    for (const auto& [size, values] : sweep) {
+        Moments squares;
+        for (const double value : values) squares.add(value * value);
+        if (squares.missing > 0 || !(squares.mean > 0.0)) return {.count = values.size()};
+        const double relative = squares.standard_error() / squares.mean;
+        points.push_back({std::log(static_cast<double>(size)), 0.5 * std::log(squares.mean), 0.25 * relative * relative,
+                          squares.count});
+    }
+    return slope(points, alpha);
+}
+
+Interval growth_interval(std::span<const SizeDraws> sweep, double level, double alpha) {
+    struct Quantile {
+        double size, value, low, high, weight;
+    };
+    std::vector<Quantile> points;
+    double weight = 0.0;
+    double mean = 0.0;
+    std::uint64_t count = 0;
+    for (const auto& [size, values] : sweep) {
+        std::vector<double> sorted(values);
+        if (std::any_of(sorted.begin(), sorted.end(), [](double value) { return !(value > 0.0); }))
+            return {.count = values.size()};
+        std::sort(sorted.begin(), sorted.end());
+        const double n = static_cast<double>(sorted.size());
+        const double steps = binomial_reach(sorted.size(), level, alpha / 2.0);
+        const double centre = level * (n - 1.0);
+        if (!(centre - steps >= 0.0 && centre + steps <= n - 1.0)) return {.count = values.size()};
+        const auto at = [&](double rank) { return std::log(sorted[static_cast<std::size_t>(rank)]); };
+        points.push_back({std::log(static_cast<double>(size)), at(std::round(centre)), at(std::floor(centre - steps)),
+                          at(std::ceil(centre + steps)), n});
+        weight += n;
+        mean += n * points.back().size;
+        count += values.size();
+    }
+    mean /= weight;
+    double squares = 0.0;
+    for (const auto& point : points) squares += point.weight * (point.size - mean) * (point.size - mean);
+    if (points.size() < 2 || !(squares > 0.0)) return {.count = count};
+    double slope = 0.0;
+    double below = 0.0;
+    double above = 0.0;
+    for (const auto& point : points) {
+        const double share = point.weight * (point.size - mean) / squares;
+        slope += share * point.value;
+        const double down = share * (point.value - (share > 0.0 ? point.low : point.high));
+        const double up = share * ((share > 0.0 ? point.high : point.low) - point.value);
+        below += down * down;
+        above += up * up;
+    }
+    const double low = slope - std::sqrt(below);
+    const double high = slope + std::sqrt(above);
+    return {slope, (high - low) / (2.0 * upper_normal(alpha / 2.0)), low, high, count};
+}
+
+Interval distance_interval(std::span<const double> values, const std::function<double(double)>& cdf, double alpha) {
+    if (values.empty()) return {};
+    std::vector<double> sorted(values.begin(), values.end());
+    std::sort(sorted.begin(), sorted.end());
+    const double n = static_cast<double>(sorted.size());
+    double distance = 0.0;
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+        const double at = cdf(sorted[i]);
+        if (std::isnan(at)) return {.count = values.size()};
+        distance = std::max({distance, static_cast<double>(i + 1) / n - at, at - static_cast<double>(i) / n});
+    }
+    const double width = std::sqrt(std::log(2.0 / alpha) / (2.0 * n));
+    // Kolmogorov's law has standard deviation 0.2603 / sqrt(n).
+    return {distance, 0.2603 / std::sqrt(n), std::max(0.0, distance - width), distance + width, values.size()};
+}
+
+double kolmogorov_p_value(double distance, std::uint64_t count) {
+    const double root = std::sqrt(static_cast<double>(count));
+    const double x = (root + 0.12 + 0.11 / root) * distance;
+    if (x < 0.2) return 1.0;
+    if (x < 1.0) {
+        // Theta-function form: the alternating series cancels here.
+        double sum = 0.0;
+        for (int k = 1; k <= 7; k += 2) sum += std::exp(-k * k * std::numbers::pi * std::numbers::pi / (8.0 * x * x));
+        return 1.0 - std::sqrt(2.0 * std::numbers::pi) / x * sum;
+    }
+    double sum = 0.0;
+    for (int k = 1; k <= 6; ++k) sum += (k % 2 == 1 ? 1.0 : -1.0) * std::exp(-2.0 * k * k * x * x);
+    return 2.0 * sum;
+}
+
+double binomial_p_value(std::uint64_t successes, std::uint64_t trials, double probability, double u) {
+    const law::binomial counts(static_cast<double>(trials), probability);
+    const double k = static_cast<double>(successes);
+    const double here = law::pdf(counts, k);
+    const double below = law::cdf(counts, k) - here;
+    const double above = law::cdf(law::complement(counts, k));
+    const double lower = below + u * here;
+    const double upper = above + (1.0 - u) * here;
+    return std::min(1.0, 2.0 * std::min(lower, upper));
+}
+
+}  // namespace spiked::validation

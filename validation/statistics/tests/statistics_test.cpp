@@ -1,0 +1,235 @@
+#include "validation/statistics/statistics.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace spiked::validation {
+namespace {
+
+// Reference values: mpmath, 30 digits.
+
+TEST(Statistics, MeanIntervalIsStudents) {
+    const std::vector<double> values = {1.0, 2.0, 3.0, 4.0, 5.0};
+    const Interval interval = mean_interval(values, 0.05);
+    EXPECT_DOUBLE_EQ(interval.estimate, 3.0);
+    EXPECT_NEAR(interval.error, std::sqrt(0.5), 1e-15);
+    EXPECT_NEAR(interval.low, 3.0 - 2.7764451051977987 * std::sqrt(0.5), 1e-12);
+    EXPECT_NEAR(interval.high, 3.0 + 2.7764451051977987 * std::sqrt(0.5), 1e-12);
+    EXPECT_EQ(interval.count, 5U);
+}
+
+TEST(Statistics, NothingIsSaidWhereNothingCanBe) {
+    const double nan = std::nan("");
+    for (const auto& values : std::vector<std::vector<double>>{{}, {1.0}, {1.0, 2.0, nan}}) {
+        const Interval interval = mean_interval(values, 0.05);
+        EXPECT_EQ(interval.low, -std::numeric_limits<double>::infinity());
+        EXPECT_EQ(judge(interval, around(1.0, 1e300)), Verdict::inconclusive);
+    }
+    EXPECT_EQ(judge(share_interval(0, 0, 0.05), at_most(0.9)), Verdict::inconclusive);
+    const std::vector<SizeDraws> one_size = {{64, {1.0, 2.0, 3.0, 4.0}}};
+    EXPECT_EQ(judge(rate_interval(one_size, 0.05), at_most(0.0)), Verdict::inconclusive);
+    EXPECT_EQ(judge(growth_interval(one_size, 0.5, 0.05), at_most(0.0)), Verdict::inconclusive);
+}
+
+TEST(Statistics, ShareIntervalIsClopperAndPearsons) {
+    const Interval inner = share_interval(3, 20, 0.05);
+    EXPECT_NEAR(inner.low, 0.0320709371854637, 1e-14);
+    EXPECT_NEAR(inner.high, 0.3789268265453139, 1e-13);
+    const Interval none = share_interval(0, 20, 0.05);
+    EXPECT_EQ(none.low, 0.0);
+    EXPECT_NEAR(none.high, 1.0 - std::pow(0.025, 1.0 / 20.0), 1e-13);
+    const Interval all = share_interval(20, 20, 0.05);
+    EXPECT_EQ(all.high, 1.0);
+    EXPECT_NEAR(all.low, std::pow(0.025, 1.0 / 20.0), 1e-13);
+    // Tiny levels keep both ends inside.
+    const Interval tiny = share_interval(3, 20, 1e-12);
+    EXPECT_GT(tiny.low, 0.0);
+    EXPECT_LT(tiny.high, 1.0);
+}
+
+// The exact coverage, by summing the binomial law: at least what is promised in each tail.
+TEST(Statistics, ShareIntervalCoversInBothTails) {
+    constexpr std::uint64_t trials = 30;
+    constexpr double alpha = 0.1;
+    for (double p = 0.02; p < 1.0; p += 0.07) {
+        double above = 0.0;
+        double below = 0.0;
+        double probability = std::pow(1.0 - p, trials);
+        for (std::uint64_t k = 0; k <= trials; ++k) {
+            const Interval interval = share_interval(k, trials, alpha);
+            if (interval.low > p) above += probability;
+            if (interval.high < p) below += probability;
+            probability *= static_cast<double>(trials - k) / static_cast<double>(k + 1) * p / (1.0 - p);
+        }
+        EXPECT_LE(above, alpha / 2.0) << p;
+        EXPECT_LE(below, alpha / 2.0) << p;
+    }
+}
+
+// Kolmogorov's law: Q(1.3580986) = .05, Q(.5196103) = .95; at finite size within Stephens' accuracy of exact values.
+TEST(Statistics, KolmogorovTail) {
+    const auto limit = [](double x) { return kolmogorov_p_value(x / 1000.0, 1000000); };
+    EXPECT_NEAR(limit(1.3580986393225505), 0.05, 2e-4);
+    EXPECT_NEAR(limit(0.5196103791686224), 0.95, 5e-4);
+    EXPECT_NEAR(limit(2.5), 2.0 * std::exp(-12.5), 1e-7);
+    EXPECT_EQ(kolmogorov_p_value(0.0, 100), 1.0);
+    // Both series where they meet.
+    EXPECT_NEAR(limit(0.99), 0.28087383922554892, 3e-4);
+    EXPECT_NEAR(limit(1.01), 0.25943416909359744, 3e-4);
+    // Exact: P(D_20 > .29408) = .05, P(D_100 > .13403) = .05 (tables of Miller 1956).
+    EXPECT_NEAR(kolmogorov_p_value(0.29408, 20), 0.05, 0.001);
+    EXPECT_NEAR(kolmogorov_p_value(0.13403, 100), 0.05, 0.001);
+}
+
+// The randomised p-value is uniform: exactly, by its law at each u, averaged over u.
+TEST(Statistics, RandomisedBinomialIsUniform) {
+    constexpr std::uint64_t trials = 12;
+    constexpr double p = 0.3;
+    constexpr int grid = 2000;
+    for (const double level : {0.01, 0.05, 0.3, 0.8}) {
+        double below = 0.0;
+        double probability = std::pow(1.0 - p, trials);
+        for (std::uint64_t k = 0; k <= trials; ++k) {
+            int count = 0;
+            for (int i = 0; i < grid; ++i) count += binomial_p_value(k, trials, p, (i + 0.5) / grid) <= level ? 1 : 0;
+            below += probability * count / grid;
+            probability *= static_cast<double>(trials - k) / static_cast<double>(k + 1) * p / (1.0 - p);
+        }
+        EXPECT_NEAR(below, level, 1e-3) << level;
+    }
+}
+
+TEST(Statistics, DistanceOfALawFromAnother) {
+    const std::vector<double> values = {0.1, 0.4, 0.7};
+    const Interval interval = distance_interval(
+        values, [](double x) { return x; }, 0.05);
+    EXPECT_NEAR(interval.estimate, 0.3, 1e-15);
+    const double width = std::sqrt(std::log(40.0) / 6.0);
+    EXPECT_NEAR(interval.high, 0.3 + width, 1e-15);
+    EXPECT_EQ(interval.low, 0.0);
+}
+
+// Exact powers of the size, with an error so small that weights do not matter.
+TEST(Statistics, SlopesOfExactPowers) {
+    std::mt19937_64 engine(7);
+    std::normal_distribution<double> normal;
+    std::vector<SizeDraws> sweep;
+    std::vector<double> base(4000);
+    for (double& value : base) value = normal(engine);
+    for (const std::size_t size : {64, 128, 256, 512}) {
+        SizeDraws at{size, base};
+        for (double& value : at.values) value = std::abs(value) * std::pow(static_cast<double>(size), -0.7);
+        sweep.push_back(std::move(at));
+    }
+    const Interval rate = rate_interval(sweep, 1e-6);
+    EXPECT_NEAR(rate.estimate, -0.7, 1e-10);
+    // Four sizes a factor 2 apart: sum of squares 5 log(2)^2; a root mean square of n normals has error 1/sqrt(2n).
+    EXPECT_NEAR(rate.error, 1.0 / std::sqrt(2.0 * 4000.0 * 5.0) / std::log(2.0), 0.03 * rate.error);
+    const Interval growth = growth_interval(sweep, 0.9, 1e-6);
+    EXPECT_NEAR(growth.estimate, -0.7, 1e-10);
+    EXPECT_GT(growth.error, 0.0);
+    EXPECT_EQ(judge(rate, around(-0.7, 0.1)), Verdict::pass);
+    EXPECT_EQ(judge(rate, at_most(-0.5)), Verdict::pass);
+    EXPECT_EQ(judge(rate, at_most(-0.9)), Verdict::fail);
+    EXPECT_EQ(judge(rate, at_least(-0.9)), Verdict::pass);
+    EXPECT_EQ(judge(rate, at_least(-0.5)), Verdict::fail);
+    EXPECT_EQ(judge(rate, at_most(-0.7)), Verdict::inconclusive);
+}
+
+// Student's quantile with two degrees of freedom has a closed form: what three draws at a size, the fewest, leave.
+TEST(Statistics, SlopesOfFewDrawsHaveStudentsLimits) {
+    const std::vector<SizeDraws> sweep = {{64, {1.0, 1.2, 0.9}}, {256, {0.4, 0.6, 0.5, 0.45}}};
+    for (const double alpha : {0.05, 1e-6}) {
+        const Interval rate = rate_interval(sweep, alpha);
+        const double tail = alpha / 2.0;
+        const double quantile = (1.0 - 2.0 * tail) / std::sqrt(2.0 * tail * (1.0 - tail));
+        EXPECT_NEAR((rate.high - rate.estimate) / rate.error, quantile, 1e-9 * quantile);
+        EXPECT_NEAR((rate.estimate - rate.low) / rate.error, quantile, 1e-9 * quantile);
+    }
+}
+
+// Of exponential values whose law does not change with the size: slopes of the .9 quantile, true slope 0. Intervals
+// may miss more often than they say by chance alone, with probability 1e-9.
+TEST(Statistics, GrowthIntervalsMissNoMoreThanTheySay) {
+    std::mt19937_64 engine(5);
+    std::exponential_distribution<double> exponential;
+    constexpr std::uint64_t sweeps = 4000;
+    constexpr double alpha = 0.01;
+    std::uint64_t misses = 0;
+    std::uint64_t misses_of_another = 0;  // the control: slope .15
+    for (std::uint64_t i = 0; i < sweeps; ++i) {
+        std::vector<SizeDraws> sweep = {{32, std::vector<double>(600)}, {64, std::vector<double>(400)}, {128, {}}};
+        sweep.back().values.resize(200);
+        for (auto& at : sweep)
+            for (double& value : at.values) value = exponential(engine);
+        const Interval growth = growth_interval(sweep, 0.9, alpha);
+        misses += growth.low > 0.0 || growth.high < 0.0 ? 1 : 0;
+        misses_of_another += growth.low > 0.15 || growth.high < 0.15 ? 1 : 0;
+    }
+    const auto allowed = [](std::uint64_t count) { return share_interval(count, sweeps, 2e-9).low <= alpha; };
+    EXPECT_TRUE(allowed(misses)) << misses << " of " << sweeps;
+    EXPECT_FALSE(allowed(misses_of_another)) << misses_of_another;
+}
+
+// Limits far from symmetric: above the .9 quantile of these values there is room of one unit on the logarithmic scale,
+// below it of a hundredth, so that a slope may be larger by the room at the large size and smaller by that at the
+// small.
+TEST(Statistics, GrowthLimitsPointTheRightWay) {
+    std::vector<double> values;
+    for (int i = 0; i < 1000; ++i) values.push_back(i < 900 ? std::exp(-0.01 + 1e-5 * i) : std::exp(1.0 + 1e-5 * i));
+    // The quantile jumps only at the larger size.
+    std::vector<double> flat(1000, 1.0);
+    const Interval up = growth_interval(std::vector<SizeDraws>{{64, flat}, {128, values}}, 0.9, 1e-6);
+    ASSERT_EQ(up.count, 2000U);
+    EXPECT_GT(up.high - up.estimate, 0.9 / std::log(2.0));
+    EXPECT_LT(up.estimate - up.low, 0.1);
+    const Interval down = growth_interval(std::vector<SizeDraws>{{64, values}, {128, flat}}, 0.9, 1e-6);
+    EXPECT_GT(down.estimate - down.low, 0.9 / std::log(2.0));
+    EXPECT_LT(down.high - down.estimate, 0.1);
+}
+
+TEST(Statistics, SmallestDetectableFailsWithItsProbability) {
+    // By the normal law: margin + (z_(alpha/2) + z_.01) errors.
+    const Interval interval = mean_interval(0.0, 0.01, 100000000, 0.05);
+    EXPECT_NEAR(smallest_detectable(interval, around(0.0, 0.3)), 0.3 + (1.959963984540054 + 2.326347874040841) * 0.01,
+                1e-8);
+}
+
+// At the deviation called detectable a share fails in 99 of 100 samples, by the binomial law itself.
+TEST(Statistics, SmallestDetectableShareFailsWithItsProbability) {
+    constexpr std::uint64_t trials = 300;
+    constexpr double alpha = 1e-6;
+    for (const Region& region : {at_least(1.0, 0.05), at_most(0.0, 0.05), at_most(0.2, 0.1)}) {
+        const double detectable = smallest_detectable_share(trials, region, alpha);
+        const double p = region.predicted + (std::isfinite(region.high) ? detectable : -detectable);
+        ASSERT_TRUE(p > 0.0 && p < 1.0) << detectable;
+        double fails = 0.0;
+        for (std::uint64_t k = 0; k <= trials; ++k) {
+            const double n = static_cast<double>(trials);
+            const double i = static_cast<double>(k);
+            const double probability = std::exp(std::lgamma(n + 1.0) - std::lgamma(i + 1.0) - std::lgamma(n - i + 1.0) +
+                                                i * std::log(p) + (n - i) * std::log1p(-p));
+            if (judge(share_interval(k, trials, alpha), region) == Verdict::fail) fails += probability;
+        }
+        EXPECT_NEAR(fails, 0.99, 1e-9);
+    }
+    EXPECT_TRUE(std::isinf(smallest_detectable_share(4, at_least(1.0, 0.05), alpha)));
+    const Region two_sided = around(0.5, 0.1);
+    EXPECT_NEAR(smallest_detectable_share(trials, two_sided, alpha),
+                smallest_detectable_share(trials, at_most(0.5, 0.1), alpha), 1e-12);
+}
+
+// A distance near 0: the lower limit is cut off there, what must be reached is not.
+TEST(Statistics, SmallestDetectableDistanceCountsTheWholeWidth) {
+    std::vector<double> values;
+    for (int i = 0; i < 1000; ++i) values.push_back((i + 0.5) / 1000.0);
+    const Interval interval = distance_interval(
+        values, [](double x) { return x; }, 1e-6);
+    EXPECT_EQ(interval.low, 0.0);
+    EXPECT_GE(smallest_detectable(interval, at_most(0.0, 0.02)), 0.02 + std::sqrt(std::log(2e6) / 2000.0));
+}
+
+}  // namespace
+}  // namespace spiked::validation

@@ -1,0 +1,35 @@
+#include "validation/statistics/verdict.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "validation/statistics/statistics.hpp"
+
+namespace spiked::validation {
+
+std::string_view name_of(Verdict verdict) {
+    constexpr std::string_view names[] = {"pass", "fail", "inconclusive"};
+    return names[static_cast<int>(verdict)];
+}
+
+Comparison compare(double mean, double mcse, std::uint64_t count, double expected, double margin, double alpha) {
+    Comparison result;
+    const Interval interval = mean_interval(mean, mcse, count, alpha);
+    if (!std::isfinite(interval.low)) {
+        result.low = result.high = result.detectable = std::numeric_limits<double>::quiet_NaN();
+        return result;
+    }
+    const Region region = around(expected, margin);
+    result.low = interval.low;
+    result.high = interval.high;
+    result.detectable = smallest_detectable(interval, region);
+    result.verdict = judge(interval, region);
+    if (result.verdict == Verdict::inconclusive) {
+        const double room = std::abs(margin - std::abs(mean - expected));
+        const double deviation = mcse * std::sqrt(static_cast<double>(count));
+        if (room > 0.0) result.needed = count_for_half_width(room, deviation, alpha);
+    }
+    return result;
+}
+
+}  // namespace spiked::validation

@@ -1,0 +1,373 @@
+#include "validation/study/study.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "core/files/text_file.hpp"
+#include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
+#include "validation/claims/claims.hpp"
+#include "validation/kv/kv_measurement.hpp"
+#include "validation/study/study_models.hpp"
+#include "validation/study/study_tables.hpp"
+
+namespace spiked::validation {
+namespace {
+
+constexpr std::uint64_t most_bytes = 1 << 20;  // of a study file
+constexpr std::size_t deepest_key = 200;
+
+/// Every dot of a key is a table in a table, and the TOML library frees and searches them one in the other. Dots of
+/// texts count too: what is a text is known only to who has read all before it.
+void refuse_deep_keys(const std::string& text, const std::string& name) {
+    std::size_t dots = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '.') {
+            if (++dots > deepest_key)
+                throw usage_error(
+                    "{}: a key of more than {} parts, or as many dots in a text (near byte {}): no study has "
+                    "one",
+                    name, deepest_key, i);
+        } else if (std::string_view("=,[]{}\n").find(text[i]) != std::string_view::npos) {
+            dots = 0;
+        }
+    }
+}
+
+void apply_overrides(toml::table& root, const StudyOverrides& overrides) {
+    for (const auto& [key, value] : overrides.set) {
+        refuse_deep_keys(key, "--set");
+        refuse_deep_keys(value, "--set");
+        toml::table parsed;
+        try {
+            parsed = toml::parse("value = " + value);
+        } catch (const toml::parse_error&) {
+            try {
+                parsed = toml::parse("value = \"" + value + "\"");
+            } catch (const toml::parse_error&) {
+                throw usage_error("--set {}={}: the value is not TOML: quote texts", key, value);
+            }
+        }
+        if (parsed.size() != 1)
+            throw usage_error("--set {}: another key stands behind its value: write one --set for each key", key);
+        if (key.find('.') == std::string::npos && !root.contains(key))
+            for (const auto& [name, node] : root)
+                if (node.is_table() && node.as_table()->contains(key))
+                    throw usage_error("--set {1}: is a key of [{0}]: write --set {0}.{1}={2}", name.str(), key, value);
+        if (!put(root, key, *parsed.get("value")))
+            throw usage_error("--set {}: {} is not a table of the study", key, key);
+    }
+}
+
+/// What a sweep sets in every cell cannot be set for the model.
+/// Each method has numbers of its own in each cell, long before anything is computed.
+void refuse_pairs(std::size_t cells, const std::vector<NamedEstimator>& estimators,
+                  const std::vector<NamedCodec>& codecs, const toml::node& at, Mistakes& mistakes) {
+    constexpr std::size_t most_pairs = 500'000;
+    std::size_t methods = estimators.size();
+    for (const auto& codec : codecs) methods += codec.bits.size();
+    if (methods * cells > most_pairs)
+        mistakes.add(at, fmt::format("{} methods in {} cells are too many (at most {} pairs): split the study", methods,
+                                     cells, most_pairs));
+}
+
+void refuse_swept(const StudyOverrides& overrides, const toml::table* sweep, Mistakes& mistakes) {
+    if (sweep == nullptr) return;
+    for (const auto& [key, value] : overrides.set)
+        for (const auto& [factor, values] : *sweep)
+            if (key == "model." + std::string(factor.str())) {
+                const bool dotted = factor.str().find('.') != std::string_view::npos;
+                mistakes.add(toml::source_region{},
+                             fmt::format("--set {0} has no effect ([sweep] sets {1} in every cell): write --set "
+                                         "'sweep.{2}{1}{2}=[{3}]'",
+                                         key, factor.str(), dotted ? "\"" : "", value));
+            }
+}
+
+/// Sources that are not found from the current folder but beside the study file become paths from the current folder:
+/// the list as TOML where one did, for a store that is read from elsewhere.
+std::string find_sources_beside(toml::table& root, const std::string& folder) {
+    toml::array* list = root.at_path("model.source").as_array();
+    if (list == nullptr || folder.empty()) return "";
+    bool found = false;
+    for (auto& node : *list) {
+        auto* pattern = node.as_string();
+        if (pattern == nullptr || !expand_pattern(pattern->get()).empty()) continue;
+        const std::string beside = (std::filesystem::path(folder) / pattern->get()).lexically_normal().string();
+        if (expand_pattern(beside).empty()) continue;
+        *pattern = beside;
+        found = true;
+    }
+    std::ostringstream text;
+    if (found) text << *list;
+    return text.str();
+}
+
+/// What cells are told apart by; known before any cell is, so that mistakes about it are told with the others.
+std::vector<std::string> factors_of(const std::string& kind, const toml::table* sweep) {
+    std::vector<std::string> factors = {"n", "d"};
+    if (kind == "kv_dump")
+        factors = {"file", "input", "model", "prompt", "layer", "side", "head", "cluster", "cluster_by"};
+    else if (kind == "matrix")
+        factors.emplace_back("file");
+    else if (sweep != nullptr)
+        for (const auto& [key, value] : *sweep)
+            if (key != "mode" && key != "skip" && key != "n" && key != "d") factors.emplace_back(key.str());
+    return factors;
+}
+
+void read_about(Section& root, const StudyOverrides& overrides, Experiment& experiment, Mistakes& mistakes) {
+    Section about = root.below("study");
+    about.require("name", "name = \"my-study\"");
+    experiment.name = about.text("name", "study");
+    experiment.title = about.text("title", experiment.name);
+    const std::string seed = about.text("seed", "");
+    if (overrides.seed == "fresh" || (overrides.seed.empty() && seed.empty())) {
+        experiment.seed = stream::StudySeed::fresh();
+        experiment.seed_source = "generated";
+    } else if (!overrides.seed.empty()) {
+        experiment.seed = stream::StudySeed::parse(overrides.seed);
+        experiment.seed_source = "cli";
+    } else {
+        guarded(*about.node("seed"), mistakes, [&] { experiment.seed = stream::StudySeed::parse(seed); });
+    }
+    about.no_other_keys();
+}
+
+void read_exec(Section& root, Study& study, Mistakes& mistakes) {
+    Section exec = root.below("exec");
+    study.threads = exec.count("threads", 0, 0, 4096);
+    study.device = exec.text("device", "");
+    if (const toml::node* device = exec.node("device"); device != nullptr && !spiked::cuda::is_device(study.device))
+        mistakes.add(*device, "\"device\" is auto, cpu, cuda:0 and so on, or emulated");
+    exec.no_other_keys();
+}
+
+void read_store(Section& root, const toml::table& file, Study& study, Mistakes& mistakes) {
+    Section store = root.below("store");
+    study.store_path = store.text("path", "results/" + study.experiment.name + ".spiked");
+    if (study.store_path.empty()) mistakes.add(file, "[store] path is empty: name a file");
+    if (study.store_path == ":memory:")
+        mistakes.add(file,
+                     "[store] path \":memory:\" would keep the results in memory only, and lose them: name a file");
+    if (study.store_path.find('\0') != std::string::npos)
+        mistakes.add(file, "[store] path holds a zero byte, where a name would end: leave it out");
+    if (const toml::node* raw = store.node("raw")) {
+        if (const auto number = raw->value_exact<std::int64_t>(); number && *number >= 0)
+            study.experiment.raw_per_cell = static_cast<std::size_t>(*number);
+        else if (raw->value<std::string>() == "none")
+            study.experiment.raw_per_cell = 0;
+        else if (raw->value<std::string>() != "all")
+            mistakes.add(*raw, "\"raw\" is \"all\", \"none\" or a number of replicates a cell");
+    }
+    store.no_other_keys();
+}
+
+/// What a study of dumps cannot have.
+void refuse_tables_of_samples(Section& root, const toml::table* sweep, Mistakes& mistakes) {
+    if (sweep != nullptr) mistakes.add(*sweep, "a dump study has no sweep: its cells are the heads");
+    for (const char* key : {"estimator", "check"})
+        if (const toml::node* asked = root.raw().get(key))
+            mistakes.add(*asked, fmt::format("a dump study takes no [[{}]]: name codecs "
+                                             "(spiked spectrum estimates blocks of a dump)",
+                                             key));
+    for (const char* key : {"reps", "until"})
+        if (const toml::node* asked = root.raw()["run"][key].node())
+            mistakes.add(*asked, fmt::format("a dump study has no {}: its replicates are the blocks", key));
+}
+
+/// All that can change a number, but what cells and dumps add to it.
+Json science_of(const toml::table& file, const std::string& kind, const Experiment& experiment, const RunTable& run,
+                const std::vector<NamedEstimator>& estimators, const std::vector<NamedCodec>& codecs) {
+    Json science = Json::object({{"spiked", 1},
+                                 {"kind", kind},
+                                 {"name", experiment.name},
+                                 {"replicates", run.replicates.most},
+                                 {"batch", experiment.batch},
+                                 {"precision", run.precision},
+                                 {"raw", static_cast<std::int64_t>(experiment.raw_per_cell)}});
+    Json methods = Json::array();
+    for (const auto& e : estimators) {
+        Json method = Json::object({{"estimator", e.method.name}, {"loss", theory::name_of(e.loss)}, {"as", e.label}});
+        if (e.told_law) method.set("law", "known");
+        methods.push(std::move(method));
+    }
+    for (const auto& c : codecs) {
+        Json bits = Json::array();
+        for (const double b : c.bits) bits.push(bits_json(b));
+        methods.push(Json::object({{"codec", c.method.text}, {"bits", std::move(bits)}, {"as", c.label}}));
+    }
+    science.set("methods", std::move(methods));
+    if (!experiment.until.empty()) {
+        science.set("least_replicates", run.replicates.least);
+        science.set("until", json_of(*file.at_path("run.until").node()));
+    }
+    if (const toml::node* all = file.get("check")) science.set("check", json_of(*all));
+    science.set("false_alarm", experiment.false_alarm);
+    return science;
+}
+
+}  // namespace
+
+std::vector<ClaimText> claims_of_studies() {
+    std::vector<ClaimText> texts;
+    for (const auto& claim : claims())
+        if (claim.in_study) texts.push_back({claim.id, claim.place, claim.statement, claim.in_study->control});
+    return texts;
+}
+
+Study parse_study(const std::string& text, const std::string& name, const StudyOverrides& overrides) {
+    refuse_deep_keys(text, name);
+    toml::table file;
+    try {
+        file = toml::parse(text, name);
+    } catch (const toml::parse_error& error) {
+        throw usage_error("{}:{}:{}: {}: mend the syntax there", name, error.source().begin.line,
+                          error.source().begin.column, error.description());
+    }
+    apply_overrides(file, overrides);
+
+    Mistakes mistakes(name, overrides.set.empty() ? "" : " (as changed by --set)");
+    Study study;
+    Experiment& experiment = study.experiment;
+    experiment.config_source = text;
+    experiment.claims = claims_of_studies();
+    const auto keep_change = [&](const std::string& key, const std::string& value) {
+        Json pair = Json::array();
+        pair.push(key);
+        pair.push(value);
+        experiment.config_set.push(std::move(pair));
+    };
+    for (const auto& [key, value] : overrides.set) keep_change(key, value);
+    if (const std::string source = find_sources_beside(file, overrides.folder); !source.empty())
+        keep_change("model.source", source);
+    Section root(file, "the study", mistakes);
+    root.require("spiked", "spiked = 1");
+    if (const toml::node* version = root.node("spiked");
+        version != nullptr && version->value_exact<std::int64_t>() != 1)
+        mistakes.add(*version,
+                     "\"spiked\" is the version of the study file's format, and this program reads 1: spiked = 1");
+
+    read_about(root, overrides, experiment, mistakes);
+    const RunTable run = read_run(root, experiment, mistakes);
+    const auto precision = run.precision == "float" ? estimators::Precision::float32 : estimators::Precision::float64;
+    const auto estimators = read_estimators(root, mistakes);
+    const auto codecs = read_codecs(root, mistakes);
+    const auto checks = read_checks(root, mistakes);
+    Section budget = root.below("checks");
+    experiment.false_alarm = budget.number("false_alarm", 1e-6, 1e-300, 0.5);
+    budget.no_other_keys();
+    const auto figures = read_figures(root, experiment, mistakes);
+    read_exec(root, study, mistakes);
+    read_store(root, file, study, mistakes);
+
+    root.require("model", "[model] with kind = \"spiked\"");
+    const toml::table* model = root.table("model");
+    const toml::table* sweep = root.table("sweep");
+    root.no_other_keys();
+    if (model == nullptr) mistakes.throw_if_any();
+    Section kind_section(*model, "[model]", mistakes);
+    kind_section.require("kind", "kind = \"spiked\"");
+    const std::string kind = kind_section.choice("kind", "spiked", model_kinds());
+    std::vector<StudyPoint> points;
+    KvPlan plan;
+    const std::size_t before = mistakes.count();
+    if (kind == "kv_dump") {
+        plan = read_dump_model(*model, mistakes);
+        refuse_tables_of_samples(root, sweep, mistakes);
+        if (root.raw().get("codec") == nullptr) mistakes.add(*model, "a dump study needs a [[codec]]");
+    } else {
+        points = read_points(kind, *model, sweep, mistakes);
+        if (root.raw().get("estimator") == nullptr && root.raw().get("codec") == nullptr &&
+            root.raw().get("check") == nullptr)
+            mistakes.add(*model, "nothing is asked: add an [[estimator]], a [[codec]] or a [[check]]");
+        refuse_pairs(points.size(), estimators, codecs, sweep == nullptr ? *model : *sweep, mistakes);
+    }
+    const auto factors = factors_of(kind, sweep);
+    refuse_swept(overrides, sweep, mistakes);
+    // Where [sweep] may be wrong, what asks for its factors is not.
+    if (sweep == nullptr || mistakes.count() == before) {
+        check_conditions(checks, factors, mistakes);
+        check_figures(kind == "kv_dump", factors, figures, overrides.figures, mistakes);
+    }
+    mistakes.throw_if_any();
+
+    experiment.science = science_of(file, kind, experiment, run, estimators, codecs);
+    if (kind == "kv_dump") {
+        // Its errors name files, and are those of unusable input.
+        plan.quantizer.seed = experiment.seed;
+        plan.precision = precision;
+        make_dump_experiment(experiment, plan, codecs);
+    } else {
+        guarded(*model, mistakes, [&] {
+            make_block_experiment(experiment, kind, std::move(points), estimators, codecs, run.replicates, precision);
+        });
+        mistakes.throw_if_any();
+    }
+
+    check_stop_rules(file, experiment, mistakes);
+    std::set<std::string> hashes;
+    for (const auto& cell : experiment.cells)
+        if (!hashes.insert(cell.hash()).second)
+            mistakes.add(sweep == nullptr ? *model : *sweep,
+                         fmt::format("two cells are the same ({}): a value stands twice", cell.label));
+    mistakes.throw_if_any();
+    add_checks(checks, experiment, mistakes);
+    mistakes.throw_if_any();
+    return study;
+}
+
+Study reread_study(const std::string& text, const Json& set, const std::string& seed, const std::string& name) {
+    StudyOverrides overrides{{}, seed};
+    const auto damaged = [&] { return damaged_store(name, "what --set changed is not a list of pairs of texts"); };
+    if (set.items() == nullptr) throw damaged();
+    for (const Json& pair : *set.items()) {
+        const auto* texts = pair.items();
+        if (texts == nullptr || texts->size() != 2 || !(*texts)[0].string() || !(*texts)[1].string()) throw damaged();
+        overrides.set.emplace_back(*(*texts)[0].string(), *(*texts)[1].string());
+    }
+    return parse_study(text, name, overrides);
+}
+
+Study stored_study(Database& store) {
+    Statement row(store, "SELECT config_source, config_set, seed, science_hash FROM study");
+    if (!row.step()) throw input_error("{}: the store holds no study: make it again", store.path());
+    if (row.text(0).starts_with("spiked kv "))
+        throw usage_error("{}: made by a command, not from a study file ({}): run that command again", store.path(),
+                          row.text(0));
+    Study study;
+    try {
+        study =
+            reread_study(row.text(0), Json::parse(row.text(1), store.path() + ": config_set", 8), row.text(2), "study");
+    } catch (const Error& error) {
+        if (error.code() != ExitCode::usage) throw;
+        const std::string why = error.what();
+        throw damaged_store(store.path(), "its study cannot be read again (" + why.substr(0, why.find('\n')) + ")");
+    }
+    if (study.experiment.science_hash() != row.text(3))
+        throw input_error(
+            "{}: its study reads differently now (its input files changed, or this program is another "
+            "version): bring back the files, or use the version that made it",
+            store.path());
+    return study;
+}
+
+Study read_study(const std::string& path, const StudyOverrides& overrides) {
+    if (!std::filesystem::exists(path))
+        throw usage_error("{}: the study file cannot be opened: check the path, or make one with spiked init", path);
+    std::string text;
+    try {
+        text = sim::read_text_file(path, most_bytes, "a study file");
+    } catch (const Error& error) {
+        throw Error(ExitCode::usage, error.what());
+    }
+    StudyOverrides there = overrides;
+    there.folder = std::filesystem::path(path).parent_path().string();
+    return parse_study(text, path, there);
+}
+
+}  // namespace spiked::validation

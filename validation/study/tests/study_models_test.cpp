@@ -1,0 +1,293 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "core/runtime/error.hpp"
+#include "estimators/transforms/spectral_method.hpp"
+#include "sim/io/npy.hpp"
+#include "sim/random/normal.hpp"
+#include "validation/engine/engine.hpp"
+#include "validation/study/study.hpp"
+
+// Models, sweeps and skip rules as study files write them.
+namespace spiked::validation {
+namespace {
+
+/// A cell that lacks it ends the test.
+const Factor& factor_of(const ExperimentCell& cell, std::string_view name) {
+    for (const auto& factor : cell.factors)
+        if (factor.name == name) return factor;
+    throw bug("{} has no factor {}", cell.label, name);
+}
+
+std::string study_of(const std::string& model, const std::string& rest = "") {
+    return "spiked = 1\n[study]\nname = \"models\"\nseed = \"0x5eed\"\n[model]\n" + model + "\n" + rest +
+           "\n[[estimator]]\nname = \"eoptshrink\"\n[run]\nreps = { min = 4, batch = 2 }\n";
+}
+
+Experiment read(const std::string& model, const std::string& rest = "") {
+    return parse_study(study_of(model, rest), "models.toml").experiment;
+}
+
+std::string refused(const std::string& text) {
+    try {
+        (void)parse_study(text, "models.toml");
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::usage) << error.what();
+        return error.what();
+    }
+    ADD_FAILURE() << "accepted: " << text;
+    return "";
+}
+
+void expect_refused(const std::string& model, const std::string& words, const std::string& rest = "") {
+    const std::string message = refused(study_of(model, rest));
+    EXPECT_NE(message.find(words), std::string::npos) << message;
+    EXPECT_EQ(message.find("models.toml:"), 0U) << message;
+}
+
+const std::string square = "kind = \"spiked\"\nn = 24\nd = 32\n";
+
+/// The mean of a metric over the replicates of a cell.
+double mean_of(const Experiment& experiment, std::size_t cell, std::string_view metric, int k,
+               std::size_t replicates = 4) {
+    double sum = 0.0;
+    const auto worker = experiment.worker(cell, {0, 1});
+    for (std::uint64_t r = 0; r < replicates; ++r)
+        for (const auto& o : worker(r))
+            if (o.metric == metric_index(metric) && o.k == k) sum += o.value;
+    return sum / static_cast<double>(replicates);
+}
+
+TEST(StudyModels, EveryCovarianceEntryLawAndVectorLawMakesBlocks) {
+    for (const char* covariance :
+         {"{ kind = \"identity\" }", "{ kind = \"ar1\", rho = 0.4 }",
+          "{ kind = \"toeplitz\", rho = 0.4, basis = \"haar\" }",
+          "{ kind = \"two-atom\", low = 0.5, high = 2.5, weight = 0.25 }",
+          "{ kind = \"uniform\", low = 0.5, high = 1.5 }", "{ kind = \"exponential\", c = 2.0 }",
+          "{ kind = \"power\", a = 0.5, basis = \"toeplitz\" }", "{ kind = \"wishart\", aspect = 0.5 }"}) {
+        const Experiment experiment =
+            read(square + "noise = { row_cov = " + covariance + " }\nsignal = { strength = 3.0 }");
+        EXPECT_GT(mean_of(experiment, 0, "outlier", 1), 0.0) << covariance;
+        EXPECT_GT(mean_of(experiment, 0, "overlap.left", 1), 0.3) << covariance;
+    }
+    for (const char* entries :
+         {"gaussian", "rademacher", "uniform", "laplace", "student:5", "two-point:0.2", "sparse:0.5"})
+        EXPECT_GT(mean_of(read(square + "noise = { entries = \"" + entries + "\" }\nsignal = { strength = 3.0 }"), 0,
+                          "overlap.right", 1),
+                  0.3)
+            << entries;
+    for (const char* vectors : {"haar", "qr:rademacher", "localised:4", "sparse:3", "eigen:row:1", "smooth"})
+        EXPECT_GT(mean_of(read(square + "signal = { strength = [4.0, 3.0], vectors = \"" + vectors + "\" }"), 0,
+                          "overlap.left", 1),
+                  0.3)
+            << vectors;
+}
+
+TEST(StudyModels, DefaultsWrittenOutAreTheSameCell) {
+    const auto hash = [](const std::string& model) { return read(model).cells[0].hash(); };
+    const std::string plain = hash(square + "signal = { strength = 3.0 }");
+    EXPECT_EQ(
+        hash(square + "noise = { entries = \"gaussian\", colouring = \"dense\", row_cov = { kind = \"identity\" } }\n"
+                      "signal = { strength = [3.0], rank = 1, unit = \"threshold\", vectors = \"haar\" }"),
+        plain);
+    EXPECT_NE(hash(square + "signal = { strength = 3.0, left_vectors = \"sparse:3\" }"), plain);
+    EXPECT_NE(hash(square + "noise = { colouring = \"eigenbasis\" }\nsignal = { strength = 3.0 }"), plain);
+}
+
+TEST(StudyModels, AWhiteningThatIsToldTheLawGetsTheCovariancesOfTheBlocks) {
+    // The covariances written out: rho^|i-j| on the rows, exp(-c (j - 1/2) / d) on the columns.
+    const double sigma = 1.0 / std::sqrt(32.0);
+    const std::string name = fmt::format("whiten+gd-shrink:sigma={}", sigma);
+    const arma::mat rows = arma::toeplitz(arma::exp(arma::regspace(0, 23) * std::log(0.6)));
+    const arma::vec columns = arma::exp(-3.0 * (arma::regspace(1, 32) - 0.5) / 32.0);
+    for (const char* colouring : {"dense", "eigenbasis"}) {
+        const Experiment experiment =
+            parse_study(
+                "spiked = 1\n[study]\nname = \"told\"\nseed = \"0x5eed\"\n[model]\n" + square +
+                    "noise = { row_cov = { kind = \"ar1\", rho = 0.6 }, col_cov = { kind = \"exponential\", c = "
+                    "3.0 }, colouring = \"" +
+                    colouring + "\" }\nsignal = { strength = [6.0, 4.0] }\n[[estimator]]\nname = \"" + name +
+                    "\"\nlaw = \"known\"\n[[estimator]]\nname = \"" + name +
+                    "\"\nas = \"untold\"\n[run]\nreps = { min = 4, batch = 2 }\n",
+                "told.toml")
+                .experiment;
+        // In its eigenbasis the row covariance is diagonal, largest eigenvalue first.
+        arma::vec eigenvalues = arma::reverse(arma::eig_sym(rows));
+        const auto row = colouring == std::string("dense") ? estimators::NoiseCovariance::full(rows)
+                                                           : estimators::NoiseCovariance::diagonal(eigenvalues);
+        const estimators::SpectralMethod told = estimators::spectral_method(
+            name, theory::Loss::frobenius, {row, estimators::NoiseCovariance::diagonal(columns)});
+        const auto worker = experiment.worker(0, {0, 4});
+        for (std::uint64_t replicate = 0; replicate < 4; ++replicate) {
+            estimators::AnalysedBlock block(experiment.block(0, replicate));
+            const estimators::Shrinkage expected = told.estimate(block);
+            ASSERT_GE(expected.rank, 1U);
+            for (const auto& o : worker(replicate)) {
+                if (o.metric == metric_index("rank") && o.method == 1) {
+                    EXPECT_EQ(o.value, static_cast<double>(expected.rank)) << colouring;
+                }
+                if (o.metric != metric_index("shrunk") || static_cast<std::size_t>(o.k) > expected.rank) continue;
+                const double shrunk = expected.shrunk[static_cast<std::size_t>(o.k) - 1];
+                if (o.method == 1) {
+                    EXPECT_NEAR(o.value, shrunk, 1e-10) << colouring;
+                } else {
+                    EXPECT_GT(std::abs(o.value - shrunk), 1e-4) << "the control: covariances that are estimated";
+                }
+            }
+        }
+    }
+}
+
+TEST(StudyModels, SkipRulesLeavePointsOut) {
+    const std::string model =
+        square + "noise = { row_cov = { kind = \"ar1\", rho = 0.0 } }\nsignal = { strength = 3.0 }";
+    const std::string sweep =
+        "[sweep]\nn = [24, 32]\n\"noise.row_cov.rho\" = [0.0, 0.5, 0.8]\n\"noise.entries\" = [\"gaussian\", "
+        "\"laplace\"]\n";
+    EXPECT_EQ(read(model, sweep).cells.size(), 12U);
+    const Experiment some = read(
+        model,
+        sweep +
+            "skip = [{ n = 24, \"noise.row_cov.rho\" = { gt = 0.4 } }, { \"noise.entries\" = \"laplace\", n = 32 }]");
+    ASSERT_EQ(some.cells.size(), 12U - 4U - 3U);
+    for (const auto& cell : some.cells) {
+        const double n = *factor_of(cell, "n").number;
+        EXPECT_FALSE(n == 24 && *factor_of(cell, "noise.row_cov.rho").number > 0.4) << cell.label;
+        EXPECT_FALSE(n == 32 && cell.label.find("laplace") != std::string::npos) << cell.label;
+    }
+    expect_refused(model, "\"m\" is not swept; did you mean \"n\"?", sweep + "skip = [{ m = 24 }]");
+    expect_refused(model, "skip rules leave no cell", sweep + "skip = [{ n = { ge = 1 } }]");
+    expect_refused(model, "must be a list of tables", sweep + "skip = 3");
+    expect_refused(model, "without conditions", sweep + "skip = [{}]");
+}
+
+TEST(StudyModels, ATableIsAWordThatNamesItsCell) {
+    const Experiment experiment = read(square + "signal = { strength = 3.0 }",
+                                       "[sweep]\n\"noise.row_cov\" = [{ kind = \"identity\" }, { rho = 0.7, kind = "
+                                       "\"ar1\" }]\n\"noise.col_cov\" = [{ kind "
+                                       "= \"uniform\", low = 0.1, high = 1.9 }]\n");
+    ASSERT_EQ(experiment.cells.size(), 2U);
+    EXPECT_EQ(factor_of(experiment.cells[0], "noise.row_cov").text, "identity");
+    EXPECT_EQ(factor_of(experiment.cells[1], "noise.row_cov").text, "ar1:rho=0.7");
+    EXPECT_EQ(experiment.cells[1].label, "noise.col_cov=uniform:high=1.9,low=0.1 noise.row_cov=ar1:rho=0.7");
+}
+
+TEST(StudyModels, AttentionLikeBlocksHaveKeysAndValuesAndSwitches) {
+    const Experiment experiment = read("kind = \"kv_like\"\nn = 32\nd = 16\nhidden = 32",
+                                       "[sweep]\nside = [\"key\", \"value\"]\nrotary = [false, { base = 500.0 }]");
+    ASSERT_EQ(experiment.cells.size(), 4U);
+    EXPECT_EQ(experiment.kind, "kv_like");
+    EXPECT_TRUE(experiment.cells[0].predictions.empty());
+    for (std::size_t c = 0; c < 4; ++c) {
+        EXPECT_EQ(experiment.cells[c].rows, 32U);
+        EXPECT_EQ(experiment.cells[c].columns, 16U);
+        EXPECT_GT(mean_of(experiment, c, "overlap.left", 1), 0.5) << experiment.cells[c].label;
+    }
+    expect_refused("kind = \"kv_like\"\nn = 32\nd = 15", "d");
+    expect_refused("kind = \"kv_like\"\nsink = 3", "\"sink\" must be a table or false");
+    expect_refused("kind = \"kv_like\"\ncontext = { rnak = 3 }", "did you mean \"rank\"?");
+    expect_refused("kind = \"kv_like\"\nrotary = { style = \"rotate\" }", "rotate-half");
+}
+
+TEST(StudyModels, AMatrixOfAFileIsMeasuredUnderManyRotations) {
+    arma::mat block(40, 24);
+    stream::fill_normal(stream::Stream({}, "study models", stream::Role::noise, 0), {block.memptr(), block.n_elem});
+    block.col(0) += 3.0;
+    const std::string path = testing::TempDir() + "spiked-study-models.npy";
+    sim::write_npy(path, block);
+    const Experiment experiment =
+        read("kind = \"matrix\"\nsource = [\"" + path + "\"]", "[[codec]]\nname = \"tq-mse\"\nbits = [2]");
+    ASSERT_EQ(experiment.cells.size(), 1U);
+    EXPECT_EQ(experiment.cells[0].rows, 40U);
+    std::vector<double> errors;
+    const auto worker = experiment.worker(0, {0, 1});
+    for (std::uint64_t r = 0; r < 4; ++r)
+        for (const auto& o : worker(r)) {
+            EXPECT_NE(experiment.methods[o.method].kind, "sample");  // nothing is known of the truth
+            EXPECT_NE(o.metric, metric_index("relative_error"));
+            if (o.metric == metric_index("relative_l2")) errors.push_back(o.value);
+        }
+    ASSERT_EQ(errors.size(), 4U);
+    EXPECT_NE(errors[0], errors[1]);
+    EXPECT_TRUE(arma::approx_equal(experiment.block(0, 3), block, "absdiff", 0.0));
+    expect_refused("kind = \"matrix\"\nsource = [\"" + path + "\"]", "no sweep", "[sweep]\nn = [3]");
+    expect_refused("kind = \"matrix\"\nsource = [\"/nowhere/*.npy\"]", "no file is called");
+    std::filesystem::remove(path);
+}
+
+TEST(StudyModels, ImpossibleModelsAreMistakesWithTheirPlace) {
+    expect_refused(square + "noise = { entries = \"laplaze\" }", "did you mean \"laplace\"?");
+    expect_refused(square + "noise = { entries = \"student:2\" }", "student");
+    expect_refused(square + "noise = { row_cov = { kind = \"ar1\", rho = 1.5 } }", "rho");
+    expect_refused(square + "noise = { row_cov = { kind = \"ar1\" } }", "\"rho\" is missing");
+    expect_refused(square + "noise = { row_cov = { kind = \"uniform\", low = 2, high = 1 } }", "uniform spectrum");
+    expect_refused(square + "noise = { row_cov = { kind = \"ar1\", rho = 0.5, basis = \"har\" } }",
+                   "did you mean \"haar\"?");
+    expect_refused(square + "signal = { strength = 3.0, vectors = \"localised:40\" }", "localised");
+    expect_refused(square + "signal = { strength = 3.0, left_vectors = \"eigen:col:1\" }", "eigen");
+    expect_refused(square + "noise = { entries = \"laplace\", colouring = \"eigenbasis\" }", "needs Gaussian entries");
+    expect_refused(square + "signal = { strength = [3.0, -1.0] }", "strength -1 is not possible");
+}
+
+TEST(StudyModels, AStudyIsReadAgainFromItsStore) {
+    const std::string path = testing::TempDir() + "spiked-study-again.spiked";
+    std::filesystem::remove(path);
+    const Study study = parse_study(study_of(square + "signal = { strength = 3.0 }"), "models.toml",
+                                    {.set = {{"model.n", "28"}}, .seed = "0x77"});
+    {
+        Store store(path, study.experiment, "test", 1, Json::object());
+        EXPECT_EQ(run_experiment(study.experiment, store, {.threads = 1}), RunOutcome::complete);
+    }
+    Database store = open_store(path);
+    const Study again = stored_study(store);
+    EXPECT_EQ(again.experiment.science_hash(), study.experiment.science_hash());
+    EXPECT_EQ(again.experiment.seed.text(), study.experiment.seed.text());
+    EXPECT_EQ(again.experiment.cells[0].rows, 28U);
+    const auto before = study.experiment.worker(0, {2, 1})(2);
+    const auto after = again.experiment.worker(0, {2, 1})(2);
+    ASSERT_EQ(before.size(), after.size());
+    for (std::size_t i = 0; i < before.size(); ++i)
+        EXPECT_TRUE(before[i].value == after[i].value || (std::isnan(before[i].value) && std::isnan(after[i].value)));
+    std::filesystem::remove(path);
+}
+
+// As an installed study names the sample dump: from any current folder, and again from its store, which has no folder.
+TEST(StudyModels, SourcesAreLookedForFromTheCurrentFolderAndThenFromThatOfTheStudyFile) {
+    const std::filesystem::path folder = testing::TempDir() + "spiked-study-beside";
+    std::filesystem::create_directories(folder / "studies");
+    std::filesystem::create_directories(folder / "data");
+    const arma::mat block(8, 6, arma::fill::ones);
+    sim::write_npy((folder / "data" / "block.npy").string(), block);
+    const std::string model = "kind = \"matrix\"\nsource = [\"../data/block.npy\"]";
+    const std::string file = (folder / "studies" / "study.toml").string();
+    std::ofstream(file) << study_of(model);
+    expect_refused(model, "no file is called ../data/block.npy");  // a text without a folder
+
+    const Study study = read_study(file);
+    EXPECT_EQ(study.experiment.cells.at(0).rows, 8U);
+    const std::string path = (folder / "study.spiked").string();
+    std::filesystem::remove(path);
+    { Store store(path, study.experiment, "test", 1, Json::object()); }
+    Database store = open_store(path);
+    EXPECT_EQ(stored_study(store).experiment.science_hash(), study.experiment.science_hash());
+
+    // What lies at the current folder goes first.
+    const auto before = std::filesystem::current_path();
+    std::filesystem::create_directories(folder / "here" / "inside");
+    std::filesystem::create_directories(folder / "here" / "data");
+    sim::write_npy((folder / "here" / "data" / "block.npy").string(), arma::mat(5, 6, arma::fill::ones));
+    std::filesystem::current_path(folder / "here" / "inside");
+    EXPECT_EQ(read_study("../../studies/study.toml").experiment.cells.at(0).rows, 5U);
+    std::filesystem::current_path(folder);
+    EXPECT_EQ(read_study("studies/study.toml").experiment.cells.at(0).rows, 8U);
+    std::filesystem::current_path(before);
+    std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace spiked::validation

@@ -1,0 +1,157 @@
+#include "validation/trials/block_source.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "core/files/sha256.hpp"
+#include "core/runtime/error.hpp"
+#include "sim/io/matrix_file.hpp"
+
+namespace spiked::validation {
+namespace {
+
+Json covariance_json(const sim::CovarianceSpec& spec) {
+    Json json = Json::object({{"kind", spec.kind}});
+    for (const auto& [name, value] : spec.parameters) json.set(name, value);
+    // By content: a file that moves stays the same science.
+    if (!spec.path.empty()) json.set("sha256", hex(sha256_of_file(spec.path)));
+    if (!spec.basis.empty()) json.set("basis", spec.basis);
+    return json;
+}
+
+Json spiked_json(const SpikedPoint& point) {
+    Json signal = Json::object({{"strength", point.strengths}, {"unit", point.unit}});
+    if (point.left_vectors == point.right_vectors) {
+        signal.set("vectors", point.left_vectors);
+    } else {
+        signal.set("left_vectors", point.left_vectors);
+        signal.set("right_vectors", point.right_vectors);
+    }
+    Json noise = Json::object({{"entries", point.entries},
+                               {"row_cov", covariance_json(point.row)},
+                               {"col_cov", covariance_json(point.column)}});
+    if (point.colouring == sim::Colouring::eigenbasis) noise.set("colouring", "eigenbasis");
+    return Json::object({{"kind", "spiked"},
+                         {"n", point.rows},
+                         {"d", point.columns},
+                         {"noise", std::move(noise)},
+                         {"signal", std::move(signal)}});
+}
+
+estimators::NoiseCovariance told(const sim::Covariance& covariance) {
+    if (covariance.is_diagonal()) return estimators::NoiseCovariance::diagonal(covariance.eigenvalues());
+    return estimators::NoiseCovariance::on_basis(covariance.eigenvalues(), covariance.basis());
+}
+
+}  // namespace
+
+BlockSource spiked_source(const SpikedPoint& point) {
+    BlockSource source;
+    source.params = spiked_json(point);
+    source.rows = point.rows;
+    source.columns = point.columns;
+    source.spikes = point.strengths.size();
+    source.law = [row = point.row, column = point.column, rows = point.rows, columns = point.columns] {
+        return theory::SeparableLaw(sim::covariance_spectrum(row, rows), sim::covariance_spectrum(column, columns),
+                                    AspectRatio::of(rows, columns));
+    };
+    const theory::SeparableLaw law = source.law();
+    const auto unit = sim::parse_strength_unit(point.unit);
+    for (const double strength : point.strengths)
+        source.strengths.push_back(sim::absolute_strength(strength, unit, law.detection_threshold(), point.rows));
+    const auto entries = sim::EntryLaw::parse(point.entries);
+    const auto left = sim::VectorLaw::parse(point.left_vectors, sim::MatrixSide::row);
+    const auto right = sim::VectorLaw::parse(point.right_vectors, sim::MatrixSide::column);
+    if (source.spikes > std::min(point.rows, point.columns))
+        throw usage_error("a signal of rank {} does not fit {} x {}: give fewer strengths", source.spikes, point.rows,
+                          point.columns);
+    left.require_room(point.rows, source.spikes);
+    right.require_room(point.columns, source.spikes);
+    if (point.colouring == sim::Colouring::eigenbasis && !entries.gaussian())
+        throw usage_error(
+            "colouring = \"eigenbasis\" needs Gaussian entries (only their law is the same in any basis), "
+            "not {}: use dense",
+            point.entries);
+    const auto diagonal = [](const sim::CovarianceSpec& spec) {
+        if (!spec.basis.empty()) return spec.basis == "identity" || spec.kind == "identity";
+        for (const auto& kind : sim::covariance_kinds())
+            if (kind.name == spec.kind) return kind.default_basis() == "identity";
+        return false;
+    };
+    const bool eigenbasis = point.colouring == sim::Colouring::eigenbasis;
+    source.own_rows = !eigenbasis || diagonal(point.row);
+    source.own_columns = !eigenbasis || diagonal(point.column);
+    const auto vanishes = [](const theory::Spectrum& spectrum) {
+        return std::any_of(spectrum.atoms().begin(), spectrum.atoms().end(),
+                           [](const theory::Atom& atom) { return atom.value == 0.0; });
+    };
+    if (!entries.gaussian())
+        source.no_kernels = fmt::format("{} entries", point.entries);
+    else if (vanishes(law.row()) || vanishes(law.column()))
+        source.no_kernels = "noise that vanishes in some direction";
+    if (!std::is_sorted(point.strengths.rbegin(), point.strengths.rend()))
+        throw usage_error(
+            "strengths must not increase (component k is compared with the k-th largest singular value): write them "
+            "largest first");
+    source.prepare = [point, entries, left, right, strengths = source.strengths](const stream::StudySeed& seed,
+                                                                                 const std::string& cell) {
+        const auto model = std::make_shared<const sim::SpikedModel>(
+            sim::SpikedModel{sim::build_covariance(point.row, point.rows, sim::MatrixSide::row, seed, cell),
+                             sim::build_covariance(point.column, point.columns, sim::MatrixSide::column, seed, cell),
+                             strengths, entries, left, right, point.colouring});
+        return PreparedSource{
+            [model, seed, cell](std::uint64_t replicate) { return sim::sample(*model, seed, cell, replicate); },
+            [model]() -> estimators::KnownNoise {
+                if (model->colouring == sim::Colouring::eigenbasis)
+                    return {told(model->row.in_eigenbasis()), told(model->column.in_eigenbasis())};
+                return {told(model->row), told(model->column)};
+            },
+            model};
+    };
+    return source;
+}
+
+BlockSource kv_like_source(const KvLikePoint& point) {
+    BlockSource source;
+    source.no_kernels = "blocks of kind kv_like";
+    source.params = sim::describe(point.options);
+    source.params.set("side", point.values ? "value" : "key");
+    source.keys = !point.values;
+    source.rows = point.options.tokens;
+    source.columns = point.options.head_dim;
+    const sim::KvSignalRank rank = sim::signal_rank(point.options);
+    source.spikes = point.values ? rank.value : rank.key;
+    source.prepare = [point, spikes = source.spikes](const stream::StudySeed& seed, const std::string& cell) {
+        const auto head = std::make_shared<const sim::KvLikeHead>(point.options, seed, cell);
+        const auto draw = [head, spikes, values = point.values](std::uint64_t replicate) {
+            sim::KvLikeSample drawn = head->sample(replicate);
+            sim::KvLikePart& part = values ? drawn.value : drawn.key;
+            const sim::TrueSignal truth = sim::true_signal(part.signal);
+            const std::size_t known = std::min<std::size_t>(spikes, truth.left.n_cols);
+            return sim::SpikedSample{std::move(part.observed), std::move(part.signal), std::move(part.noise),
+                                     truth.left.head_cols(known), truth.right.head_cols(known)};
+        };
+        return PreparedSource{draw, nullptr};
+    };
+    return source;
+}
+
+BlockSource matrix_source(const std::string& path) {
+    BlockSource source;
+    source.no_kernels = "a matrix of a file";
+    const auto block = std::make_shared<const arma::mat>(sim::read_matrix(path));
+    const std::string bytes(reinterpret_cast<const char*>(block->memptr()), block->n_elem * sizeof(double));
+    source.params = Json::object({{"kind", "matrix"},
+                                  {"n", static_cast<std::size_t>(block->n_rows)},
+                                  {"d", static_cast<std::size_t>(block->n_cols)},
+                                  {"sha256", hex(sha256(bytes))}});
+    source.rows = block->n_rows;
+    source.columns = block->n_cols;
+    source.truth = false;
+    source.prepare = [block](const stream::StudySeed&, const std::string&) {
+        return PreparedSource{[block](std::uint64_t) { return sim::SpikedSample{*block, {}, {}, {}, {}}; }, nullptr};
+    };
+    return source;
+}
+
+}  // namespace spiked::validation

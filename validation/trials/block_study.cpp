@@ -1,0 +1,501 @@
+#include "validation/trials/block_study.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "core/runtime/error.hpp"
+#include "core/runtime/once.hpp"
+#include "estimators/spectral/eoptshrink.hpp"
+#include "estimators/spectral/gavish_donoho.hpp"
+#include "validation/metrics/codec_measurement.hpp"
+#include "validation/trials/device_trials.hpp"
+#include "validation/trials/predictions.hpp"
+#include "validation/trials/prepared_blocks.hpp"
+
+namespace spiked::validation {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+/// The estimators of a study for the blocks of one cell, told the law where they are.
+std::vector<estimators::SpectralMethod> methods_for(const std::vector<NamedEstimator>& named,
+                                                    const PreparedSource& source) {
+    std::vector<estimators::SpectralMethod> methods;
+    std::optional<estimators::KnownNoise> noise;
+    for (const auto& estimator : named) {
+        if (estimator.told_law && !noise) noise = source.noise();
+        methods.push_back(estimator.told_law
+                              ? estimators::spectral_method(estimator.method.name, estimator.loss, *noise)
+                              : estimator.method);
+    }
+    return methods;
+}
+
+/// The blocks of one cell and the estimators for them, made ready by the first thread that asks.
+class LazyCell {
+public:
+    LazyCell(decltype(BlockSource::prepare) prepare, const std::vector<NamedEstimator>& estimators,
+             stream::StudySeed seed, std::string cell)
+        : prepare_(std::move(prepare)), estimators_(estimators), seed_(seed), cell_(std::move(cell)) {}
+
+    [[nodiscard]] sim::SpikedSample draw(std::uint64_t replicate) {
+        make_ready();
+        return source_.draw(replicate);
+    }
+    [[nodiscard]] const std::vector<estimators::SpectralMethod>& methods() {
+        make_ready();
+        return methods_;
+    }
+    /// What kernels draw, and their plan of it.
+    [[nodiscard]] const sim::SpikedModel& model() {
+        make_ready();
+        return *source_.model;
+    }
+    [[nodiscard]] const cuda::TrialPlan& plan(estimators::Precision precision, const cuda::TrialPlan& methods) {
+        make_ready();
+        planned_([&] {
+            plan_ = trial_plan(*source_.model, seed_, cell_, precision, methods.estimators);
+            plan_.codecs = methods.codecs;
+            plan_.rotation = methods.rotation;
+        });
+        return plan_;
+    }
+
+private:
+    void make_ready() {
+        once_([&] {
+            source_ = prepare_(seed_, cell_);
+            methods_ = methods_for(estimators_, source_);
+        });
+    }
+
+    decltype(BlockSource::prepare) prepare_;
+    const std::vector<NamedEstimator>& estimators_;  ///< of the study, which outlives its cells
+    stream::StudySeed seed_;
+    std::string cell_;
+    Once once_;
+    Once planned_;
+    PreparedSource source_;
+    cuda::TrialPlan plan_;
+    std::vector<estimators::SpectralMethod> methods_;
+};
+
+/// The cells asked for last: a study of many holds the bases of a few.
+class RecentCells {
+public:
+    template <class Make>
+    [[nodiscard]] std::shared_ptr<LazyCell> get(std::size_t cell, const Make& make) {
+        const std::lock_guard lock(guard_);
+        auto found = std::find_if(kept_.begin(), kept_.end(), [&](const auto& one) { return one.first == cell; });
+        if (found == kept_.end()) {
+            if (kept_.size() == most) kept_.pop_back();
+            found = kept_.emplace(kept_.begin(), cell, make());
+        }
+        std::rotate(kept_.begin(), found, found + 1);
+        return kept_.front().second;
+    }
+
+private:
+    static constexpr std::size_t most = 16;
+    std::mutex guard_;
+    std::vector<std::pair<std::size_t, std::shared_ptr<LazyCell>>> kept_;
+};
+
+struct CellSetup {
+    decltype(BlockSource::prepare) prepare;
+    std::string hash;
+    std::size_t spikes;
+    bool truth;
+    estimators::GroupAxis axis;
+    std::string no_kernels;
+    std::vector<double> strengths;
+    bool on_device = false;
+    cuda::TrialPlan plan = {};                     ///< where it is: its estimators and codecs
+    std::vector<estimators::Ledger> ledgers = {};  ///< of the codecs: the same for every block
+};
+
+struct StudySetup {
+    stream::StudySeed seed;
+    estimators::Precision precision;
+    std::vector<NamedEstimator> named;
+    std::vector<std::pair<estimators::Method, double>> codecs;
+    std::vector<CellSetup> cells;
+    std::unique_ptr<TrialLanes> lanes;  ///< of the device, where there is one
+    RecentCells recent;
+
+    [[nodiscard]] std::shared_ptr<LazyCell> cell(std::size_t at) {
+        return recent.get(at,
+                          [&] { return std::make_shared<LazyCell>(cells[at].prepare, named, seed, cells[at].hash); });
+    }
+};
+
+/// By how much the best values for the observed vectors of the true components reduce the squared error.
+double oracle_gain(const sim::SpikedSample& sample, const estimators::SingularVectors& vectors, std::size_t spikes) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < spikes; ++i) {
+        const double best = arma::as_scalar(vectors.left.col(i).t() * sample.signal * vectors.right.col(i));
+        sum += best * best;
+    }
+    return sum;
+}
+
+/// What stands behind a label.
+Json typed(const std::string& label, const std::string& name) {
+    Json params = Json::object();
+    if (label != name) params.set("method", name);
+    return params;
+}
+
+Json params_of(const NamedEstimator& named) {
+    Json params = typed(named.label, named.method.name);
+    params.set("loss", theory::name_of(named.loss));
+    if (named.told_law) params.set("law", "known");
+    return params;
+}
+
+/// A rotation of its own each replicate, so replicates are independent.
+estimators::QuantizerOptions coding(const StudySetup& study, const CellSetup& cell, std::uint64_t replicate) {
+    return {.axis = cell.axis, .seed = study.seed, .rotation_index = replicate};
+}
+
+/// What a block yields but for codecs, whoever found it.
+struct SampleNumbers {
+    std::vector<double> values, left, right;  ///< of the spikes; inner products with the true vectors
+    double energy = 0.0;                      ///< ||S||_F^2
+    double oracle = 0.0;                      ///< squared error of the best values for the observed vectors
+};
+struct EstimateNumbers {
+    std::size_t rank = 0;
+    double bulk_edge = nan;
+    std::vector<double> strengths, shrunk;
+    double error = 0.0;
+};
+
+void observe_sample(std::size_t spikes, const SampleNumbers& numbers, std::vector<Observation>& found) {
+    const auto add = [&](std::string_view metric, std::size_t i, double value) {
+        found.push_back({0, metric_index(metric), static_cast<int>(i) + 1, value});
+    };
+    for (std::size_t i = 0; i < spikes; ++i) {
+        const bool seen = i < numbers.values.size();
+        add("outlier", i, seen ? numbers.values[i] * numbers.values[i] : nan);
+        add("overlap.left", i, seen ? numbers.left[i] * numbers.left[i] : nan);
+        add("overlap.right", i, seen ? numbers.right[i] * numbers.right[i] : nan);
+    }
+}
+
+void observe_estimate(const CellSetup& cell, std::size_t spikes, std::size_t method, const SampleNumbers& sample,
+                      const EstimateNumbers& numbers, std::vector<Observation>& found) {
+    const auto add = [&](std::string_view metric, std::size_t k, double value) {
+        found.push_back({method, metric_index(metric), static_cast<int>(k), value});
+    };
+    add("rank", 0, static_cast<double>(numbers.rank));
+    if (cell.truth) {
+        add("rank_over", 0, numbers.rank > cell.spikes ? 1.0 : 0.0);
+        add("rank_right", 0, numbers.rank == cell.spikes ? 1.0 : 0.0);
+    }
+    add("bulk_edge", 0, numbers.bulk_edge);
+    const std::size_t shown = cell.truth ? spikes : numbers.rank;
+    for (std::size_t i = 0; i < shown; ++i) {
+        add("strength", i + 1, i < numbers.rank ? numbers.strengths[i] : nan);
+        add("shrunk", i + 1, i < numbers.rank ? numbers.shrunk[i] : nan);
+    }
+    if (!cell.truth) return;
+    add("relative_error", 0, sample.energy > 0.0 ? numbers.error / sample.energy : nan);
+    // Where the true vectors are found to rounding nothing is left to compare with.
+    add("loss_ratio", 0, sample.oracle > 1e-12 * sample.energy ? numbers.error / sample.oracle : nan);
+}
+
+/// What kernels found, as `measure` has it of a block.
+std::vector<Observation> observations_of(const StudySetup& study, const CellSetup& cell,
+                                         const cuda::TrialResult& trial) {
+    const std::size_t spikes = cell.spikes;
+    SampleNumbers numbers;
+    double gain = 0.0;
+    for (std::size_t i = 0; i < spikes; ++i) {
+        numbers.values.push_back(trial.values[i]);
+        numbers.left.push_back(trial.left_products[i * spikes + i]);
+        numbers.right.push_back(trial.right_products[i * spikes + i]);
+        double best = 0.0;
+        for (std::size_t k = 0; k < spikes; ++k)
+            best += trial.left_products[i * spikes + k] * cell.strengths[k] * trial.right_products[i * spikes + k];
+        gain += best * best;
+    }
+    numbers.energy = trial.energy;
+    numbers.oracle = trial.energy - gain;
+    std::vector<Observation> found;
+    observe_sample(spikes, numbers, found);
+    std::size_t method = 0;
+    for (const auto& from : trial.estimates)
+        observe_estimate(cell, spikes, ++method, numbers,
+                         {from.rank, from.bulk_edge.value_or(nan), from.strengths, from.shrunk, from.error}, found);
+    const auto errors = [](const cuda::TrialResult::Products& from) {
+        return InnerProductErrors{from.renormalised.bias, from.renormalised.deviation, from.plain.bias,
+                                  from.plain.deviation};
+    };
+    for (std::size_t c = 0; c < trial.codes.size(); ++c) {
+        const auto& code = trial.codes[c];
+        const double entries = static_cast<double>(cell.plan.rows) * cell.plan.columns;
+        observe_bits(0, study.codecs[c].second, cell.ledgers[c], entries, ++method, found);
+        observe_metrics({std::sqrt(code.error / code.energy),
+                         code.across / code.energy,
+                         errors(code.other),
+                         errors(code.random),
+                         errors(code.aligned),
+                         errors(code.own),
+                         {}},
+                        false, method, found);
+    }
+    return found;
+}
+
+std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
+                                 const std::vector<estimators::SpectralMethod>& methods,
+                                 const sim::SpikedSample& sample, estimators::AnalysedBlock& block,
+                                 std::uint64_t replicate) {
+    const std::size_t spikes = std::min<std::size_t>(cell.spikes, sample.left.n_cols);
+    const auto& s = block.singular_values();
+    // A block may have fewer: an all-zero one has none.
+    const std::size_t seen = std::min(spikes, s.size());
+    const auto vectors = block.vectors(seen);
+    SampleNumbers numbers;
+    for (std::size_t i = 0; i < seen; ++i) {
+        numbers.values.push_back(s[i]);
+        numbers.left.push_back(arma::dot(vectors.left.col(i), sample.left.col(i)));
+        numbers.right.push_back(arma::dot(vectors.right.col(i), sample.right.col(i)));
+    }
+    numbers.energy = cell.truth ? arma::accu(arma::square(sample.signal)) : 0.0;
+    numbers.oracle = numbers.energy - oracle_gain(sample, vectors, seen);
+    std::vector<Observation> found;
+    observe_sample(spikes, numbers, found);
+    std::size_t method = 1;
+    for (const auto& estimator : methods) {
+        const auto [shrinkage, signal] =
+            cell.truth ? estimator.apply(block) : estimators::SpectralMethod::Applied{estimator.estimate(block), {}};
+        const double error = cell.truth ? arma::accu(arma::square(signal - sample.signal)) : 0.0;
+        observe_estimate(cell, spikes, method, numbers,
+                         {shrinkage.rank, shrinkage.bulk_edge ? shrinkage.bulk_edge->value : nan, shrinkage.strengths,
+                          shrinkage.shrunk, error},
+                         found);
+        ++method;
+    }
+    BlockQueries queries;
+    if (!study.codecs.empty())
+        queries = queries_for(block, stream::Stream(study.seed, cell.hash, stream::Role::query, replicate));
+    for (const auto& [codec, bits] : study.codecs) {
+        const estimators::Compressor compressor(codec, sample.observed.n_cols, bits, coding(study, cell, replicate));
+        observe_codec(compressor, block, queries, method, found);
+        ++method;
+    }
+    return found;
+}
+
+Experiment::Worker host_worker(const std::shared_ptr<StudySetup>& study, const std::shared_ptr<LazyCell>& lazy,
+                               const CellSetup& cell, ReplicateRange range) {
+    auto samples = std::make_shared<PreparedBlocks<sim::SpikedSample>>(
+        range, study->precision, [lazy](std::uint64_t replicate) { return lazy->draw(replicate); },
+        [](const sim::SpikedSample& sample) { return sample.observed; });
+    return [study, &cell, lazy, samples](std::uint64_t replicate) {
+        const auto [sample, block] = samples->get(replicate);
+        return measure(*study, cell, lazy->methods(), *sample, *block, replicate);
+    };
+}
+
+/// Trials that the kernels leave to the host, or that cannot be drawn, are those of the host's worker: it knows why.
+Experiment::Worker device_worker(const std::shared_ptr<StudySetup>& study, const std::shared_ptr<LazyCell>& lazy,
+                                 const CellSetup& cell, ReplicateRange range) {
+    const auto draw = [study, lazy, &cell](std::uint64_t replicate, const cuda::TrialDraw& to) {
+        sim::SignalSides sides;
+        try {
+            sides = sim::signal_sides(lazy->model(), study->seed, cell.hash, replicate);
+        } catch (const Error&) {
+            sides.left = arma::mat(lazy->model().row.size(), cell.spikes, arma::fill::value(nan));
+            sides.right = arma::mat(lazy->model().column.size(), cell.spikes, arma::fill::value(nan));
+        }
+        if (to.left != nullptr) std::copy(sides.left.begin(), sides.left.end(), to.left);
+        if (to.right != nullptr) std::copy(sides.right.begin(), sides.right.end(), to.right);
+    };
+    auto trials = std::make_shared<DeviceTrials>(*study->lanes, lazy->plan(study->precision, cell.plan), range, draw);
+    return [study, &cell, lazy, trials](std::uint64_t replicate) {
+        const cuda::TrialResult& trial = trials->get(replicate);
+        if (trial.status != cuda::TrialStatus::fine) return host_worker(study, lazy, cell, {replicate, 1})(replicate);
+        return observations_of(*study, cell, trial);
+    };
+}
+
+/// Why no kernels compute a cell; empty, with its rules set, where they do.
+std::string obstacle(const StudySetup& study, CellSetup& cell, estimators::Shape shape) {
+    if (!cell.no_kernels.empty()) return cell.no_kernels;
+    cuda::TrialPlan& plan = cell.plan;
+    for (const auto& [codec, bits] : study.codecs) {
+        const estimators::QuantizerOptions options = coding(study, cell, 0);
+        if (const std::string why = coding_obstacle(codec, options, shape, bits); !why.empty())
+            return fmt::format("codec {}", why);
+        plan.codecs.push_back(trial_codec(codec.quantizer, options, shape, bits));
+        cell.ledgers.push_back(ledger_of(codec.quantizer, options, shape, bits));
+    }
+    if (plan.takes_rotations()) plan.rotation = drawn_rotation(coding(study, cell, 0));
+    for (const auto& named : study.named) {
+        const auto options = estimators::eoptshrink_options(named.method.name, named.loss);
+        const auto white = estimators::white_rule(named.method.name, named.loss, shape);
+        if (options && !options->rank_rule)
+            plan.estimators.emplace_back(estimators::eoptshrink_rule(shape, *options));
+        else if (white)
+            plan.estimators.emplace_back(*white);
+        else
+            return fmt::format("estimator {}", named.method.name);
+    }
+    plan.rows = static_cast<std::uint32_t>(shape.rows);
+    plan.columns = static_cast<std::uint32_t>(shape.columns);
+    plan.in_float = study.precision == estimators::Precision::float32;
+    plan.strengths = cell.strengths;
+    return plan.obstacle();
+}
+
+bool move_to(StudySetup& study, const std::vector<estimators::Shape>& shapes, const spiked::cuda::Device& device,
+             std::size_t threads, std::vector<std::string>& remarks) {
+    std::map<std::string, std::size_t> stay;
+    std::size_t moved = 0;
+    for (std::size_t c = 0; c < study.cells.size(); ++c) {
+        const std::string why = obstacle(study, study.cells[c], shapes[c]);
+        study.cells[c].on_device = why.empty();
+        if (why.empty())
+            ++moved;
+        else
+            ++stay[why];
+    }
+    for (const auto& [why, count] : stay)
+        remarks.push_back(fmt::format("{} of {} cells are computed on the CPU, no kernel does this: {}", count,
+                                      study.cells.size(), why));
+    if (moved > 0) study.lanes = std::make_unique<TrialLanes>(device, threads);
+    return moved > 0;
+}
+
+/// Codecs act on tokens, and some on channels: in the eigenbasis of a covariance there are none.
+void require_own_lines(const BlockSource& source, const NamedCodec& codec) {
+    const bool by_channel = estimators::row_quantizer_entry(codec.method.quantizer).channels;
+    if (source.own_rows && (source.own_columns || !by_channel)) return;
+    throw usage_error(
+        "colouring = \"eigenbasis\" mixes the {} of a block, on which codec \"{}\" acts: use colouring = \"dense\"",
+        source.own_rows ? "columns" : "rows", codec.label);
+}
+
+/// Whether components of equal strength share what the theory says of one: then it says nothing about each.
+bool tied(const std::vector<SignalStrength>& strengths, std::size_t i) {
+    const auto same = [&](std::size_t j) { return j < strengths.size() && strengths[j].value == strengths[i].value; };
+    return same(i + 1) || (i > 0 && same(i - 1));
+}
+
+void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const std::vector<SignalStrength>& strengths) {
+    cell.limits.push_back({"bulk_edge", 0, law.bulk_edge().value});
+    for (std::size_t i = 0; i < strengths.size(); ++i) {
+        const theory::SpikePrediction spike = law.spike(strengths[i]);
+        if (spike.detectable && tied(strengths, i)) continue;
+        const int k = static_cast<int>(i) + 1;
+        cell.limits.push_back({"outlier", k, spike.outlier.value});
+        cell.limits.push_back({"overlap.left", k, spike.overlap_left.value});
+        cell.limits.push_back({"overlap.right", k, spike.overlap_right.value});
+        cell.limits.push_back({"strength", k, spike.strength.value});
+        cell.limits.push_back({"shrunk", k, spike.shrunk(theory::Loss::frobenius).value});
+    }
+}
+
+void add_predictions(ExperimentCell& cell, const Experiment& experiment, const StudySetup& study,
+                     const theory::SeparableLaw& law, const std::vector<SignalStrength>& strengths) {
+    const std::size_t before_codecs = 1 + study.named.size();
+    for (const auto& [claim, form] : study_forms()) {
+        for (std::size_t m = 0; m < experiment.methods.size(); ++m) {
+            const auto& method = experiment.methods[m];
+            if (method.kind != form.kind) continue;
+            if (!form.codec.empty() && study.codecs[m - before_codecs].first.text != form.codec) continue;
+            const std::size_t count = form.per_spike ? strengths.size() : 1;
+            for (std::size_t i = 0; i < count; ++i) {
+                const ClaimPoint at{&law, cell.rows, cell.columns, form.per_spike ? strengths[i] : SignalStrength{},
+                                    static_cast<unsigned>(method.bits.value_or(0.0))};
+                if (!form.applies(at) || (form.per_spike && law.spike(strengths[i]).detectable && tied(strengths, i)))
+                    continue;
+                cell.predictions.push_back({claim, form.metric, m, form.per_spike ? static_cast<int>(i) + 1 : 0,
+                                            form.predicted(at), form.with_fault(at)});
+            }
+        }
+    }
+}
+
+}  // namespace
+
+void make_block_experiment(Experiment& experiment, const std::string& kind, std::vector<StudyPoint> points,
+                           const std::vector<NamedEstimator>& estimators, const std::vector<NamedCodec>& codecs,
+                           Replicates replicates, estimators::Precision precision) {
+    experiment.kind = kind;
+    experiment.methods.push_back({"sample", "sample", "sample", std::nullopt, Json::object()});
+    auto study = std::make_shared<StudySetup>();
+    study->seed = experiment.seed;
+    study->precision = precision;
+    study->named = estimators;
+    for (const auto& named : estimators)
+        experiment.methods.push_back({named.label, "estimator", named.label, std::nullopt, params_of(named)});
+    for (const auto& codec : codecs)
+        for (const double bits : codec.bits) {
+            estimators::refuse_unrope(codec.method);
+            experiment.methods.push_back({fmt::format("{} B={}", codec.label, bits), "codec", codec.label, bits,
+                                          typed(codec.label, codec.method.text)});
+            study->codecs.emplace_back(codec.method, bits);
+        }
+
+    Json cells = Json::array();
+    std::vector<estimators::Shape> shapes;
+    for (auto& [source, factors, label] : points) {
+        shapes.push_back({source.rows, source.columns});
+        for (const auto& codec : codecs) require_own_lines(source, codec);
+        for (const auto& named : estimators)
+            if (named.told_law && !source.law)
+                throw usage_error(
+                    "estimator \"{}\" is to be told the law (law = \"known\"), which this model has none of: "
+                    "leave the key out",
+                    named.label);
+        ExperimentCell cell;
+        cell.label = std::move(label);
+        cell.rows = source.rows;
+        cell.columns = source.columns;
+        cell.params = source.params;
+        cell.replicates = replicates.most;
+        cell.least_replicates = replicates.least;
+        cell.factors = std::move(factors);
+        if (source.law) {
+            const theory::SeparableLaw law = source.law();
+            add_limits(cell, law, source.strengths);
+            add_predictions(cell, experiment, *study, law, source.strengths);
+        }
+        cells.push(cell.params);
+        study->cells.push_back({source.prepare,
+                                cell.hash(),
+                                source.spikes,
+                                source.truth,
+                                source.keys ? estimators::GroupAxis::key : estimators::GroupAxis::value,
+                                source.no_kernels,
+                                {}});
+        for (const auto& strength : source.strengths) study->cells.back().strengths.push_back(strength.value);
+        experiment.cells.push_back(std::move(cell));
+    }
+    experiment.science.set("cells", std::move(cells));
+    experiment.move_to = [study, shapes = std::move(shapes)](const spiked::cuda::Device& device, std::size_t threads,
+                                                             std::vector<std::string>& remarks) {
+        return move_to(*study, shapes, device, threads, remarks);
+    };
+    experiment.worker = [study](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
+        const auto lazy = study->cell(cell);
+        const CellSetup& at = study->cells[cell];
+        if (at.on_device) return device_worker(study, lazy, at, range);
+        return host_worker(study, lazy, at, range);
+    };
+    experiment.block = [study](std::size_t cell, std::uint64_t replicate) {
+        return study->cell(cell)->draw(replicate).observed;
+    };
+}
+
+}  // namespace spiked::validation

@@ -1,0 +1,171 @@
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "core/runtime/error.hpp"
+#include "estimators/svd/cuda/decomposition_pipeline.hpp"
+#include "validation/trials/cuda/device_passes.hpp"
+#include "validation/trials/cuda/row_batch.hpp"
+
+/// The passes of device_passes.hpp, for any machine. Included by the files that compile it for one of them.
+namespace spiked::validation::cuda {
+
+template <class Machine, class Real>
+class DecompositionPass final : public DevicePass {
+public:
+    DecompositionPass(int number, std::size_t memory, const BlocksToDecompose& wanted, std::size_t count,
+                      DecompositionPart part)
+        : machine_(number, memory),
+          part_(part),
+          distinct_(wanted.blocks.size() / (std::size_t{wanted.rows} * wanted.columns)) {
+        const std::size_t entries = std::size_t{wanted.rows} * wanted.columns;
+        const auto sized = [&](std::size_t blocks) {
+            return estimators::cuda::BatchSize{static_cast<std::uint32_t>(blocks),
+                                               std::max(wanted.rows, wanted.columns),
+                                               std::min(wanted.rows, wanted.columns), wanted.rows < wanted.columns,
+                                               part == DecompositionPart::vectors ? wanted.vectors : 0};
+        };
+        const auto input = [&](std::size_t blocks) { return (blocks * entries * sizeof(Real) + 255) / 256 * 256; };
+        const auto bytes = [&](std::size_t blocks) {
+            estimators::cuda::DecompositionBatch<Real> unused;
+            return input(blocks) +
+                   estimators::cuda::lay_out<Real>(nullptr, nullptr, sized(blocks), together(blocks), unused);
+        };
+        const std::size_t fitting = blocks_that_fit(count, machine_.memory(), bytes);
+        unsigned char* const memory_there = machine_.reserve(bytes(fitting));
+        // The blocks once here, and as often as they fit there.
+        const std::size_t here = std::min(fitting, distinct_);
+        auto* const staged = reinterpret_cast<Real*>(machine_.staging(input(here)));
+        for (std::size_t i = 0; i < here * entries; ++i) staged[i] = static_cast<Real>(wanted.blocks[i]);
+        machine_.clear(memory_there, bytes(fitting));
+        for (std::size_t b = 0; b < fitting; b += here)
+            machine_.upload(memory_there + b * entries * sizeof(Real), staged,
+                            std::min(here, fitting - b) * entries * sizeof(Real));
+        estimators::cuda::lay_out(memory_there + input(fitting), reinterpret_cast<const Real*>(memory_there),
+                                  sized(fitting), together(fitting), batch_);
+        machine_.wait();
+    }
+
+    void run() override {
+        if (part_ == DecompositionPart::bidiagonal)
+            estimators::cuda::bidiagonalise(machine_, batch_);
+        else
+            estimators::cuda::decompose(machine_, batch_, together(batch_.size.count));
+        machine_.wait();
+    }
+    [[nodiscard]] std::size_t blocks() const override { return batch_.size.count; }
+    [[nodiscard]] std::vector<double> outcome() override {
+        const std::size_t count = batch_.size.count;
+        const auto status = all(batch_.status, 1);
+        const auto bad = std::count_if(status.begin(), status.end(),
+                                       [](auto one) { return one != estimators::cuda::BlockStatus::fine; });
+        if (bad > 0) throw bug("{} of {} blocks were not decomposed: such work is not timed", bad, count);
+        const std::size_t size = batch_.size.short_side;
+        same_as_copies(batch_.diagonal, size, "diagonals");
+        same_as_copies(batch_.off_diagonal, size, "off-diagonals");
+        if (part_ == DecompositionPart::bidiagonal) return {};
+        same_as_copies(batch_.left_vectors, batch_.size.vectors * batch_.size.long_side, "left vectors");
+        same_as_copies(batch_.right_vectors, batch_.size.vectors * size, "right vectors");
+        auto values = same_as_copies(batch_.values, size, "singular values");
+        values.resize(size);
+        return values;
+    }
+
+private:
+    /// `each` numbers of every block.
+    template <class Number>
+    std::vector<Number> all(const Number* device, std::size_t each) {
+        std::vector<Number> here(each * batch_.size.count);
+        machine_.download(here.data(), device, here.size() * sizeof(Number));
+        machine_.wait();
+        return here;
+    }
+    /// Those of every block, which must be to the bit what the first copy of the block has: nothing that a block finds
+    /// depends on its neighbours.
+    template <class Number>
+    std::vector<Number> same_as_copies(const Number* device, std::size_t each, std::string_view what) {
+        auto here = all(device, each);
+        for (std::size_t i = distinct_; i < batch_.size.count; ++i)
+            if (!std::equal(here.begin() + static_cast<std::ptrdiff_t>(i * each),
+                            here.begin() + static_cast<std::ptrdiff_t>((i + 1) * each),
+                            here.begin() + static_cast<std::ptrdiff_t>(i % distinct_ * each)))
+                throw bug("block {} and its copy {} have other {}: such work is not timed", i % distinct_, i, what);
+        return here;
+    }
+    static std::uint32_t together(std::size_t count) {
+        return static_cast<std::uint32_t>(std::min<std::size_t>(count, estimators::cuda::vectors_together));
+    }
+
+    Machine machine_;
+    DecompositionPart part_;
+    std::size_t distinct_;  ///< blocks, which repeat
+    estimators::cuda::DecompositionBatch<Real> batch_{};
+};
+
+template <class Machine>
+class CodingPass final : public DevicePass {
+public:
+    CodingPass(int number, std::size_t memory, const RowCoding& coding, std::size_t count, const FillBlock& fill,
+               CodingPart part)
+        : machine_(number, memory), coding_(coding), part_(part) {
+        count = blocks_that_fit(count, machine_.memory(),
+                                [&](std::size_t blocks) { return row_arrays(nullptr, coding_, blocks).used; });
+        const std::size_t bytes = row_arrays(nullptr, coding_, count).used;
+        there_ = row_arrays(machine_.reserve(bytes), coding_, count);
+        staged_ = machine_.staging(there_.staged());
+        put_rows(coding_, row_arrays(staged_, coding_, count), 0, count, fill);
+        machine_.clear(first() + there_.results, there_.out.used);
+        send();
+        code_once(machine_, coding_, there_);
+        fetch();
+        const auto count_bad = [&](const auto* array, auto fine) {
+            return std::count_if(array, array + count, [&](auto one) { return one != fine; });
+        };
+        const RowResults back = row_results(staged_ + there_.sent, coding_, count);
+        const auto bad = count_bad(back.status, estimators::cuda::CodingStatus::coded) +
+                         count_bad(back.measured, estimators::cuda::BlockStatus::fine);
+        if (bad > 0) throw bug("{} of {} blocks were not coded: such work is not timed", bad, count);
+        error_ = back.relative[0];
+    }
+
+    void run() override {
+        estimators::cuda::CodecKernels coder(machine_, coding_.codec.rows, there_.code);
+        if (part_ == CodingPart::encode_and_copy) send();
+        if (part_ == CodingPart::decode)
+            coder.decode();
+        else
+            coder.encode();
+        if (part_ == CodingPart::encode_and_copy)
+            fetch();
+        else
+            machine_.wait();
+    }
+    [[nodiscard]] std::size_t blocks() const override { return there_.code.count; }
+    [[nodiscard]] std::vector<double> outcome() override { return {error_}; }
+
+private:
+    [[nodiscard]] unsigned char* first() const { return reinterpret_cast<unsigned char*>(there_.thresholds); }
+    void send() { machine_.upload(first(), staged_, there_.sent); }
+    void fetch() {
+        machine_.download(staged_ + there_.sent, first() + there_.results, there_.out.used);
+        machine_.wait();
+    }
+
+    Machine machine_;
+    RowCoding coding_;
+    CodingPart part_;
+    RowArrays there_{};
+    unsigned char* staged_ = nullptr;
+    double error_ = 0.0;
+};
+
+template <class Machine>
+std::unique_ptr<DevicePass> decomposition_pass_on(int number, std::size_t memory, const BlocksToDecompose& blocks,
+                                                  std::size_t count, DecompositionPart part) {
+    if (blocks.in_float)
+        return std::make_unique<DecompositionPass<Machine, float>>(number, memory, blocks, count, part);
+    return std::make_unique<DecompositionPass<Machine, double>>(number, memory, blocks, count, part);
+}
+
+}  // namespace spiked::validation::cuda

@@ -1,0 +1,17 @@
+#pragma once
+#include "validation/trials/cuda/device_passes.hpp"
+
+/// What is compiled for a GPU, where there is nvcc; without it each throws bug.
+namespace spiked::validation::cuda {
+
+[[nodiscard]] std::unique_ptr<TrialDevice> gpu_trials(int number, std::size_t memory);
+[[nodiscard]] std::unique_ptr<DevicePass> gpu_pass(int number, std::size_t memory, const BlocksToDecompose& blocks,
+                                                   std::size_t count, DecompositionPart part);
+[[nodiscard]] std::unique_ptr<DevicePass> gpu_pass(int number, std::size_t memory, const RowCoding& coding,
+                                                   std::size_t count, const FillBlock& fill, CodingPart part);
+/// Why NVIDIA's libraries cannot be asked; empty when they can.
+[[nodiscard]] std::string gpu_library_problem();
+[[nodiscard]] std::unique_ptr<DevicePass> gpu_library_pass(int number, const BlocksToDecompose& blocks,
+                                                           std::size_t count, LibraryRoute route);
+
+}  // namespace spiked::validation::cuda

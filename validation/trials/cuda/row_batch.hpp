@@ -1,0 +1,142 @@
+#pragma once
+#include <algorithm>
+
+#include "estimators/quantizers/cuda/row_codec.hpp"
+#include "validation/metrics/cuda/squared_error.hpp"
+#include "validation/trials/cuda/trial_device.hpp"
+
+/// Where rows lie that are coded on a device, in trials and by themselves.
+namespace spiked::validation::cuda {
+
+/// Arrays laid out one after the other in one piece of memory; with none, only their bytes are counted.
+class Layout {
+public:
+    explicit Layout(unsigned char* memory) : memory_(memory) {}
+    template <class T>
+    T* take(std::size_t count) {
+        T* const here = memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + used_);
+        used_ += (count * sizeof(T) + 255) / 256 * 256;
+        return here;
+    }
+    [[nodiscard]] std::size_t used() const { return used_; }
+
+private:
+    unsigned char* memory_;
+    std::size_t used_ = 0;
+};
+
+/// Threshold and levels of a sketch.
+inline std::vector<float> sign_levels() { return {0.0F, -1.0F, 1.0F}; }
+/// What the kernels of these codecs need besides bytes, status and rotations.
+inline estimators::cuda::RowCodecArrays coding_arrays(Layout& layout, const std::vector<TrialCodec>& codecs,
+                                                      std::size_t count, std::size_t rows, std::size_t dimension,
+                                                      bool each_its_own) {
+    estimators::cuda::RowCodecArrays on;
+    on.count = static_cast<std::uint32_t>(count);
+    on.rows = static_cast<std::uint32_t>(rows);
+    on.dimension = static_cast<std::uint32_t>(dimension);
+    on.each_its_own = each_its_own;
+    const std::size_t entries = count * rows * dimension;
+    const auto any = [&](auto what) { return std::any_of(codecs.begin(), codecs.end(), what); };
+    on.factors = layout.take<float>(count * rows);
+    on.turned = layout.take<float>(entries);
+    on.decoded = layout.take<float>(entries);
+    if (any([](const TrialCodec& codec) { return codec.rows.scale != estimators::RowScale::norm; }))
+        on.norms = layout.take<double>(count * rows);
+    if (any([](const TrialCodec& codec) { return codec.rows.sketch.has_value(); })) {
+        const std::size_t square = on.sketches() * dimension * dimension;
+        on.sketch = layout.take<float>(square);
+        on.projected = layout.take<float>(entries);
+    }
+    return on;
+}
+
+/// What comes back of coded rows.
+struct RowResults {
+    estimators::cuda::CodingStatus* status;
+    estimators::cuda::BlockStatus* measured;
+    double *errors, *energies, *relative;
+    std::uint8_t* bytes;
+    std::size_t used;
+};
+inline RowResults row_results(unsigned char* at, const RowCoding& coding, std::size_t count) {
+    Layout layout(at);
+    RowResults out{};
+    out.status = layout.take<estimators::cuda::CodingStatus>(count);
+    out.measured = layout.take<estimators::cuda::BlockStatus>(count);
+    for (double** array : {&out.errors, &out.energies, &out.relative}) *array = layout.take<double>(count);
+    out.bytes = layout.take<std::uint8_t>(count * coding.codec.rows.bytes(coding.rows, coding.dimension));
+    out.used = layout.used();
+    return out;
+}
+
+/// What coding rows takes: what is sent, what stays there, what comes back.
+struct RowArrays {
+    float *thresholds, *levels, *signs, *rotation, *rows;
+    std::size_t sent;
+    estimators::cuda::RowCodecArrays code;
+    std::size_t results;  ///< begin here
+    RowResults out;
+    std::size_t used;
+
+    /// On the host: what is sent, then what comes back.
+    [[nodiscard]] std::size_t staged() const { return sent + used - results; }
+};
+inline RowArrays row_arrays(unsigned char* at, const RowCoding& coding, std::size_t count) {
+    Layout layout(at);
+    RowArrays on{};
+    on.thresholds = layout.take<float>(coding.codec.thresholds.size());
+    on.levels = layout.take<float>(coding.codec.levels.size());
+    on.signs = layout.take<float>(sign_levels().size());
+    on.rotation = layout.take<float>(coding.rotation.size());
+    on.rows = layout.take<float>(count * coding.rows * coding.dimension);
+    on.sent = layout.used();
+    on.code = coding_arrays(layout, {coding.codec}, count, coding.rows, coding.dimension, false);
+    on.results = layout.used();
+    on.out = row_results(at == nullptr ? nullptr : at + on.results, coding, count);
+    on.used = on.results + on.out.used;
+    on.code.status = on.out.status;
+    on.code.bytes = on.out.bytes;
+    on.code.stride = coding.codec.rows.bytes(coding.rows, coding.dimension);
+    on.code.thresholds = on.thresholds;
+    on.code.levels = on.levels;
+    on.code.signs = on.signs;
+    on.code.from = on.rows;
+    if (!coding.rotation.empty()) on.code.matrix = on.rotation;
+    return on;
+}
+
+/// Codebook, rotation and blocks first, .., first + count - 1, where they are sent from.
+inline void put_rows(const RowCoding& coding, const RowArrays& here, std::size_t first, std::size_t count,
+                     const FillBlock& fill) {
+    const auto put = [](const std::vector<float>& numbers, float* to) {
+        std::copy(numbers.begin(), numbers.end(), to);
+    };
+    put(coding.codec.thresholds, here.thresholds);
+    put(coding.codec.levels, here.levels);
+    put(sign_levels(), here.signs);
+    put(coding.rotation, here.rotation);
+    const std::size_t entries = std::size_t{coding.rows} * coding.dimension;
+    for (std::size_t b = 0; b < count; ++b) fill(first + b, here.rows + b * entries);
+}
+
+/// Codes and decodes the rows that lie there and measures what came back.
+template <class Machine>
+void code_once(Machine& machine, const RowCoding& coding, const RowArrays& on) {
+    const auto launch = [&](const auto& kernel) { machine.launch(kernel, kernel.blocks()); };
+    estimators::cuda::CodecKernels coder(machine, coding.codec.rows, on.code);
+    coder.encode();
+    coder.decode();
+    launch(estimators::cuda::SquaredErrors<float>{on.code.count, coding.rows * coding.dimension, on.rows,
+                                                  on.code.decoded, on.out.measured, on.out.errors, on.out.energies,
+                                                  on.out.relative});
+}
+
+/// As many blocks as there is memory for, bytes(blocks) each time.
+template <class Bytes>
+std::size_t blocks_that_fit(std::size_t count, std::size_t memory, const Bytes& bytes) {
+    while (count > 1 && bytes(count) > memory) count = (count + 1) / 2;
+    return count;
+}
+
+}  // namespace spiked::validation::cuda

@@ -1,0 +1,271 @@
+#include "validation/trials/device_trials.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "core/device/device_count.hpp"
+#include "core/device/device_failure.hpp"
+#include "core/runtime/error.hpp"
+#include "estimators/coding/row_scale.hpp"
+#include "theory/quantization/lloyd_max.hpp"
+
+namespace spiked::validation {
+namespace {
+
+using spiked::cuda::Backend;
+
+/// While one batch is computed, others travel and are taken apart on the host; more only cut the memory of a GPU up.
+constexpr std::size_t most_lanes = 4;
+constexpr std::size_t emulated_memory = std::size_t{256} << 20;
+
+/// Row quantizers that have kernels; options behind a name have none, but those of kivi.
+struct DeviceQuantizer {
+    std::string_view name;
+    estimators::RowScale scale = estimators::RowScale::norm;
+    bool sketched = false;
+};
+const DeviceQuantizer* find_quantizer(std::string_view name) {
+    using estimators::RowScale;
+    static constexpr DeviceQuantizer all[] = {{"tq-mse"},
+                                              {"eden", RowScale::unbiased},
+                                              {"eden-mmse", RowScale::least_squares},
+                                              {"eden-norm", RowScale::norm_matched},
+                                              {"tq-prod", RowScale::norm, true}};
+    const auto* const found =
+        std::find_if(std::begin(all), std::end(all), [&](const auto& one) { return one.name == name; });
+    return found == std::end(all) ? nullptr : found;
+}
+
+/// Of a Hadamard rotation; 0 of others.
+unsigned rounds_of(estimators::RotationKind kind) {
+    switch (kind) {
+        case estimators::RotationKind::rht1:
+            return 1;
+        case estimators::RotationKind::rht2:
+            return 2;
+        case estimators::RotationKind::fht_kac:
+            return 4;
+        default:
+            return 0;
+    }
+}
+
+std::vector<double> entries(const arma::mat& matrix) { return {matrix.begin(), matrix.end()}; }
+
+arma::mat root_of(const sim::Covariance& covariance) {
+    return covariance.root_times(arma::mat(covariance.size(), covariance.size(), arma::fill::eye));
+}
+
+}  // namespace
+
+TrialLanes::TrialLanes(const spiked::cuda::Device& device, std::size_t threads)
+    : backend_(device.backend), together_(device.backend == Backend::cuda ? trials_of_a_gpu : 8) {
+    const std::size_t each =
+        std::clamp<std::size_t>((threads + device.numbers.size() - 1) / device.numbers.size(), 1, most_lanes);
+    for (std::size_t place = 0; place < device.numbers.size(); ++place) {
+        const int number = device.numbers[place];
+        const std::size_t memory =
+            backend_ == Backend::cuda ? spiked::cuda::free_memory(number) / 10 * 8 / each : emulated_memory;
+        for (std::size_t lane = 0; lane < each; ++lane) free_.push_back({place, number, memory, nullptr});
+    }
+}
+
+std::size_t lane_to_take(const std::vector<FreeLane>& free) {
+    const auto free_there = [&](std::size_t place) {
+        return std::count_if(free.begin(), free.end(), [&](const FreeLane& one) { return one.place == place; });
+    };
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < free.size(); ++i) {
+        const auto more = free_there(free[i].place) - free_there(free[best].place);
+        if (more > 0 || (more == 0 && free[i].ready && !free[best].ready)) best = i;
+    }
+    return best;
+}
+
+template <class Work>
+auto TrialLanes::on_a_lane(const Work& work) {
+    Lane lane;
+    {
+        std::unique_lock lock(guard_);
+        freed_.wait(lock, [&] { return !free_.empty(); });
+        std::vector<FreeLane> free;
+        for (const Lane& one : free_) free.push_back({one.place, one.device != nullptr});
+        const auto taken = free_.begin() + static_cast<std::ptrdiff_t>(lane_to_take(free));
+        lane = std::move(*taken);
+        free_.erase(taken);
+    }
+    const auto give_back = [&] {
+        const std::lock_guard lock(guard_);
+        free_.push_back(std::move(lane));
+        freed_.notify_one();
+    };
+    try {
+        if (!lane.device) lane.device = cuda::trial_device(backend_, lane.number, lane.memory);
+        auto found = work(*lane.device);
+        give_back();
+        return found;
+    } catch (const spiked::cuda::DeviceFailure& failure) {
+        give_back();
+        throw Error(failure.out_of_memory() ? ExitCode::out_of_memory : ExitCode::bug,
+                    fmt::format("{}{}: go on with --device cpu, and with --mixed where a store was begun",
+                                failure.what(), failure.out_of_memory() ? ", also for half as many blocks" : ""));
+    } catch (...) {
+        give_back();
+        throw;
+    }
+}
+
+std::vector<cuda::TrialResult> TrialLanes::run(const cuda::TrialPlan& plan, std::uint64_t first, std::size_t count,
+                                               const cuda::DrawTrial& draw) {
+    return on_a_lane([&](cuda::TrialDevice& device) { return device.run(plan, first, count, draw); });
+}
+
+std::vector<cuda::CodedRows> TrialLanes::code_rows(const cuda::RowCoding& coding, std::size_t count,
+                                                   const cuda::FillBlock& fill) {
+    return on_a_lane([&](cuda::TrialDevice& device) { return device.code_rows(coding, count, fill); });
+}
+
+cuda::TrialPlan trial_plan(const sim::SpikedModel& model, const stream::StudySeed& seed, const std::string& cell,
+                           estimators::Precision precision, std::vector<estimators::cuda::SpectralRule> estimators) {
+    cuda::TrialPlan plan;
+    plan.rows = static_cast<std::uint32_t>(model.row.size());
+    plan.columns = static_cast<std::uint32_t>(model.column.size());
+    plan.in_float = precision == estimators::Precision::float32;
+    const stream::Stream noise(seed, cell, stream::Role::noise, 0);
+    plan.key = noise.key();
+    plan.noise_role = noise.counter(0)[1];
+    plan.query_role = stream::Stream(seed, cell, stream::Role::query, 0).counter(0)[1];
+    for (const auto& strength : model.strengths) plan.strengths.push_back(strength.value);
+    const auto drawn = [&](const sim::VectorLaw& law, const sim::Covariance& covariance, stream::Role role) {
+        std::optional<cuda::DrawnFrames> frames;
+        if (law.text() != sim::VectorLaw().text()) return frames;
+        const stream::Stream one(seed, cell, role, 0);
+        frames = {one.key(), one.counter(0)[1]};
+        if (model.colouring == sim::Colouring::eigenbasis && !covariance.is_diagonal())
+            frames->turn = entries(covariance.to_eigenbasis(arma::eye(covariance.size(), covariance.size())));
+        return frames;
+    };
+    plan.left = drawn(model.left_vectors, model.row, stream::Role::left_vectors);
+    plan.right = drawn(model.right_vectors, model.column, stream::Role::right_vectors);
+    const bool scaled =
+        model.colouring == sim::Colouring::eigenbasis || (model.row.is_diagonal() && model.column.is_diagonal());
+    if (scaled) {
+        plan.row_roots = entries(arma::sqrt(model.row.eigenvalues()));
+        plan.column_roots = entries(arma::sqrt(model.column.eigenvalues()));
+    } else {
+        plan.row_roots.assign(plan.rows, 1.0);
+        plan.column_roots.assign(plan.columns, 1.0);
+        plan.row_root = entries(root_of(model.row));
+        plan.column_root = entries(root_of(model.column));
+    }
+    plan.estimators = std::move(estimators);
+    return plan;
+}
+
+cuda::DrawnFrames drawn_rotation(const estimators::QuantizerOptions& options) {
+    const stream::Stream one(options.seed, "quantizer", stream::Role::rotation, 0);
+    return {one.key(), one.counter(0)[1]};
+}
+
+std::string coding_obstacle(const estimators::Method& method, const estimators::QuantizerOptions& options,
+                            estimators::Shape shape, double bits) {
+    const auto groups = method.spectral ? std::nullopt : estimators::kivi_options(method.quantizer, options);
+    const DeviceQuantizer* const quantizer = find_quantizer(method.quantizer);
+    if (method.spectral || (!groups && quantizer == nullptr)) return method.text;
+    if (options.norm != estimators::NumberFormat::fp16) return "norms that are not fp16";
+    if (groups) return groups->residual > 0 ? "kivi with tokens kept in full" : "";
+    if (rounds_of(options.rotation) > 0 && shape.columns > estimators::cuda::TurnByHadamard<float>::most_dimension)
+        return fmt::format("a Hadamard rotation of {} entries", shape.columns);
+    if (quantizer->sketched && static_cast<std::size_t>(bits) * shape.rows * shape.columns % 8 != 0)
+        return fmt::format("tq-prod whose indices end within a byte ({} x {}, {} bits)", shape.rows, shape.columns,
+                           bits);
+    return "";
+}
+
+cuda::TrialCodec trial_codec(std::string_view name, const estimators::QuantizerOptions& options,
+                             estimators::Shape shape, double bits) {
+    const auto dimension = static_cast<std::uint32_t>(shape.columns);
+    cuda::TrialCodec codec;
+    codec.rows.bits = static_cast<std::uint32_t>(bits);
+    if (const auto groups = estimators::kivi_options(name, options)) {
+        // A group is never longer than a line.
+        const std::size_t size = std::min(groups->group, shape.long_side());
+        codec.rows.groups = {static_cast<std::uint32_t>(size), groups->axis == estimators::GroupAxis::key,
+                             static_cast<std::uint32_t>(shape.rows), dimension};
+        return codec;
+    }
+    const DeviceQuantizer* const quantizer = find_quantizer(name);
+    if (quantizer == nullptr) throw bug("no kernel codes rows by {}", name);
+    codec.rows.scale = quantizer->scale;
+    const int whole = static_cast<int>(bits);
+    const auto codebook = options.codebook == estimators::CodebookKind::sphere
+                              ? theory::lloyd_max_sphere(static_cast<int>(shape.columns), whole)
+                              : theory::lloyd_max_normal(whole);
+    codec.thresholds.assign(codebook.thresholds.begin(), codebook.thresholds.end());
+    codec.levels.assign(codebook.levels.begin(), codebook.levels.end());
+    const auto stream = [&](stream::Role role) {
+        return stream::Stream(options.seed, "quantizer", role, options.rotation_index);
+    };
+    if (const unsigned rounds = rounds_of(options.rotation); rounds > 0)
+        codec.rows.hadamard.emplace(stream(stream::Role::rotation), dimension, rounds);
+    if (quantizer->sketched) {
+        const stream::Stream sketch = stream(stream::Role::projection);
+        codec.rows.sketch = {sketch.key(), sketch.counter(0)[1], options.rotation_index,
+                             std::sqrt(0.5 * std::numbers::pi) / static_cast<double>(dimension)};
+    }
+    return codec;
+}
+
+estimators::Ledger ledger_of(std::string_view quantizer, estimators::QuantizerOptions options, estimators::Shape shape,
+                             double bits) {
+    options.rotation = estimators::RotationKind::identity;
+    return estimators::row_quantizer(quantizer, shape.columns, bits, options)
+        .encode(arma::mat(shape.rows, shape.columns, arma::fill::ones))
+        .ledger;
+}
+
+cuda::RowCoding row_coding(std::string_view quantizer, const estimators::QuantizerOptions& options,
+                           estimators::Shape shape, double bits) {
+    cuda::RowCoding coding{static_cast<std::uint32_t>(shape.rows),
+                           static_cast<std::uint32_t>(shape.columns),
+                           trial_codec(quantizer, options, shape, bits),
+                           {}};
+    if (options.rotation == estimators::RotationKind::haar && coding.codec.takes_matrix()) {
+        const arma::fmat unit(shape.columns, shape.columns, arma::fill::eye);
+        const arma::fmat matrix = estimators::row_rotation(options, shape.columns).rotate(unit).t();
+        coding.rotation.assign(matrix.begin(), matrix.end());
+    }
+    return coding;
+}
+
+std::string DeviceBlockCoder::obstacle(const BlockCode& code) const {
+    return coding_obstacle(code.method, code.options, code.shape, code.bits);
+}
+
+std::vector<std::optional<CodedBlock>> DeviceBlockCoder::code(const BlockCode& code, std::size_t count,
+                                                              const FillRows& fill) {
+    const std::string& quantizer = code.method.quantizer;
+    const auto coding = row_coding(quantizer, code.options, code.shape, code.bits);
+    const estimators::Ledger ledger = ledger_of(quantizer, code.options, code.shape, code.bits);
+    std::vector<std::optional<CodedBlock>> blocks(count);
+    auto found = lanes_.code_rows(coding, count, fill);
+    for (std::size_t b = 0; b < count; ++b) {
+        auto& rows = found[b];
+        if (!rows.coded) continue;
+        const double error = rows.error == 0.0 ? 0.0 : std::sqrt(rows.error / rows.energy);
+        blocks[b] = {{std::move(rows.bytes), ledger}, error};
+    }
+    return blocks;
+}
+
+const cuda::TrialResult& DeviceTrials::get(std::uint64_t replicate) {
+    if (replicate < group_.first || replicate >= group_.end()) {
+        const std::uint64_t left = std::max(range_.end(), replicate + 1) - replicate;
+        group_ = {replicate, std::min<std::uint64_t>(left, lanes_.together())};
+        found_ = lanes_.run(plan_, group_.first, group_.count, draw_);
+    }
+    return found_[replicate - group_.first];
+}
+
+}  // namespace spiked::validation

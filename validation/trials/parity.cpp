@@ -1,0 +1,407 @@
+#include "validation/trials/parity.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/device/device_failure.hpp"
+#include "core/runtime/error.hpp"
+#include "estimators/quantizers/row_quantizer.hpp"
+#include "estimators/spectral/eoptshrink.hpp"
+#include "estimators/svd/analysed_block.hpp"
+#include "estimators/svd/batch_decomposition.hpp"
+#include "estimators/svd/decomposition.hpp"
+#include "sim/random/normal.hpp"
+#include "sim/spiked/spiked_sampler.hpp"
+#include "validation/metrics/codec_measurement.hpp"
+#include "validation/trials/cuda/device_passes.hpp"
+#include "validation/trials/device_trials.hpp"
+
+namespace spiked::validation {
+namespace {
+
+constexpr std::string_view cell = "parity";
+constexpr std::uint64_t first = 5;
+
+struct Case {
+    estimators::Shape shape;
+    estimators::Precision precision;
+    sim::Colouring colouring;
+    std::size_t trials;
+
+    [[nodiscard]] bool in_float() const { return precision == estimators::Precision::float32; }
+};
+
+/// Tall, wide and square; the largest tile of registers, and what registers do not hold, last.
+constexpr Case cases[] = {
+    {{48, 32}, estimators::Precision::float64, sim::Colouring::dense, 3},
+    {{20, 64}, estimators::Precision::float32, sim::Colouring::eigenbasis, 3},
+    {{64, 64}, estimators::Precision::float64, sim::Colouring::eigenbasis, 2},
+    {{128, 128}, estimators::Precision::float32, sim::Colouring::dense, 2},
+    {{140, 128}, estimators::Precision::float64, sim::Colouring::eigenbasis, 1},
+};
+
+/// The largest of some differences over what is allowed of each.
+class Worst {
+public:
+    explicit Worst(std::string name, std::string allowed) : name_(std::move(name)), allowed_(std::move(allowed)) {}
+    void difference(double size, double allowed) {
+        const double share = size / allowed;
+        // What is no number is no agreement.
+        if (!(share <= worst_)) worst_ = std::isnan(share) ? std::numeric_limits<double>::infinity() : share;
+    }
+    void require(bool holds) {
+        if (!holds) worst_ = std::numeric_limits<double>::infinity();
+    }
+    [[nodiscard]] ParityCheck check() const {
+        return {name_, worst_ <= 1.0,
+                std::isinf(worst_) ? fmt::format("differs from the CPU's (allowed: {})", allowed_)
+                                   : fmt::format("at most {:.2g} of what is allowed ({})", worst_, allowed_)};
+    }
+
+private:
+    std::string name_, allowed_;
+    double worst_ = 0.0;
+};
+
+struct Checks {
+    Worst normals{"normals", "the same bits"};
+    Worst samples{"samples", "1e-12 of the largest entry"};
+    Worst values{"values", "1e-12 p of the largest, in float 1e-6 + 4e-9 q"};
+    Worst vectors{"vectors", "1e-11 of the largest value, in float 5e-6"};
+    Worst shrinkage{"eOptShrink", "the same rank; 1e-10"};
+    Worst rotation{"rotation", "Hadamard the same bits; Haar 1e-5"};
+    Worst bytes{"quantizer bytes", "the same after Hadamard and for groups; else 1 of 200 indices"};
+    Worst products{"inner products", "1e-9, in float 1e-5"};
+    Worst whole{"whole trial", "the same rank; 1e-9, in float 1e-4"};
+};
+
+sim::SpikedModel model_of(const Case& one) {
+    sim::SpikedModel model{
+        sim::Covariance::ar1(0.4, one.shape.rows), sim::Covariance::exponential(1.0, one.shape.columns), {}};
+    model.strengths = {SignalStrength{8.0}, SignalStrength{5.0}};
+    model.colouring = one.colouring;
+    return model;
+}
+
+estimators::QuantizerOptions coding(const stream::StudySeed& seed, estimators::RotationKind rotation,
+                                    std::uint64_t replicate) {
+    estimators::QuantizerOptions options;
+    options.rotation = rotation;
+    options.seed = seed;
+    options.rotation_index = replicate;
+    return options;
+}
+
+constexpr std::uint32_t code_bits = 3;
+struct Coding {
+    std::string_view quantizer;
+    estimators::RotationKind rotation;
+    bool same_bytes = true;
+    bool turns = true;
+};
+constexpr Coding codings[] = {
+    {"tq-mse", estimators::RotationKind::rht2},
+    {"tq-mse", estimators::RotationKind::haar, false},
+    {"eden", estimators::RotationKind::rht2},
+    {"tq-prod", estimators::RotationKind::haar, false},
+    {"kivi", estimators::RotationKind::identity, true, false},
+};
+
+template <class Real>
+arma::Mat<Real> part(const std::vector<double>& all, std::size_t at, std::size_t rows, std::size_t columns) {
+    arma::Mat<Real> matrix(rows, columns);
+    std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(at * rows * columns), rows * columns, matrix.begin());
+    return matrix;
+}
+
+double largest(const arma::mat& matrix) { return arma::abs(matrix).max(); }
+
+template <class Real>
+void check_decomposition(const Case& one, const cuda::TrialPlan& plan, const cuda::TrialStages& stages,
+                         const cuda::TrialResult& trial, std::size_t t, Checks& checks) {
+    const auto [rows, columns] = one.shape;
+    const auto block = part<Real>(stages.observed, t, rows, columns);
+    estimators::BatchDecomposition<Real> cpu(one.shape);
+    cpu.decompose({block.memptr(), block.n_elem});
+    const auto expected = cpu.singular_values(0);
+    const double top = expected[0];
+    const auto p = static_cast<double>(one.shape.short_side());
+    const auto q = static_cast<double>(one.shape.long_side());
+    checks.values.require(trial.values.size() == expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        checks.values.difference(std::abs(trial.values[i] - expected[i]),
+                                 (one.in_float() ? 1e-6 + 4e-9 * q : 1e-12 * p) * top);
+    const auto u = part<double>(stages.left_vectors, t, rows, plan.vectors());
+    const auto v = part<double>(stages.right_vectors, t, columns, plan.vectors());
+    const auto a = arma::conv_to<arma::mat>::from(block);
+    const arma::mat s =
+        arma::diagmat(arma::vec(std::vector<double>(expected.begin(), expected.begin() + plan.vectors())));
+    const arma::mat eye(plan.vectors(), plan.vectors(), arma::fill::eye);
+    const double allowed = one.in_float() ? 5e-6 : 1e-11;
+    checks.vectors.difference(largest(a * v - u * s), allowed * top);
+    checks.vectors.difference(largest(a.t() * u - v * s), allowed * top);
+    checks.vectors.difference(largest(u.t() * u - eye), allowed);
+    checks.vectors.difference(largest(v.t() * v - eye), allowed);
+}
+
+void check_shrinkage(const Case& one, const cuda::TrialResult& trial, Checks& checks) {
+    const auto cpu = estimators::eoptshrink(trial.values, one.shape, estimators::EOptShrinkOptions::edge_fit());
+    const auto& found = trial.estimates.front();
+    checks.shrinkage.require(found.rank == cpu.rank && found.bulk_edge.has_value() == cpu.bulk_edge.has_value());
+    if (found.rank != cpu.rank || !found.bulk_edge || !cpu.bulk_edge) return;
+    checks.shrinkage.difference(std::abs(*found.bulk_edge - cpu.bulk_edge->value), 1e-10 * cpu.bulk_edge->value);
+    for (std::size_t i = 0; i < cpu.rank; ++i) {
+        checks.shrinkage.difference(std::abs(found.strengths[i] - cpu.strengths[i]), 1e-10 * cpu.strengths[i]);
+        checks.shrinkage.difference(std::abs(found.shrunk[i] - cpu.shrunk[i]), 1e-10 * cpu.strengths[i]);
+    }
+}
+
+void check_coding(const Case& one, const stream::StudySeed& seed, const cuda::TrialStages& stages, std::size_t t,
+                  Checks& checks) {
+    const auto [rows, columns] = one.shape;
+    const arma::fmat block = part<float>(stages.observed, t, rows, columns);
+    const std::size_t entries = rows * columns;
+    for (std::size_t c = 0; c < std::size(codings); ++c) {
+        const auto options = coding(seed, codings[c].rotation, first + t);
+        const auto quantizer = estimators::row_quantizer(codings[c].quantizer, columns, code_bits, options);
+        if (codings[c].turns) {
+            const arma::fmat turned = estimators::row_rotation(options, columns).rotate(block);
+            const float* const found = stages.turned[c].data() + t * entries;
+            if (codings[c].same_bytes)
+                checks.rotation.require(std::memcmp(found, turned.memptr(), entries * sizeof(float)) == 0);
+            else
+                for (std::size_t i = 0; i < entries; ++i)
+                    checks.rotation.difference(std::abs(found[i] - turned[i]), 1e-5 * arma::abs(turned).max());
+        }
+        const auto cpu = quantizer.encode_float(block).bytes;
+        const std::vector<std::uint8_t> bytes(
+            stages.bytes[c].begin() + static_cast<std::ptrdiff_t>(t * cpu.size()),
+            stages.bytes[c].begin() + static_cast<std::ptrdiff_t>((t + 1) * cpu.size()));
+        double differing = 0.0;
+        for (std::size_t i = 0; i < cpu.size(); ++i) differing += bytes[i] != cpu[i] ? 1.0 : 0.0;
+        if (codings[c].same_bytes)
+            checks.bytes.require(differing == 0.0);
+        else
+            checks.bytes.difference(differing, static_cast<double>(entries) / 200.0);
+        const arma::fmat decoded = quantizer.decode_float(bytes, rows);
+        for (std::size_t i = 0; i < entries; ++i)
+            checks.bytes.difference(std::abs(stages.decoded[c][t * entries + i] - decoded[i]),
+                                    1e-5 * arma::abs(decoded).max());
+    }
+}
+
+/// Inner products of what kernels decoded, beside measure_block's.
+void check_products(const Case& one, const stream::StudySeed& seed, std::uint64_t replicate,
+                    const cuda::TrialStages& stages, const cuda::TrialResult& trial, std::size_t t, Checks& checks) {
+    const auto [rows, columns] = one.shape;
+    const auto observed = part<double>(stages.observed, t, rows, columns);
+    estimators::AnalysedBlock block(observed, estimators::AnalysedBlock::EmptyLines::strip, one.precision);
+    const BlockQueries queries = queries_for(block, stream::Stream(seed, cell, stream::Role::query, replicate));
+    const double allowed = one.in_float() ? 1e-5 : 1e-9;
+    for (std::size_t c = 0; c < std::size(codings); ++c) {
+        arma::mat decoded(rows, columns);
+        std::copy_n(stages.decoded[c].begin() + static_cast<std::ptrdiff_t>(t * decoded.n_elem), decoded.n_elem,
+                    decoded.begin());
+        const BlockMetrics cpu = measure_block(observed, decoded, queries);
+        const auto& code = trial.codes[c];
+        checks.products.difference(std::abs(code.across / arma::dot(observed, decoded) - 1.0), allowed);
+        for (const auto& [found, expected] : {std::pair{&code.other, &cpu.other}, std::pair{&code.random, &cpu.random},
+                                              std::pair{&code.aligned, &cpu.aligned}, std::pair{&code.own, &cpu.own}}) {
+            checks.products.difference(std::abs(found->renormalised.bias - expected->bias), allowed);
+            checks.products.difference(std::abs(found->renormalised.deviation - expected->deviation), allowed);
+            checks.products.difference(std::abs(found->plain.bias - expected->bias_plain), allowed);
+            checks.products.difference(std::abs(found->plain.deviation - expected->deviation_plain), allowed);
+        }
+    }
+}
+
+void check_whole(const Case& one, const stream::StudySeed& seed, std::uint64_t replicate,
+                 const sim::SpikedSample& sample, const cuda::TrialResult& trial, Checks& checks) {
+    estimators::AnalysedBlock block(sample.observed, estimators::AnalysedBlock::EmptyLines::strip, one.precision);
+    const auto cpu =
+        estimators::eoptshrink(block.singular_values(), one.shape, estimators::EOptShrinkOptions::edge_fit());
+    const double allowed = one.in_float() ? 1e-4 : 1e-9;
+    const double error = arma::accu(arma::square(block.denoised(cpu.shrunk) - sample.signal));
+    const auto vectors = block.vectors(sample.left.n_cols);
+    checks.whole.require(trial.estimates.front().rank == cpu.rank);
+    checks.whole.difference(std::abs(trial.estimates.front().error / error - 1.0), allowed);
+    checks.whole.difference(std::abs(trial.energy / arma::accu(arma::square(sample.signal)) - 1.0), allowed);
+    for (std::size_t i = 0; i < sample.left.n_cols; ++i) {
+        const auto difference = [&](double found, double expected) {
+            checks.whole.difference(std::abs(std::abs(found) - std::abs(expected)), allowed);
+        };
+        difference(trial.left_products[i * sample.left.n_cols + i], arma::dot(vectors.left.col(i), sample.left.col(i)));
+        difference(trial.right_products[i * sample.left.n_cols + i],
+                   arma::dot(vectors.right.col(i), sample.right.col(i)));
+    }
+    for (std::size_t c = 0; c < std::size(codings); ++c) {
+        const auto quantizer = estimators::row_quantizer(codings[c].quantizer, one.shape.columns, code_bits,
+                                                         coding(seed, codings[c].rotation, replicate));
+        const arma::mat decoded = quantizer.decode(quantizer.encode(sample.observed).bytes, one.shape.rows);
+        // An index beside a threshold may be its neighbour: that costs a code next to nothing.
+        checks.whole.difference(
+            std::abs(trial.codes[c].error / arma::accu(arma::square(decoded - sample.observed)) - 1.0), 1e-4);
+    }
+}
+
+void check_case(cuda::TrialDevice& device, const Case& one, Checks& checks) {
+    const stream::StudySeed seed{};
+    const auto [rows, columns] = one.shape;
+    const sim::SpikedModel model = model_of(one);
+    cuda::TrialPlan plan =
+        trial_plan(model, seed, std::string(cell), one.precision,
+                   {estimators::eoptshrink_rule(one.shape, estimators::EOptShrinkOptions::edge_fit())});
+    for (const auto& [quantizer, rotation, same, turns] : codings)
+        plan.codecs.push_back(trial_codec(quantizer, coding(seed, rotation, first), one.shape, code_bits));
+    plan.rotation = drawn_rotation(coding(seed, estimators::RotationKind::haar, first));
+    cuda::TrialStages stages;
+    const auto trials = device.run(plan, first, one.trials, {}, &stages);
+    for (std::size_t t = 0; t < one.trials; ++t) {
+        const sim::SpikedSample sample = sim::sample(model, seed, cell, first + t);
+        checks.whole.require(trials[t].status == cuda::TrialStatus::fine);
+        arma::mat normals(rows, columns);
+        stream::fill_normal(stream::Stream(seed, cell, stream::Role::noise, first + t),
+                            {normals.memptr(), normals.n_elem});
+        checks.normals.require(std::memcmp(stages.normals.data() + t * normals.n_elem, normals.memptr(),
+                                           normals.n_elem * sizeof(double)) == 0);
+        for (const auto& [found, expected] :
+             {std::pair{&stages.observed, &sample.observed}, std::pair{&stages.signal, &sample.signal}})
+            checks.samples.difference(largest(part<double>(*found, t, rows, columns) - *expected),
+                                      1e-12 * largest(*expected));
+        if (one.in_float())
+            check_decomposition<float>(one, plan, stages, trials[t], t, checks);
+        else
+            check_decomposition<double>(one, plan, stages, trials[t], t, checks);
+        check_shrinkage(one, trials[t], checks);
+        check_coding(one, seed, stages, t, checks);
+        check_products(one, seed, first + t, stages, trials[t], t, checks);
+        check_whole(one, seed, first + t, sample, trials[t], checks);
+    }
+}
+
+}  // namespace
+
+std::vector<ParityCheck> check_parity(cuda::TrialDevice& device, std::size_t most_entries) {
+    Checks checks;
+    for (const Case& one : cases)
+        if (one.shape.rows * one.shape.columns <= most_entries) check_case(device, one, checks);
+    std::vector<ParityCheck> found;
+    for (const Worst* worst : {&checks.normals, &checks.samples, &checks.values, &checks.vectors, &checks.shrinkage,
+                               &checks.rotation, &checks.bytes, &checks.products, &checks.whole})
+        found.push_back(worst->check());
+    return found;
+}
+
+namespace {
+
+/// One check for each place of a device; one that fails is a check `kernels` that did not pass.
+template <class Check>
+std::vector<ParityCheck> check_places(const spiked::cuda::Device& device, const Check& check) {
+    using spiked::cuda::Backend;
+    std::vector<ParityCheck> found;
+    if (device.backend == Backend::cpu) return found;
+    for (const int number : device.numbers) {
+        const std::string place = device.backend == Backend::cuda ? fmt::format("cuda:{}", number)
+                                                                  : std::string(spiked::cuda::name_of(device.backend));
+        try {
+            for (auto& one : check(number)) found.push_back({one.name, one.passed, place + ": " + one.detail});
+        } catch (const spiked::cuda::DeviceFailure& failure) {
+            found.push_back({"kernels", false, place + ": " + failure.what()});
+        }
+    }
+    return found;
+}
+
+/// Shapes of which each has a register tile of its own; the last one registers do not hold.
+constexpr estimators::Shape tiles[] = {{32, 32}, {64, 64}, {96, 96}, {128, 64}, {128, 128}, {256, 128}, {250, 256}};
+
+template <class Real>
+ParityCheck check_copies(spiked::cuda::Backend backend, int number, std::size_t memory, std::size_t count) {
+    constexpr std::uint32_t vectors = 16;
+    constexpr bool in_float = sizeof(Real) == sizeof(float);
+    const std::string name = in_float ? "copies, float" : "copies, double";
+    double worst = 0.0;
+    try {
+        for (const estimators::Shape shape : tiles) {
+            cuda::BlocksToDecompose blocks{static_cast<std::uint32_t>(shape.rows),
+                                           static_cast<std::uint32_t>(shape.columns),
+                                           vectors,
+                                           in_float,
+                                           {}};
+            constexpr std::uint64_t different = 16;
+            const sim::SpikedModel model = model_of({shape, {}, sim::Colouring::eigenbasis, 0});
+            for (std::uint64_t r = 0; r < different; ++r) {
+                const auto block =
+                    arma::conv_to<arma::Mat<Real>>::from(sim::sample(model, stream::StudySeed{}, "load", r).observed);
+                blocks.blocks.insert(blocks.blocks.end(), block.begin(), block.end());
+            }
+            const auto pass =
+                cuda::decomposition_pass(backend, number, memory, blocks, count, cuda::DecompositionPart::vectors);
+            pass->run();
+            const auto found = pass->outcome();
+            const auto reference =
+                estimators::singular_values(part<double>(blocks.blocks, 0, shape.rows, shape.columns));
+            for (std::size_t i = 0; i < reference.size(); ++i)
+                worst = std::max(worst, std::abs(found[i] - reference[i]) / reference[0]);
+        }
+    } catch (const Error& error) {
+        return {name, false, error.what()};
+    }
+    const double allowed = in_float ? 2e-6 : 1e-13;
+    return {name, worst <= allowed,
+            fmt::format("{} blocks of {} shapes, the same bits in every copy; values within {:.1e} of the largest "
+                        "(allowed {:.0e})",
+                        count, std::size(tiles), worst, allowed)};
+}
+
+ParityCheck check_statuses(cuda::TrialDevice& device, std::size_t trials) {
+    const stream::StudySeed seed{};
+    std::size_t fine = 0;
+    std::size_t others = 0;  // left to the host, which is allowed for values that are too close
+    std::size_t bad = 0;
+    std::size_t done = 0;
+    for (const Case& one : {Case{{128, 128}, estimators::Precision::float32, sim::Colouring::eigenbasis, trials / 2},
+                            Case{{96, 64}, estimators::Precision::float64, sim::Colouring::dense, trials / 4},
+                            Case{{40, 100}, estimators::Precision::float32, sim::Colouring::dense, trials / 4}}) {
+        const cuda::TrialPlan plan =
+            trial_plan(model_of(one), seed, "load", one.precision,
+                       {estimators::eoptshrink_rule(one.shape, estimators::EOptShrinkOptions::edge_fit())});
+        constexpr std::size_t together = 4096;
+        for (std::size_t first_trial = 0; first_trial < one.trials; first_trial += together) {
+            const auto found = device.run(plan, first_trial, std::min(together, one.trials - first_trial), {});
+            for (const auto& trial : found) {
+                const bool good = trial.status == cuda::TrialStatus::fine;
+                fine += good ? 1 : 0;
+                others += trial.status == cuda::TrialStatus::for_the_host ? 1 : 0;
+                bad += trial.status == cuda::TrialStatus::not_finite || (good && !(trial.values[0] > 0.0)) ? 1 : 0;
+            }
+            done += found.size();
+        }
+    }
+    return {"random matrices", bad == 0 && others * 10000 <= done && fine + others == done,
+            fmt::format("{} of {} computed, {} left to the CPU (allowed 1 in 10000), {} failed", fine, done, others,
+                        done - fine - others)};
+}
+
+}  // namespace
+
+std::vector<ParityCheck> check_parity(const spiked::cuda::Device& device) {
+    constexpr std::size_t memory = std::size_t{256} << 20;
+    return check_places(device,
+                        [&](int number) { return check_parity(*cuda::trial_device(device.backend, number, memory)); });
+}
+
+std::vector<ParityCheck> check_under_load(const spiked::cuda::Device& device, std::size_t blocks, std::size_t trials) {
+    constexpr std::size_t memory = std::size_t{8} << 30;
+    return check_places(device, [&](int number) {
+        return std::vector<ParityCheck>{check_copies<float>(device.backend, number, memory, blocks),
+                                        check_copies<double>(device.backend, number, memory, blocks),
+                                        check_statuses(*cuda::trial_device(device.backend, number, memory), trials)};
+    });
+}
+
+}  // namespace spiked::validation

@@ -1,0 +1,77 @@
+#pragma once
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <vector>
+
+#include "estimators/svd/analysed_block.hpp"
+#include "estimators/svd/batch_decomposition.hpp"
+#include "validation/engine/experiment.hpp"
+
+namespace spiked::validation {
+
+/// The blocks of a range of replicates, made and decomposed in groups as they are asked for: as many together as the
+/// decomposition likes, fewer where they are large. What belongs to a replicate does not depend on its group.
+template <class Sample>
+class PreparedBlocks {
+public:
+    PreparedBlocks(ReplicateRange range, estimators::Precision precision,
+                   std::function<Sample(std::uint64_t replicate)> draw,
+                   std::function<arma::mat(const Sample&)> observed)
+        : range_(range), precision_(precision), draw_(std::move(draw)), observed_(std::move(observed)) {}
+
+    struct Prepared {
+        const Sample* sample;
+        estimators::AnalysedBlock* block;
+    };
+    /// Throws what drawing it threw. Valid until the next question.
+    [[nodiscard]] Prepared get(std::uint64_t replicate) {
+        if (replicate < group_.first || replicate >= group_.end()) prepare(replicate);
+        Slot& slot = slots_[replicate - group_.first];
+        if (slot.failure) std::rethrow_exception(slot.failure);
+        return {&slot.sample, &blocks_[slot.block]};
+    }
+
+private:
+    static constexpr std::size_t most_bytes = std::size_t{32} << 20;  ///< of the blocks of a group
+
+    struct Slot {
+        Sample sample;
+        std::exception_ptr failure;
+        std::size_t block = 0;
+    };
+
+    void prepare(std::uint64_t first) {
+        slots_.clear();
+        blocks_.clear();
+        std::vector<arma::mat> observed;
+        group_ = {first, 0};
+        std::uint64_t most = estimators::BatchDecomposition<double>::lanes;
+        const std::uint64_t left = std::max(range_.end(), first + 1) - first;
+        while (group_.count < std::min(most, left)) {
+            Slot& slot = slots_.emplace_back();
+            try {
+                slot.sample = draw_(first + group_.count);
+                slot.block = observed.size();
+                observed.push_back(observed_(slot.sample));
+                const std::size_t bytes = std::max<std::size_t>(1, observed.back().n_elem * sizeof(double));
+                most = std::min<std::uint64_t>(most, std::max<std::size_t>(1, most_bytes / bytes));
+            } catch (...) {
+                slot.failure = std::current_exception();
+            }
+            ++group_.count;
+        }
+        blocks_ = estimators::AnalysedBlock::together(std::move(observed), estimators::AnalysedBlock::EmptyLines::strip,
+                                                      precision_);
+    }
+
+    ReplicateRange range_;
+    estimators::Precision precision_;
+    std::function<Sample(std::uint64_t)> draw_;
+    std::function<arma::mat(const Sample&)> observed_;
+    ReplicateRange group_{0, 0};
+    std::vector<Slot> slots_;
+    std::vector<estimators::AnalysedBlock> blocks_;
+};
+
+}  // namespace spiked::validation

@@ -1,0 +1,283 @@
+#include "validation/trials/device_trials.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "core/device/emulated_machine.hpp"
+#include "core/runtime/error.hpp"
+#include "estimators/spectral/eoptshrink.hpp"
+#include "validation/trials/cuda/trial_batch.hpp"
+#include "validation/trials/parity.hpp"
+
+namespace spiked::validation {
+namespace {
+
+using spiked::cuda::DeviceFailure;
+using spiked::cuda::EmulatedMachine;
+
+const auto device_seed = stream::StudySeed::parse("0x5eed");
+constexpr std::size_t plenty = std::size_t{64} << 20;
+
+sim::SpikedModel small_model() {
+    sim::SpikedModel model{sim::Covariance::ar1(0.4, 12), sim::Covariance::exponential(1.0, 10), {}};
+    model.strengths = {SignalStrength{6.0}, SignalStrength{4.0}};
+    return model;
+}
+
+cuda::TrialPlan small_plan(const sim::SpikedModel& model, estimators::Precision precision) {
+    return trial_plan(model, device_seed, "device trials", precision,
+                      {estimators::eoptshrink_rule({12, 10}, {}),
+                       estimators::eoptshrink_rule({12, 10}, estimators::EOptShrinkOptions::edge_fit())});
+}
+
+cuda::DrawTrial draw_of(const sim::SpikedModel& model) {
+    return [&model](std::uint64_t replicate, const cuda::TrialDraw& to) {
+        const auto sides = sim::signal_sides(model, device_seed, "device trials", replicate);
+        if (to.left != nullptr) std::copy(sides.left.begin(), sides.left.end(), to.left);
+        if (to.right != nullptr) std::copy(sides.right.begin(), sides.right.end(), to.right);
+    };
+}
+
+/// Every number of a trial.
+std::vector<double> numbers(const cuda::TrialResult& trial) {
+    std::vector<double> all = trial.values;
+    const auto add = [&](const std::vector<double>& more) { all.insert(all.end(), more.begin(), more.end()); };
+    add(trial.left_products);
+    add(trial.right_products);
+    add({trial.energy, static_cast<double>(trial.status)});
+    for (const auto& estimate : trial.estimates) {
+        add({static_cast<double>(estimate.rank), estimate.bulk_edge.value_or(-1.0), estimate.error});
+        add(estimate.strengths);
+        add(estimate.shrunk);
+    }
+    return all;
+}
+
+TEST(DeviceTrials, DoNotDependOnTheirBatch) {
+    const sim::SpikedModel model = small_model();
+    for (const auto precision : {estimators::Precision::float64, estimators::Precision::float32}) {
+        const auto plan = small_plan(model, precision);
+        const auto at_once = cuda::emulated_trials(plenty, plenty);
+        const auto together = at_once->run(plan, 3, 9, draw_of(model), nullptr);
+        ASSERT_EQ(together.size(), 9U);
+        EXPECT_EQ(at_once->piece(), 9U);
+        const auto little = cuda::emulated_trials(std::size_t{100} << 10, plenty);
+        const auto in_pieces = little->run(plan, 3, 9, draw_of(model), nullptr);
+        EXPECT_LT(little->piece(), 9U);
+        for (std::size_t t = 0; t < 9; ++t) {
+            EXPECT_EQ(numbers(in_pieces[t]), numbers(together[t])) << t;
+            EXPECT_EQ(numbers(at_once->run(plan, 3 + t, 1, draw_of(model), nullptr).front()), numbers(together[t]))
+                << t;
+            EXPECT_EQ(together[t].status, cuda::TrialStatus::fine);
+        }
+    }
+}
+
+TEST(DeviceTrials, MemoryThatIsNotThereHalvesTheBatchOnceAndChangesNoNumber) {
+    const sim::SpikedModel model = small_model();
+    const auto plan = small_plan(model, estimators::Precision::float64);
+    const auto at_once = cuda::emulated_trials(plenty, plenty);
+    const auto together = at_once->run(plan, 0, 8, draw_of(model), nullptr);
+    std::size_t halved = 0;
+    std::size_t refused = 0;
+    for (std::size_t kib = 8; kib <= 256; kib += 8) {
+        const auto tight = cuda::emulated_trials(plenty, kib << 10);
+        try {
+            const auto found = tight->run(plan, 0, 8, draw_of(model), nullptr);
+            EXPECT_TRUE(tight->piece() == 8U || tight->piece() == 4U);
+            halved += tight->piece() == 4U ? 1 : 0;
+            for (std::size_t t = 0; t < 8; ++t) EXPECT_EQ(numbers(found[t]), numbers(together[t]));
+        } catch (const DeviceFailure& failure) {
+            EXPECT_TRUE(failure.out_of_memory());
+            ++refused;
+        }
+    }
+    EXPECT_GT(halved, 0U);
+    EXPECT_GT(refused, 0U) << "less than half is not tried";
+}
+
+/// Whatever is coded in rows: on a GPU each of these is a method of studies and of `kv encode`.
+TEST(DeviceTrials, NamesOfQuantizersHaveKernelsOrAReason) {
+    const auto obstacle = [](const char* name, const estimators::QuantizerOptions& options = {}, double bits = 2) {
+        return coding_obstacle(estimators::parse_method(name), options, {12, 10}, bits);
+    };
+    for (const char* name :
+         {"tq-mse", "eden", "eden-mmse", "eden-norm", "tq-prod", "kivi", "kivi-hf", "kivi:group=3:axis=key"})
+        EXPECT_EQ(obstacle(name), "") << name;
+    EXPECT_EQ(obstacle("tq-prod", {}, 3), "");
+    EXPECT_NE(coding_obstacle(estimators::parse_method("tq-prod"), {}, {3, 5}, 3), "") << "45 bits are no whole bytes";
+    EXPECT_NE(obstacle("kivi", {.residual = 4}), "");
+    EXPECT_EQ(obstacle("kivi:residual=0", {.residual = 4}), "");
+    EXPECT_NE(obstacle("kivi:residual=4"), "");
+    EXPECT_NE(obstacle("tq-mse", {.norm = estimators::NumberFormat::bf16}), "");
+    EXPECT_EQ(obstacle("tq-prod:projection=orthogonal"), "tq-prod:projection=orthogonal");
+    EXPECT_EQ(obstacle("eoptshrink+tq-mse"), "eoptshrink+tq-mse");
+}
+
+TEST(DeviceTrials, BatchesGoWhereTheFewestAreUnderWay) {
+    // Two GPUs of three lanes: the first two batches go to one each, then to what has memory already.
+    std::vector<FreeLane> free = {{0, false}, {0, false}, {0, false}, {1, false}, {1, false}, {1, false}};
+    const auto take = [&] {
+        const std::size_t at = lane_to_take(free);
+        const FreeLane taken = free[at];
+        free.erase(free.begin() + static_cast<std::ptrdiff_t>(at));
+        return taken;
+    };
+    EXPECT_EQ(take().place, 0U);
+    EXPECT_EQ(take().place, 1U);
+    free.push_back({1, true});  // given back: where nothing is under way
+    const FreeLane third = take();
+    EXPECT_EQ(third.place, 1U);
+    EXPECT_TRUE(third.ready);
+    std::map<std::size_t, int> rest;
+    while (!free.empty()) ++rest[take().place];
+    EXPECT_EQ(rest[0], 2);
+    EXPECT_EQ(rest[1], 2);
+}
+
+TEST(DeviceTrials, VectorsDrawnByKernelsAreThoseOfTheHost) {
+    for (const auto colouring : {sim::Colouring::dense, sim::Colouring::eigenbasis}) {
+        sim::SpikedModel model = small_model();
+        model.colouring = colouring;
+        const auto plan = small_plan(model, estimators::Precision::float64);
+        ASSERT_FALSE(plan.asks_the_host());
+        EXPECT_EQ(plan.left->turn.empty(), colouring == sim::Colouring::dense);
+        const auto device = cuda::emulated_trials(plenty, plenty);
+        const auto drawn = device->run(plan, 7, 5, {}, nullptr);
+        for (const bool both : {true, false}) {
+            auto asks = plan;
+            asks.left.reset();
+            if (both) asks.right.reset();
+            ASSERT_TRUE(asks.asks_the_host());
+            const auto by_host = device->run(asks, 7, 5, draw_of(model), nullptr);
+            for (std::size_t t = 0; t < 5; ++t) {
+                const auto found = numbers(drawn[t]);
+                const auto expected = numbers(by_host[t]);
+                ASSERT_EQ(found.size(), expected.size());
+                for (std::size_t i = 0; i < found.size(); ++i)
+                    // A singular vector has no sign of its own: rounding chooses it.
+                    EXPECT_NEAR(std::abs(found[i]), std::abs(expected[i]), 1e-10 * (1.0 + std::abs(expected[i])))
+                        << t << " " << i;
+            }
+        }
+    }
+    // Vectors of another law stay the host's.
+    sim::SpikedModel other = small_model();
+    other.left_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::row);
+    const auto plan = small_plan(other, estimators::Precision::float64);
+    EXPECT_FALSE(plan.left);
+    EXPECT_TRUE(plan.right);
+}
+
+TEST(DeviceTrials, AFailedOneHasItsStatusAndDoesNotTouchItsNeighbours) {
+    const sim::SpikedModel model = small_model();
+    auto plan = small_plan(model, estimators::Precision::float64);
+    plan.left.reset();  // the host's to draw, and to spoil
+    const auto device = cuda::emulated_trials(plenty, plenty);
+    const auto sound = device->run(plan, 0, 4, draw_of(model), nullptr);
+    const auto spoilt = [&](double entry) {
+        return device->run(
+            plan, 0, 4,
+            [&](std::uint64_t replicate, const cuda::TrialDraw& to) {
+                draw_of(model)(replicate, to);
+                if (replicate == 2) to.left[1] = entry;
+            },
+            nullptr);
+    };
+    for (const double entry :
+         {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), 1e200}) {
+        const auto found = spoilt(entry);
+        EXPECT_EQ(found[2].status,
+                  std::isfinite(entry) ? cuda::TrialStatus::for_the_host : cuda::TrialStatus::not_finite)
+            << entry;
+        for (const std::size_t t : {0U, 1U, 3U}) EXPECT_EQ(numbers(found[t]), numbers(sound[t])) << t;
+    }
+}
+
+TEST(DeviceTrials, WhatNoKernelTakesIsSaidBeforeAndRefused) {
+    cuda::TrialPlan plan = small_plan(small_model(), estimators::Precision::float64);
+    EXPECT_EQ(plan.obstacle(), "");
+    plan.rows = 257;
+    EXPECT_NE(plan.obstacle().find("257 x 10"), std::string::npos);
+    const auto device = cuda::emulated_trials(plenty, plenty);
+    EXPECT_THROW((void)device->run(plan, 0, 1, {}, nullptr), Error);
+    plan.rows = 256;
+    EXPECT_EQ(plan.obstacle(), "");
+    plan.row_roots[4] = 0.0;
+    EXPECT_NE(plan.obstacle(), "");
+}
+
+/// Emulated blocks with a fault behind one kernel.
+enum class PlantedFault { none, normals, samples, values, vectors, shrinkage, rotation, bytes, products, errors };
+class FaultyMachine : public EmulatedMachine {
+public:
+    explicit FaultyMachine(PlantedFault fault) : EmulatedMachine(0, plenty), fault_(fault) {}
+    template <class Kernel>
+    void launch(const Kernel& kernel, unsigned blocks) const {
+        EmulatedMachine::launch(kernel, blocks);
+        spoil(kernel);
+    }
+
+private:
+    template <class Kernel>
+    void spoil(const Kernel&) const {}
+    void spoil(const stream::FillNormals<double>& kernel) const {
+        if (fault_ == PlantedFault::normals) kernel.out[5] = std::nextafter(kernel.out[5], 9.0);
+    }
+    void spoil(const sim::SpikedBlocks<double>& kernel) const {
+        if (fault_ == PlantedFault::samples) kernel.observed[5] += 1e-9;
+    }
+    template <class Real>
+    void spoil(const estimators::cuda::SingularValues<Real>& kernel) const {
+        if (fault_ == PlantedFault::values) kernel.batch.values[1] *= 1.0 + 1e-5;
+    }
+    template <class Real, unsigned slots>
+    void spoil(const estimators::cuda::BackTransform<Real, slots>& kernel) const {
+        if (fault_ == PlantedFault::vectors) kernel.batch.left_vectors[3] += Real{1e-4F};
+    }
+    void spoil(const estimators::cuda::ShrinkBlocks& kernel) const {
+        if (fault_ == PlantedFault::shrinkage) kernel.shrunk[0] *= 1.0 + 1e-8;
+    }
+    void spoil(const estimators::cuda::TurnByHadamard<float>& kernel) const {
+        if (fault_ == PlantedFault::rotation && !kernel.back) kernel.to[7] = std::nextafter(kernel.to[7], 9.0F);
+    }
+    void spoil(const estimators::cuda::PackCells& kernel) const {
+        if (fault_ == PlantedFault::bytes) kernel.bytes[2 * kernel.rows] ^= 1U;
+    }
+    template <class Entry>
+    void spoil(const estimators::cuda::PairSums<Entry>& kernel) const {
+        if (fault_ == PlantedFault::products) kernel.sums[0].renormalised += 1.0;
+    }
+    template <class Real>
+    void spoil(const estimators::cuda::SquaredErrors<Real>& kernel) const {
+        if (fault_ == PlantedFault::errors) kernel.errors[0] *= 1.001;
+    }
+
+    PlantedFault fault_;
+};
+
+TEST(ParityControl, APlantedFaultFailsItsCheckAndNoneBeforeIt) {
+    const std::vector<std::string> names = {"normals",  "samples",         "values",         "vectors",    "eOptShrink",
+                                            "rotation", "quantizer bytes", "inner products", "whole trial"};
+    for (int fault = 0; fault <= 9; ++fault) {
+        cuda::TrialBatch<FaultyMachine> device(static_cast<PlantedFault>(fault));
+        const auto checks = check_parity(device, 1300);
+        ASSERT_EQ(checks.size(), names.size());
+        for (int c = 0; c < 9; ++c) {
+            const auto& check = checks[static_cast<std::size_t>(c)];
+            EXPECT_EQ(check.name, names[static_cast<std::size_t>(c)]);
+            if (fault == 0 || c < fault - 1) {
+                EXPECT_TRUE(check.passed) << "fault " << fault << ": " << check.name << " " << check.detail;
+            }
+            if (c == fault - 1) {
+                EXPECT_FALSE(check.passed) << check.name << " " << check.detail;
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace spiked::validation
