@@ -4,7 +4,9 @@
 # and the same codes on every build.
 add_library(spiked_options INTERFACE)
 target_compile_options(spiked_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wno-sign-conversion;-Wno-missing-field-initializers;-ffp-contract=off>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wno-sign-conversion;-Wno-missing-field-initializers;-ffp-contract=off>
+  # In a unity build a name is at odds with those of other files too, which is no mistake: only local names are compared.
+  $<$<COMPILE_LANGUAGE:CXX>:$<IF:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>,-Wshadow=local,-Wshadow>>
   "$<$<COMPILE_LANGUAGE:CXX>:$<$<BOOL:${SPIKED_WERROR}>:-Werror>>"
   "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;--expt-relaxed-constexpr;-DFMT_USE_CONSTEXPR=1;-Xcompiler=-ffp-contract=off$<$<BOOL:${SPIKED_WERROR}>:;--Werror=all-warnings>>")
 
@@ -18,11 +20,12 @@ function(spiked_common_headers NAME OWNER)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
     # GCC 12 suspects std::string of these, more so where its header is precompiled (GCC bug 105651).
-    target_compile_options(${NAME} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow>)
+    target_compile_options(${NAME} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>)
   endif()
 endfunction()
 
-# Several files of a target at a time: what all of them use is read and instantiated once.
+# Several files of a target at a time, where SPIKED_UNITY asks for it: what all of them use is read and instantiated once. Their
+# unnamed namespaces are then one, so that a new file may have to name its helpers differently.
 function(spiked_unity NAME)
   if(SPIKED_UNITY)
     set_target_properties(${NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE BATCH UNITY_BUILD_BATCH_SIZE ${SPIKED_UNITY_BATCH})
@@ -44,6 +47,7 @@ function(spiked_require_listed)
 endfunction()
 
 # spiked_module(NAME SOURCES files... LINKS libraries...): the library spiked_NAME and the test program NAME_tests.
+#   UNITY         several files at a time in a unity build
 #   KERNELS       sources that run kernels on the host; they learn whether the build has CUDA code
 #   DEVICE        .cu files, compiled where there is nvcc
 #   TESTS         tests, linked with TEST_LINKS too
@@ -51,7 +55,7 @@ endfunction()
 #   UNINSTRUMENTED  beginnings of sources that no byte of a file decides: libFuzzer looks at every edge after every input
 #   EXCEPT        regular expressions of files below this folder that other lists name
 function(spiked_module NAME)
-  cmake_parse_arguments(PARSE_ARGV 1 MODULE "" "" "SOURCES;KERNELS;DEVICE;TESTS;BENCH;LINKS;TEST_LINKS;UNINSTRUMENTED;EXCEPT")
+  cmake_parse_arguments(PARSE_ARGV 1 MODULE "UNITY" "" "SOURCES;KERNELS;DEVICE;TESTS;BENCH;LINKS;TEST_LINKS;UNINSTRUMENTED;EXCEPT")
   spiked_require_listed(LISTED ${MODULE_SOURCES} ${MODULE_KERNELS} ${MODULE_DEVICE} ${MODULE_TESTS} ${MODULE_BENCH}
                         EXCEPT ${MODULE_EXCEPT})
   # A kernel on the host says where a thread stood: by the same path in whatever folder it was built.
@@ -77,7 +81,9 @@ function(spiked_module NAME)
   target_include_directories(spiked_${NAME} PRIVATE ${PROJECT_BINARY_DIR}/generated)
   target_link_libraries(spiked_${NAME} PUBLIC Threads::Threads ${MODULE_LINKS} PRIVATE $<BUILD_INTERFACE:spiked_options>)
   set_target_properties(spiked_${NAME} PROPERTIES POSITION_INDEPENDENT_CODE ON VISIBILITY_INLINES_HIDDEN ON)
-  spiked_unity(spiked_${NAME})
+  if(MODULE_UNITY)
+    spiked_unity(spiked_${NAME})
+  endif()
   spiked_common_headers(spiked_${NAME} spiked_random)
   set_property(GLOBAL APPEND PROPERTY SPIKED_MODULES ${NAME})
   list(TRANSFORM MODULE_BENCH PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)

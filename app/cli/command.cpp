@@ -42,7 +42,7 @@ std::string usage(const Command& command) {
                        command.positionals.empty() ? "" : command.positionals + " ");
 }
 
-[[noreturn]] void refuse_option(const Command& command, const std::string& typed) {
+[[noreturn]] void reject_option(const Command& command, const std::string& typed) {
     std::vector<std::string> legal;
     for (const auto& option : all_options(command)) legal.push_back(long_name(option));
     std::vector<std::string> owners;
@@ -55,7 +55,7 @@ std::string usage(const Command& command) {
     throw usage_error("{}: unknown option \"{}\"{}", command.name, typed, suggestion(typed, legal));
 }
 
-[[noreturn]] void refuse_missing_value(const Command& command, const Option& option) {
+[[noreturn]] void reject_missing_value(const Command& command, const Option& option) {
     throw usage_error("{}: {} has no value behind it: write {} {}", command.name, long_name(option), long_name(option),
                       option.value);
 }
@@ -102,7 +102,7 @@ bool is_plain_file(const std::string& path) {
 }
 
 /// `show` of data.npy: names the commands that read such a file.
-void refuse_other_kind(const Command& command, const std::string& path) {
+void reject_other_kind(const Command& command, const std::string& path) {
     if (!is_other_kind(path, suffixes_in(command.positionals))) return;
     std::vector<std::string> readers;
     for (const auto& other : commands()) {
@@ -231,7 +231,7 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
     } catch (const CLI::ArgumentMismatch& error) {
         for (const auto& option : options)
             if (std::string_view(error.what()).starts_with(long_name(option) + ":") && !option.value.empty())
-                refuse_missing_value(command, option);
+                reject_missing_value(command, option);
         throw usage_error("{}: {}: see spiked {} --help", command.name, error.what(), command.name);
     } catch (const CLI::ParseError& error) {
         throw usage_error("{}: {}: see spiked {} --help", command.name, error.what(), command.name);
@@ -242,14 +242,14 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
         arguments.given[name] = values[name];
         // The next option was taken for it, or a variable of the shell was empty.
         for (const auto& value : values[name])
-            if (value.empty() || handles.contains(value)) refuse_missing_value(command, option);
+            if (value.empty() || handles.contains(value)) reject_missing_value(command, option);
         if (!option.value.empty() && !option.repeatable && values[name].size() > 1)
             throw usage_error("{}: {} was given {} times (it takes one value)", command.name, name,
                               values[name].size());
     }
     for (const auto& word : app.remaining()) {
         if (word.size() > 1 && word.front() == '-' && !to_number(word)) {
-            refuse_option(command, word.substr(0, word.find('=')));
+            reject_option(command, word.substr(0, word.find('=')));
         }
         arguments.positionals.push_back(word);
     }
@@ -273,7 +273,7 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
     if (arguments.positionals.size() > command.most_positionals)
         throw usage_error("{}: \"{}\" is one word too many: usage is {}", command.name,
                           arguments.positionals[command.most_positionals], usage(command));
-    for (const auto& path : arguments.positionals) refuse_other_kind(command, path);
+    for (const auto& path : arguments.positionals) reject_other_kind(command, path);
     for (const auto& option : options) {
         const auto legal = suffixes_in(option.value);
         if (option.value.find("SPEC") != std::string::npos) continue;
@@ -329,7 +329,7 @@ const std::vector<std::pair<int, std::string>>& exit_codes() {
     return table;
 }
 
-void print_text(std::string_view text) { print_data(sim::without_control_characters(text)); }
+void print_text(std::string_view text) { print_data(without_control_characters(text)); }
 
 void print_data(std::string_view text) {
     errno = 0;
@@ -353,8 +353,8 @@ void keep_apart(const std::string& output, const std::string& other) {
         throw usage_error("{}: writing there would destroy {} (they are one file): choose another name", output, other);
 }
 
-void remark(const Arguments& arguments, std::string_view text) {
-    if (!arguments.quiet()) std::fprintf(stderr, "%s\n", sim::without_control_characters(text).c_str());
+void print_note(const Arguments& arguments, std::string_view text) {
+    if (!arguments.quiet()) std::fprintf(stderr, "%s\n", without_control_characters(text).c_str());
 }
 
 }  // namespace spiked::app

@@ -91,6 +91,6 @@ void print_json(const Json& document);
 void keep_apart(const std::string& output, const std::string& other);
 
 /// A remark for a person, on standard error, unless --quiet.
-void remark(const Arguments& arguments, std::string_view text);
+void print_note(const Arguments& arguments, std::string_view text);
 
 }  // namespace spiked::app

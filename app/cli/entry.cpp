@@ -101,12 +101,12 @@ int dispatch(std::vector<std::string> words) {
         return 0;
     }
     leave_stop_requests();
-    if (arguments.verbose()) remark(arguments, version_line() + "BLAS: " + blas_description() + ", one thread");
+    if (arguments.verbose()) print_note(arguments, version_line() + "BLAS: " + blas_description() + ", one thread");
     const auto start = std::chrono::steady_clock::now();
     hold_blas_buffers(1);
     const int code = command.run(arguments);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    if (arguments.verbose()) remark(arguments, fmt::format("exit {} after {:.2f} s", code, took.count()));
+    if (arguments.verbose()) print_note(arguments, fmt::format("exit {} after {:.2f} s", code, took.count()));
     return code;
 }
 
@@ -115,14 +115,14 @@ std::string cut(std::string line) {
     constexpr std::size_t longest = 2000;
     if (line.size() <= longest) return line;
     line.resize(longest);
-    sim::leave_whole_characters(line);
+    leave_whole_characters(line);
     return line + " ...";
 }
 
 int report(bool json, bool colour, ExitCode code, const std::string& message, bool lines = false) {
     if (message.empty()) return static_cast<int>(code);
-    std::vector<std::string> parts = split(lines ? message : sim::one_line(message), '\n');
-    for (auto& part : parts) part = cut(sim::without_control_characters(part));
+    std::vector<std::string> parts = split(lines ? message : one_line(message), '\n');
+    for (auto& part : parts) part = cut(without_control_characters(part));
     const std::string shown = fmt::format("{}", fmt::join(parts, "\n"));
     // Where nothing can be written the exit code still says what it was: fmt::print would throw.
     std::fputs(fmt::format("{}spiked:{} {}\n", colour ? "\033[31m" : "", colour ? "\033[0m" : "", shown).c_str(),

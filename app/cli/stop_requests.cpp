@@ -24,7 +24,7 @@ std::int64_t now_ms() {
 }
 
 void end_now(int signal) {
-    sim::remove_temporary_names();
+    remove_temporary_names();
     std::signal(signal, SIG_DFL);
     std::raise(signal);
 }

@@ -39,7 +39,7 @@ Json ledger_bits_json(const estimators::Ledger& ledger) {
     return json;
 }
 
-Json as_json(const validation::EncodePlan& plan, const validation::EncodeSummary& found) {
+Json as_json(const codec::EncodePlan& plan, const codec::EncodeSummary& found) {
     return Json::object({{"schema", "spiked.encode/1"},
                          {"dump", plan.dump},
                          {"file", plan.output},
@@ -62,7 +62,7 @@ Json as_json(const validation::EncodePlan& plan, const validation::EncodeSummary
                          {"uncoded", Json::object({{"tensors", found.kept_tensors}, {"bytes", found.kept_bytes}})}});
 }
 
-std::string as_text(const validation::EncodePlan& plan, const validation::EncodeSummary& found) {
+std::string as_text(const codec::EncodePlan& plan, const codec::EncodeSummary& found) {
     const auto percent = [](const std::optional<double>& value) {
         return value ? fmt::format("{:.4f} %", 100.0 * *value) : std::string("no full block");
     };
@@ -70,18 +70,18 @@ std::string as_text(const validation::EncodePlan& plan, const validation::Encode
         "{} at {} bits: {} -> {}, {}\n{} tensors of keys and values in {} blocks of {} tokens; {} other tensors as "
         "they "
         "are, {}\nrelative L2  keys {}, values {}\npaper's bits  {}\n\n{}",
-        plan.method, plan.bits, plan.dump, plan.output, sim::bytes_text(found.bytes), found.tensors, found.blocks,
-        plan.block_tokens, found.kept_tensors, sim::bytes_text(found.kept_bytes), percent(found.key_error),
+        plan.method, plan.bits, plan.dump, plan.output, bytes_text(found.bytes), found.tensors, found.blocks,
+        plan.block_tokens, found.kept_tensors, bytes_text(found.kept_bytes), percent(found.key_error),
         percent(found.value_error), found.paper_bits ? fmt::format("{:.4f}", *found.paper_bits) : "none",
         reports::ledger_text(reports::per_entry(found.ledger, found.entries)));
 }
 
 int encode(const Arguments& arguments) {
-    validation::EncodePlan plan;
+    codec::EncodePlan plan;
     plan.dump = arguments.positionals.front();
     plan.output = required_output(arguments, "dump.spkv");
     plan.method = one_method(arguments);
-    refuse_unused_options(arguments, {plan.method});
+    reject_unused_options(arguments, {plan.method});
     const auto bits = read_bits(arguments);
     if (bits.size() != 1) throw usage_error("--bits takes one number here: a file is coded at one bit width");
     plan.bits = bits.front();
@@ -92,16 +92,17 @@ int encode(const Arguments& arguments) {
     plan.quantizer = read_quantizer_options(arguments);
     plan.quantizer.residual = arguments.count("--residual");
     const spiked::cuda::Device device = spiked::cuda::choose_device(arguments.text("--device"));
-    if (!device.note.empty()) remark(arguments, device.note);
+    if (!device.note.empty()) print_note(arguments, device.note);
     if (device.backend != spiked::cuda::Backend::cpu)
         plan.coder = std::make_shared<validation::DeviceBlockCoder>(device, thread_count(plan.threads));
     ProgressDisplay display(arguments, "blocks");
     plan.progress = [&](std::uint64_t done, std::uint64_t total) { display.show(done, total); };
-    const auto found = validation::encode_dump(plan);
+    const auto found = codec::encode_dump(plan);
     if (plan.coder && found.device_blocks < found.blocks)
-        remark(arguments, fmt::format("{} of {} blocks were coded on the CPU (kernels code by tq-mse, tq-prod, eden "
-                                      "and kivi, numbers in fp16, no token kept in full)",
-                                      found.blocks - found.device_blocks, found.blocks));
+        print_note(arguments,
+                   fmt::format("{} of {} blocks were coded on the CPU (kernels code by tq-mse, tq-prod, eden "
+                               "and kivi, numbers in fp16, no token kept in full)",
+                               found.blocks - found.device_blocks, found.blocks));
     if (arguments.json())
         print_json(as_json(plan, found));
     else
@@ -115,8 +116,8 @@ int decode(const Arguments& arguments) {
     require_dump_name(output);
     ProgressDisplay display(arguments, "blocks");
     const auto found =
-        validation::decode_container(file, output, arguments.count("--threads"),
-                                     [&](std::uint64_t done, std::uint64_t total) { display.show(done, total); });
+        codec::decode_container(file, output, arguments.count("--threads"),
+                                [&](std::uint64_t done, std::uint64_t total) { display.show(done, total); });
     if (arguments.json())
         print_json(Json::object({{"schema", "spiked.decode/1"},
                                  {"file", file},
@@ -128,8 +129,8 @@ int decode(const Arguments& arguments) {
                                  {"blocks", found.blocks}}));
     else
         print_text(fmt::format("{} -> {}: {} at {} bits, {} tensors, {} blocks, {}\n", file, output,
-                               sim::printable(found.method), found.bits, found.tensors, found.blocks,
-                               sim::bytes_text(found.bytes)));
+                               printable(found.method), found.bits, found.tensors, found.blocks,
+                               bytes_text(found.bytes)));
     return 0;
 }
 
@@ -143,12 +144,12 @@ int golden(const Arguments& arguments) {
     std::size_t count = 0;
     std::optional<std::string> difference;
     if (writes) {
-        const Json document = validation::golden_vectors();
+        const Json document = estimators::golden_vectors();
         count = document.find("vectors")->items()->size();
-        sim::write_file(path, validation::golden_text(document));
+        write_file(path, estimators::golden_text(document));
     } else {
-        const Json given = Json::parse(sim::read_text_file(path, most_golden_bytes, "a set of test vectors"), path);
-        difference = validation::golden_difference(given, path);
+        const Json given = Json::parse(read_text_file(path, most_golden_bytes, "a set of test vectors"), path);
+        difference = estimators::golden_difference(given, path);
         count = given.find("vectors")->items()->size();
     }
     const char* verdict = writes ? "written" : difference ? "differs" : "agrees";

@@ -50,14 +50,14 @@ Inspection inspect(const std::string& path, const sim::DumpOptions& options) {
 }
 
 /// What is there and yet no use.
-std::vector<std::string> remarks_on(const Inspection& found) {
-    std::vector<std::string> remarks;
-    if (!found.dump) return remarks;
+std::vector<std::string> notes_on(const Inspection& found) {
+    std::vector<std::string> notes;
+    if (!found.dump) return notes;
     for (const auto& tensor : found.dump->tensors())
         if (tensor.side == sim::Side::query)
             if (const auto why = validation::queries_mismatch(*found.dump, tensor.layer); !why.empty())
-                remarks.push_back("queries are not used (" + why + ")");
-    return remarks;
+                notes.push_back("queries are not used (" + why + ")");
+    return notes;
 }
 
 std::size_t blocks_of(const sim::DumpTensor& tensor, std::size_t block) {
@@ -92,8 +92,8 @@ Json as_json(const Inspection& found, std::size_t block) {
         for (const auto& name : found.dump->ignored()) ignored.push(name);
     Json missing = Json::array();
     for (const auto& key : found.missing) missing.push(key);
-    Json remarks = Json::array();
-    for (const auto& one : remarks_on(found)) remarks.push(one);
+    Json notes = Json::array();
+    for (const auto& one : notes_on(found)) notes.push(one);
     return Json::object({{"schema", "spiked.kv-inspect/1"},
                          {"file", found.file->path()},
                          {"block", block},
@@ -103,37 +103,37 @@ Json as_json(const Inspection& found, std::size_t block) {
                          {"ignored", std::move(ignored)},
                          {"metadata", Json::object(std::move(metadata))},
                          {"missing", std::move(missing)},
-                         {"remarks", std::move(remarks)}});
+                         {"remarks", std::move(notes)}});
 }
 
 std::string as_text(const Inspection& found, std::size_t block) {
-    std::string text = sim::one_line(found.file->path()) + "\n";
+    std::string text = one_line(found.file->path()) + "\n";
     if (found.dump) {
         text += fmt::format("layout {}\n\n", found.dump->layout().text());
         reports::TextTable table(
             {"tensor", "side", "dtype", "layer", "heads", "tokens", "dim", "blocks of " + std::to_string(block)}, 3);
         for (const auto& tensor : found.dump->tensors())
-            table.add({sim::printable(tensor.name), std::string(side_name(tensor.side)),
+            table.add({printable(tensor.name), std::string(side_name(tensor.side)),
                        std::string(sim::dtype_name(tensor.dtype)), std::to_string(tensor.layer),
                        std::to_string(tensor.heads), std::to_string(tensor.tokens), std::to_string(tensor.dim),
                        std::to_string(blocks_of(tensor, block))});
         text += table.text();
         if (!found.dump->ignored().empty())
-            text += fmt::format("\noutside the cache: {}\n", sim::list_text(found.dump->ignored()));
+            text += fmt::format("\noutside the cache: {}\n", list_text(found.dump->ignored()));
     } else {
         text += "\n";
         reports::TextTable table({"tensor", "dtype", "shape"}, 3);
         for (const auto& tensor : found.file->tensors())
-            table.add({sim::printable(tensor.name), sim::printable(tensor.dtype_text), sim::shape_text(tensor.shape)});
+            table.add({printable(tensor.name), printable(tensor.dtype_text), shape_text(tensor.shape)});
         text += table.text();
     }
-    for (const auto& one : remarks_on(found)) text += "\n" + one + "\n";
+    for (const auto& one : notes_on(found)) text += "\n" + one + "\n";
     text += fmt::format("\nlayouts its shape allows: {}\n", found.legal.empty()
                                                                 ? "none (no tensor has three axes)"
                                                                 : fmt::format("{}", fmt::join(found.legal, " | ")));
     if (!found.file->metadata().empty()) text += "\nmetadata\n";
     for (const auto& [key, value] : found.file->metadata())
-        text += fmt::format("  {:<16}{}\n", sim::printable(key), sim::printable(value));
+        text += fmt::format("  {:<16}{}\n", printable(key), printable(value));
     if (!found.missing.empty()) text += "\nmissing\n";
     for (const auto& want : wanted_metadata)
         if (std::find(found.missing.begin(), found.missing.end(), want.key) != found.missing.end())

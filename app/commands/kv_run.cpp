@@ -50,7 +50,7 @@ std::vector<std::string> methods_of(const Arguments& arguments, const Measuring&
 }
 
 /// Known before anything runs: an error of attention is asked for and no head has one.
-void refuse_without_attention(const validation::Experiment& experiment) {
+void reject_without_attention(const validation::Experiment& experiment) {
     const auto& modes = *experiment.science.find("attention")->items();
     if (std::all_of(modes.begin(), modes.end(), [](const Json& mode) { return mode.is_null(); }))
         throw input_error(
@@ -60,7 +60,7 @@ void refuse_without_attention(const validation::Experiment& experiment) {
 
 /// Means over blocks of two models are of neither: heads of another model are other clusters, but who reads one row a
 /// method is told.
-void remark_on_two_models(const Arguments& arguments, const validation::KvPlan& plan) {
+void print_note_on_two_models(const Arguments& arguments, const validation::KvPlan& plan) {
     std::set<std::string> models;
     for (const auto& path : plan.dumps) {
         const sim::KvDump dump(path, plan.dump);
@@ -68,8 +68,8 @@ void remark_on_two_models(const Arguments& arguments, const validation::KvPlan& 
                                   dump.tensors().front().dim));
     }
     if (models.size() > 1)
-        remark(arguments, fmt::format("the table mixes dumps of {}: run them one by one for numbers of each",
-                                      fmt::join(models, " and ")));
+        print_note(arguments, fmt::format("the table mixes dumps of {}: run them one by one for numbers of each",
+                                          fmt::join(models, " and ")));
 }
 
 /// Where the numbers are kept; refuses to write over what is read.
@@ -79,7 +79,7 @@ StudyRun study_of(const Arguments& arguments, const std::vector<std::string>& in
         study.store_path = arguments.text("--output");
     else if (arguments.has("--report")) {
         study.store_path = std::filesystem::path(arguments.text("--report")).replace_extension(".spiked").string();
-        sim::refuse_derived_name(study.store_path);
+        reject_derived_name(study.store_path);
     }
     study.report_path = arguments.text("--report");
     for (const auto& input : inputs) {
@@ -112,7 +112,7 @@ int measured(const Arguments& arguments, const Measuring& measuring,
         names.push(method);
         (estimators::is_cache_method(method) ? caches : codecs).push_back(method);
     }
-    refuse_unused_options(arguments, methods);
+    reject_unused_options(arguments, methods);
     for (const auto bits : read_bits(arguments)) names.push(bits_json(bits));
     experiment.science.set("methods", std::move(names));
     experiment.seed = plan.quantizer.seed;
@@ -120,8 +120,8 @@ int measured(const Arguments& arguments, const Measuring& measuring,
     experiment.raw_per_cell = 0;
     plan.caches = validation::named_caches(caches, read_bits(arguments));
     make_dump_experiment(experiment, plan, validation::named_codecs(codecs, read_bits(arguments)));
-    if (measuring.needs_attention) refuse_without_attention(experiment);
-    remark_on_two_models(arguments, plan);
+    if (measuring.needs_attention) reject_without_attention(experiment);
+    print_note_on_two_models(arguments, plan);
 
     return run_study(arguments, experiment, study_of(arguments, plan.dumps, "blocks"), print);
 }
@@ -185,7 +185,7 @@ std::string frontier_metric(const Arguments& arguments) {
     return metric;
 }
 
-void refuse_options_of_models(const Arguments& arguments) {
+void reject_options_of_models(const Arguments& arguments) {
     std::vector<std::string> names = {"--tokens", "--budget"};
     for (const Option& option : needle_options()) names.push_back(option.name);
     for (const auto& name : names)
@@ -196,7 +196,7 @@ void refuse_options_of_models(const Arguments& arguments) {
 int frontier(const Arguments& arguments) {
     const auto& metrics = reports::frontier_metrics();
     const std::string metric = frontier_metric(arguments);
-    if (!arguments.has("--model")) refuse_options_of_models(arguments);
+    if (!arguments.has("--model")) reject_options_of_models(arguments);
     if (metric != metrics.front() && arguments.text("--attention") == "none")
         throw usage_error("--metric {} is not measured with --attention none: leave one of them out", metric);
     if (metric == "attention_logits" && arguments.text("--side") == "value")

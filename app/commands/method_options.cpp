@@ -66,7 +66,7 @@ bool reaches(std::string_view option, const std::string& name) {
 
 }  // namespace
 
-void refuse_unused_options(const Arguments& arguments, const std::vector<std::string>& methods) {
+void reject_unused_options(const Arguments& arguments, const std::vector<std::string>& methods) {
     for (const char* option : {"--rotation", "--codebook", "--group", "--axis", "--residual", "--factor-bits",
                                "--factor-codebook", "--open-loop"}) {
         // --residual 0 keeps no token: so does every method without the option.

@@ -9,7 +9,7 @@ namespace spiked::app {
 [[nodiscard]] estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments);
 
 /// Throws usage_error for an option given that changes nothing of any of the methods.
-void refuse_unused_options(const Arguments& arguments, const std::vector<std::string>& methods);
+void reject_unused_options(const Arguments& arguments, const std::vector<std::string>& methods);
 
 /// `--residual` of commands on whole sequences.
 [[nodiscard]] Option residual_option();

@@ -31,18 +31,18 @@ std::set<std::pair<std::size_t, sim::Side>> read_only(const Arguments& arguments
 validation::NeedleVocabulary read_vocabulary(const Arguments& arguments) {
     validation::NeedleVocabulary words;
     for (const auto& entry : arguments.list("--vocabulary")) {
-        const auto mistake = usage_error(
+        const auto diagnostic = usage_error(
             "--vocabulary \"{}\" is not WORD=TOKEN or WORD=FIRST:LAST: write "
             "bos=0,ask=1,keys=512:1023,values=1024:1535",
             entry);
         const auto equals = entry.find('=');
-        if (equals == std::string::npos) throw mistake;
+        if (equals == std::string::npos) throw diagnostic;
         const std::string word = entry.substr(0, equals);
         const std::string tokens = entry.substr(equals + 1);
         const auto colon = tokens.find(':');
         const auto token = [&](const std::string& text) {
             const auto value = to_number(text);
-            if (!value || !(*value >= 0.0 && *value < 2e9) || *value != std::floor(*value)) throw mistake;
+            if (!value || !(*value >= 0.0 && *value < 2e9) || *value != std::floor(*value)) throw diagnostic;
             return static_cast<std::int32_t>(*value);
         };
         const std::int32_t first = token(tokens.substr(0, colon));
@@ -56,12 +56,12 @@ validation::NeedleVocabulary read_vocabulary(const Arguments& arguments) {
         else if (word == "values")
             words.first_value = first, words.last_value = last;
         else
-            throw mistake;
+            throw diagnostic;
     }
     return words;
 }
 
-std::vector<validation::CacheRequest> read_methods(const Arguments& arguments, bool rotated = true) {
+std::vector<codec::CacheRequest> read_methods(const Arguments& arguments, bool rotated = true) {
     std::vector<double> budgets;
     for (const auto& word : arguments.list("--budget")) {
         const auto share = to_number(word);
@@ -73,8 +73,8 @@ std::vector<validation::CacheRequest> read_methods(const Arguments& arguments, b
         std::erase_if(methods, [](const std::string& name) { return name.starts_with("unrope+"); });
     if (!budgets.empty() && !arguments.has("--method"))
         for (const auto& eviction : estimators::evictions()) methods.push_back(eviction.name);
-    auto requests = validation::cache_requests(methods, read_bits(arguments), budgets);
-    refuse_unused_options(arguments, methods);
+    auto requests = codec::cache_requests(methods, read_bits(arguments), budgets);
+    reject_unused_options(arguments, methods);
     return requests;
 }
 

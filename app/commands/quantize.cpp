@@ -14,8 +14,8 @@ namespace {
 
 int run(const Arguments& arguments) {
     const estimators::Method method = estimators::method_named(one_method(arguments));
-    estimators::refuse_unrope(method);
-    refuse_unused_options(arguments, {method.text});
+    estimators::reject_unrope(method);
+    reject_unused_options(arguments, {method.text});
     const auto bits = read_bits(arguments);
     if (bits.size() != 1) throw usage_error("--bits takes one number here: run the command once a bit width");
     auto options = read_quantizer_options(arguments);

@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include "app/cli/command.hpp"
-#include "app/commands/rehearsal.hpp"
+#include "app/commands/dry_run.hpp"
 #include "app/commands/study_run.hpp"
 #include "app/commands/study_texts.hpp"
 #include "core/device/device.hpp"
@@ -69,7 +69,7 @@ std::string results_text(validation::Database& store) {
     if (!study.step()) throw validation::damaged_store(store.path(), "it has no study");
     std::string partial;
     if (study.text(1) != "complete")
-        partial = fmt::format("PARTIAL ({}): {} of {}{} replicates\n\n", sim::one_line(study.text(1)),
+        partial = fmt::format("PARTIAL ({}): {} of {}{} replicates\n\n", one_line(study.text(1)),
                               store.integer("SELECT coalesce(sum(reps), 0) FROM batch"),
                               store.integer("SELECT sum(reps_least < reps_target) FROM cell") > 0 ? "at most " : "",
                               store.integer("SELECT sum(reps_target) FROM cell"));
@@ -116,7 +116,7 @@ std::string page_beside(const std::string& store, const char* advice) {
 }
 
 /// The path in a study file, which may come from elsewhere, with the links beside it: below the current folder.
-void refuse_path_outside(const std::string& study, const std::string& path) {
+void reject_path_outside(const std::string& study, const std::string& path) {
     std::error_code failure;
     const fs::path here = fs::canonical(".", failure);
     const fs::path target = fs::weakly_canonical(here / path, failure);
@@ -126,7 +126,7 @@ void refuse_path_outside(const std::string& study, const std::string& path) {
     throw usage_error(
         "{}: [store] path \"{}\" leads out of the current folder (a study file may come from elsewhere): if that is "
         "wanted, type it: -o {}",
-        study, sim::one_line(path), shell_word(path));
+        study, one_line(path), shell_word(path));
 }
 
 /// What the words alone say of a run.
@@ -146,7 +146,7 @@ int run_into_store(const Arguments& arguments, validation::Study study) {
     run.executor = executor_for(study);
     if (!arguments.has("--no-report"))
         run.report_path = page_beside(study.store_path, "add --no-report or choose another name with -o");
-    remark(arguments, sim::one_line(study.experiment.title) + "\n" + plan_line(study.experiment, study.threads));
+    print_note(arguments, one_line(study.experiment.title) + "\n" + plan_line(study.experiment, study.threads));
     move_to_device(arguments, study.experiment, run, study.device);
     return run_study(arguments, study.experiment, run, [&](validation::Database& store) {
         if (arguments.json())
@@ -169,7 +169,7 @@ int run(const Arguments& arguments) {
             throw usage_error(
                 "-o :memory: would keep the results in memory only, and lose them: name a file, FILE.spiked");
     } else if (std::none_of(overrides.set.begin(), overrides.set.end(), names_store))
-        refuse_path_outside(file, study.store_path);
+        reject_path_outside(file, study.store_path);
     // A drawn seed is drawn once: a store that is there already has it.
     if (study.experiment.seed_source == "generated") {
         const std::string path = study.store_path;
@@ -196,13 +196,13 @@ int run(const Arguments& arguments) {
         study.device = arguments.text("--device");
         (void)spiked::cuda::choose_device(study.device);  // asked for: it must be there
     }
-    if (arguments.has("--dry-run")) return rehearse_study(arguments, study);
+    if (arguments.has("--dry-run")) return dry_run_study(arguments, study);
     return run_into_store(arguments, std::move(study));
 }
 
 int demo(const Arguments& arguments) {
     validation::Study study = validation::parse_study(demo_study, "demo.toml");
-    sim::refuse_derived_name(study.store_path);
+    reject_derived_name(study.store_path);
     return run_into_store(arguments, std::move(study));
 }
 
@@ -228,7 +228,7 @@ int init(const Arguments& arguments) {
     Json written = Json::array();
     std::string names;
     for (const auto& [name, content] : files) {
-        sim::write_file(name, content);
+        write_file(name, content);
         written.push(name);
         names += "wrote " + name + "\n";
     }
@@ -242,7 +242,7 @@ int init(const Arguments& arguments) {
 }
 
 /// A difference is no error, it is what the comparison is for; a printed value that nothing stands beside is one.
-void refuse_uncompared(const Arguments& arguments, const std::string& path) {
+void reject_uncompared(const Arguments& arguments, const std::string& path) {
     if (!arguments.has("--against")) return;
     validation::Database store = validation::open_store(path);
     const auto alone = reports::printed_without_partner(store, arguments.text("--against"));
@@ -275,7 +275,7 @@ int report(const Arguments& arguments) {
                                  {"report", path}}));
     else
         print_text(fmt::format("report   {}\n", path));
-    refuse_uncompared(arguments, stores.front());
+    reject_uncompared(arguments, stores.front());
     return 0;
 }
 
@@ -287,7 +287,7 @@ int show(const Arguments& arguments) {
     if (arguments.has("--against")) {
         if (!table.empty()) throw usage_error("--against makes a table of its own: leave --table out");
         print_text(reports::against_printed(store, arguments.text("--against"), format));
-        refuse_uncompared(arguments, arguments.positionals.front());
+        reject_uncompared(arguments, arguments.positionals.front());
     } else if (arguments.json() || !table.empty())
         print_text(reports::export_table(store, table.empty() ? "summary" : table, format, arguments.list("--metric")));
     else
@@ -316,7 +316,7 @@ int export_store(const Arguments& arguments) {
         return 0;
     }
     keep_apart(arguments.text("--output"), arguments.positionals.front());
-    sim::write_file(arguments.text("--output"), content);
+    write_file(arguments.text("--output"), content);
     return 0;
 }
 

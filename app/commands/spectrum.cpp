@@ -58,7 +58,7 @@ std::string estimate_text(const Estimate& estimate, const std::vector<double>& s
 }
 
 /// What is told of one side's noise, for the lines that were kept.
-std::optional<estimators::NoiseCovariance> told(const std::string& spec, std::size_t size, const arma::uvec& kept) {
+std::optional<estimators::NoiseCovariance> known_covariance(const std::string& spec, std::size_t size, const arma::uvec& kept) {
     if (spec.empty()) return std::nullopt;
     const arma::mat covariance = sim::covariance_matrix(spec, size);
     const auto whole = covariance.n_cols == 1 ? estimators::NoiseCovariance::diagonal(covariance)
@@ -113,8 +113,8 @@ int run(const Arguments& arguments) {
     using EmptyLines = estimators::AnalysedBlock::EmptyLines;
     estimators::AnalysedBlock block(matrix, arguments.has("--keep-empty") ? EmptyLines::keep : EmptyLines::strip);
     const auto& singular_values = block.singular_values();
-    const estimators::KnownNoise known{told(arguments.text("--row-spectrum"), matrix.n_rows, block.kept_rows()),
-                                       told(arguments.text("--col-spectrum"), matrix.n_cols, block.kept_columns())};
+    const estimators::KnownNoise known{known_covariance(arguments.text("--row-spectrum"), matrix.n_rows, block.kept_rows()),
+                                       known_covariance(arguments.text("--col-spectrum"), matrix.n_cols, block.kept_columns())};
     for (auto& method : chosen) {
         method = estimators::spectral_method(method.name, loss, known);
         method.check_room(block.shape().rows, block.shape().columns);

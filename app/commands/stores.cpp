@@ -42,7 +42,7 @@ int merge(const Arguments& arguments) {
                                  {"replicates", replicates},
                                  {"checks", reports::counts_json(verdicts)}}));
     else
-        print_text(fmt::format("{} replicates, {}; checks: {}\ndata     {}\n", replicates, sim::one_line(status),
+        print_text(fmt::format("{} replicates, {}; checks: {}\ndata     {}\n", replicates, one_line(status),
                                reports::counts_text(verdicts), output));
     if (status == "failed") return static_cast<int>(ExitCode::too_many_failures);
     return static_cast<int>(verdicts.failed > 0 && status == "complete" ? ExitCode::check_failed : ExitCode::fine);
@@ -74,7 +74,7 @@ int compare(const Arguments& arguments) {
         found.rows.size(), found.beyond, found.false_alarm);
     if (found.seed_a != found.seed_b)
         text += fmt::format("seeds differ ({}, {}): other draws, so that means are compared, not replicates\n",
-                            sim::one_line(found.seed_a), sim::one_line(found.seed_b));
+                            one_line(found.seed_a), one_line(found.seed_b));
     if (found.cells_by_label > 0)
         text += fmt::format("{} cells have one label in both but differ in their model: other draws there, too\n",
                             found.cells_by_label);
@@ -85,11 +85,11 @@ int compare(const Arguments& arguments) {
     if (found.batches_in_both > 0)
         text += fmt::format("{} of {} batches with the same draws hold other numbers of a method in both{}\n",
                             found.batches_changed, found.batches_in_both,
-                            found.first_changed.empty() ? "" : " (first: " + sim::one_line(found.first_changed) + ")");
+                            found.first_changed.empty() ? "" : " (first: " + one_line(found.first_changed) + ")");
     for (const auto& [name, list] :
          {std::pair{arguments.positionals[0], &found.only_a}, std::pair{arguments.positionals[1], &found.only_b}})
         if (!list->empty())
-            text += fmt::format("only in {}: {} means, first {}\n", name, list->size(), sim::one_line(list->front()));
+            text += fmt::format("only in {}: {} means, first {}\n", name, list->size(), one_line(list->front()));
     print_text(text);
     return 0;
 }
@@ -122,10 +122,10 @@ int report_failure(const Arguments& arguments, const std::string& cell, std::siz
                                  {"failure", now},
                                  {"stored_failure", stored.empty() ? Json() : Json(stored)}}));
     else
-        print_text(fmt::format("it fails: {}\n{}\n", sim::one_line(now),
+        print_text(fmt::format("it fails: {}\n{}\n", one_line(now),
                                same             ? "as it did in the store"
                                : stored.empty() ? "no failure of it is stored"
-                                                : "stored is another reason: " + sim::one_line(stored)));
+                                                : "stored is another reason: " + one_line(stored)));
     return static_cast<int>(same ? ExitCode::fine : ExitCode::check_failed);
 }
 
@@ -214,8 +214,8 @@ int replay(const Arguments& arguments) {
     // Last digits belong to a backend.
     const double allowed = backend == study.experiment.backend ? 0.0 : 1e-3;
     if (allowed > 0.0)
-        remark(arguments, fmt::format("the store was computed on {}, this on {}: values within {} are the same",
-                                      backend, study.experiment.backend, allowed));
+        print_note(arguments, fmt::format("the store was computed on {}, this on {}: values within {} are the same",
+                                          backend, study.experiment.backend, allowed));
     std::vector<validation::Observation> observations;
     const std::string& label = study.experiment.cells[cell].label;
     try {

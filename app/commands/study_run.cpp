@@ -17,7 +17,7 @@
 #include "reports/page/html_report.hpp"
 #include "reports/tables/junit.hpp"
 #include "reports/tables/store_text.hpp"
-#include "validation/engine/rehearsal.hpp"
+#include "validation/engine/dry_run.hpp"
 #include "validation/trials/device_trials.hpp"
 #include "validation/trials/parity.hpp"
 
@@ -95,19 +95,20 @@ std::string status_of(validation::RunOutcome outcome, const validation::Shard& s
 }
 
 /// What a user of stop rules must know: a cell that ran to its end without meeting them, and a rule that asked nothing.
-void remark_on_stopping(const Arguments& arguments, validation::Database& store) {
+void print_note_on_stopping(const Arguments& arguments, validation::Database& store) {
     const std::int64_t unmet =
         store.integer("SELECT count(*) FROM cell WHERE why = 'max' AND EXISTS (SELECT 1 FROM stop_rule)");
     if (unmet > 0)
-        remark(arguments, fmt::format("{} of {} cells ran all their replicates without reaching the accuracy of until",
-                                      unmet, store.integer("SELECT count(*) FROM cell")));
+        print_note(arguments,
+                   fmt::format("{} of {} cells ran all their replicates without reaching the accuracy of until", unmet,
+                               store.integer("SELECT count(*) FROM cell")));
     validation::Statement silent(
         store,
         "SELECT DISTINCT name FROM stop_rule JOIN metric USING(metric_id) WHERE EXISTS (SELECT "
         "1 FROM batch) AND metric_id NOT IN (SELECT metric_id FROM moment) ORDER BY metric_id");
     while (silent.step())
-        remark(arguments,
-               fmt::format("until {}: no method of this study measures it, so it stopped nothing", silent.text(0)));
+        print_note(arguments,
+                   fmt::format("until {}: no method of this study measures it, so it stopped nothing", silent.text(0)));
 }
 
 }  // namespace
@@ -133,24 +134,24 @@ void move_to_device(const Arguments& arguments, validation::Experiment& experime
     if (run.executor && words != "cpu")
         throw usage_error("--device {} is not possible here (ranks compute on CPUs): leave it out", words);
     const spiked::cuda::Device device = spiked::cuda::choose_device(words);
-    if (!typed.empty() && !device.note.empty()) remark(arguments, device.note);
+    if (!typed.empty() && !device.note.empty()) print_note(arguments, device.note);
     if (device.backend == spiked::cuda::Backend::cpu) return;
     // Nobody named this GPU: it computes where its numbers are the CPU's.
     if (words == "auto")
         for (const auto& check : validation::check_parity(device))
             if (!check.passed) {
-                remark(arguments, fmt::format("all is computed on the CPU: the GPU differs from it ({} of {}), see "
-                                              "spiked doctor --device cuda:0",
-                                              check.name, check.detail));
+                print_note(arguments, fmt::format("all is computed on the CPU: the GPU differs from it ({} of {}), see "
+                                                  "spiked doctor --device cuda:0",
+                                                  check.name, check.detail));
                 return;
             }
-    std::vector<std::string> remarks;
-    if (!experiment.move_to) remarks.emplace_back("all is computed on the CPU, no kernel does studies of dumps");
-    if (experiment.move_to && experiment.move_to(device, thread_count(run.threads), remarks)) {
+    std::vector<std::string> notes;
+    if (!experiment.move_to) notes.emplace_back("all is computed on the CPU, no kernel does studies of dumps");
+    if (experiment.move_to && experiment.move_to(device, thread_count(run.threads), notes)) {
         experiment.backend = name_of(device.backend);
         if (device.backend == spiked::cuda::Backend::cuda) experiment.together = validation::trials_of_a_gpu;
     }
-    for (const auto& text : remarks) remark(arguments, text);
+    for (const auto& text : notes) print_note(arguments, text);
 }
 
 int run_study(const Arguments& arguments, const validation::Experiment& experiment, const StudyRun& run,
@@ -159,14 +160,14 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
     take_stop_requests(!arguments.quiet());
     const TimeLimit limit(run.seconds);
     const std::size_t threads = thread_count(run.threads);
-    if (!run.executor) validation::refuse_beyond_memory(experiment, threads);
+    if (!run.executor) validation::reject_beyond_memory(experiment, threads);
     make_folder(run.store_path);
     validation::Store store(run.store_path, experiment, command_line(), threads, build_json());
     if (store.resumed()) {
         const std::int64_t kept = store.database().integer("SELECT count(*) FROM batch");
-        remark(arguments, fmt::format("resuming {}: {} batches are kept", run.store_path, kept));
+        print_note(arguments, fmt::format("resuming {}: {} batches are kept", run.store_path, kept));
     }
-    for (const auto& text : experiment.remarks) remark(arguments, text);
+    for (const auto& text : experiment.notes) print_note(arguments, text);
     const std::int64_t batches_before = store.database().integer("SELECT count(*) FROM batch");
     validation::RunOutcome outcome{};
     ExitCode code{};
@@ -189,30 +190,30 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
         if (finished) finished(store.database());
         if (!run.junit_path.empty()) {
             make_folder(run.junit_path);
-            sim::write_file(run.junit_path, reports::junit_xml(store.database()));
+            write_file(run.junit_path, reports::junit_xml(store.database()));
         }
         if (!run.report_path.empty()) {
             make_folder(run.report_path);
             reports::write_html_report({run.store_path}, run.report_path);
-            remark(arguments, fmt::format("report   {}", run.report_path));
+            print_note(arguments, fmt::format("report   {}", run.report_path));
         }
     });
-    if (run.store_path != ":memory:") remark(arguments, fmt::format("data     {}", run.store_path));
+    if (run.store_path != ":memory:") print_note(arguments, fmt::format("data     {}", run.store_path));
     if (outcome == validation::RunOutcome::stopped) {
-        remark(arguments,
-               run.store_path == ":memory:"
-                   ? "stopped before the end, and nothing is kept: with -o STORE the same command would go on"
-                   : "stopped before the end: run the same command again to go on");
+        print_note(arguments,
+                   run.store_path == ":memory:"
+                       ? "stopped before the end, and nothing is kept: with -o STORE the same command would go on"
+                       : "stopped before the end: run the same command again to go on");
         if (store.database().integer("SELECT count(*) FROM batch") == batches_before)
-            remark(arguments, "no batch was finished in this time: give it longer, or a smaller run.reps.batch");
+            print_note(arguments, "no batch was finished in this time: give it longer, or a smaller run.reps.batch");
     }
     if (outcome == validation::RunOutcome::part_complete)
-        remark(arguments, fmt::format("shard {} is done; spiked merge joins it with the others", run.shard.text()));
-    remark_on_stopping(arguments, store.database());
+        print_note(arguments, fmt::format("shard {} is done; spiked merge joins it with the others", run.shard.text()));
+    print_note_on_stopping(arguments, store.database());
     if (outcome == validation::RunOutcome::too_many_failures)
-        remark(arguments,
-               fmt::format("more than {} % of a cell's replicates failed: see spiked show {} --table failures",
-                           100.0 * experiment.failure_budget, shell_word(run.store_path)));
+        print_note(arguments,
+                   fmt::format("more than {} % of a cell's replicates failed: see spiked show {} --table failures",
+                               100.0 * experiment.failure_budget, shell_word(run.store_path)));
     return static_cast<int>(code);
 }
 

@@ -80,7 +80,7 @@ std::optional<theory::QuantizationOverview> ask_quantization(const Arguments& ar
         setting.rows = static_cast<int>(size->rows);
         setting.dimension = static_cast<int>(size->columns);
     }
-    setting.residual_energy_share = arguments.number("--residual-energy");
+    setting.residual_energy_fraction = arguments.number("--residual-energy");
     setting.rank = static_cast<int>(std::min<std::size_t>(arguments.count("--rank"), 1000000));
     std::vector<int> widths;
     for (const std::size_t bits : arguments.counts("--bits"))

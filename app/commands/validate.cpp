@@ -38,13 +38,13 @@ stream::StudySeed seed_from(const Arguments& arguments) {
     const std::string text = arguments.text("--seed");
     if (text != "fresh") return stream::StudySeed::parse(text);
     const auto seed = stream::StudySeed::fresh();
-    remark(arguments, "seed " + seed.text());
+    print_note(arguments, "seed " + seed.text());
     return seed;
 }
 
-using Output = std::unique_ptr<sim::OutputFile>;
+using Output = std::unique_ptr<OutputFile>;
 Output output_of(const Arguments& arguments, std::string_view option) {
-    return arguments.has(option) ? std::make_unique<sim::OutputFile>(arguments.text(option), 0) : nullptr;
+    return arguments.has(option) ? std::make_unique<OutputFile>(arguments.text(option), 0) : nullptr;
 }
 template <class Text>
 void finish(const Output& output, const Text& text) {
@@ -68,8 +68,8 @@ void say_what_is_not_asked(const Arguments& arguments, const std::vector<validat
         return std::find(std::begin(about_blocks), std::end(about_blocks), id) != std::end(about_blocks);
     };
     if (!wanted.empty() && std::none_of(wanted.begin(), wanted.end(), is_about_blocks))
-        remark(arguments, fmt::format("dumps are left out: no claim asked for is about their blocks ({} are)",
-                                      fmt::join(about_blocks, ", ")));
+        print_note(arguments, fmt::format("dumps are left out: no claim asked for is about their blocks ({} are)",
+                                          fmt::join(about_blocks, ", ")));
     const auto titles = validation::dump_titles(arguments.positionals);
     const std::string side = arguments.text("--side");
     for (std::size_t i = 0; i < titles.size(); ++i)
@@ -84,20 +84,20 @@ void say_what_is_not_asked(const Arguments& arguments, const std::vector<validat
             };
             const bool rope = id == "rope.cost";
             if (claim == of_dumps.end()) {
-                remark(arguments, fmt::format("{} is not asked of {}: no {} to ask it of, or all of them zero", id,
-                                              path, rope ? "keys" : "blocks"));
+                print_note(arguments, fmt::format("{} is not asked of {}: no {} to ask it of, or all of them zero", id,
+                                                  path, rope ? "keys" : "blocks"));
             } else if (rope) {
                 if (!asks("rotation"))
-                    remark(arguments,
-                           fmt::format("{}: what the rotary embedding costs is not asked of {}: the file does "
-                                       "not say how its keys were turned",
-                                       id, path));
+                    print_note(arguments,
+                               fmt::format("{}: what the rotary embedding costs is not asked of {}: the file does "
+                                           "not say how its keys were turned",
+                                           id, path));
             } else {
                 for (const char* one : {"key", "value"})
                     if ((side.empty() || side == one) && !asks(std::string(one) + "s"))
-                        remark(arguments,
-                               fmt::format("{} is not asked of the {}s of {}: there are none, or all are zero", id, one,
-                                           path));
+                        print_note(arguments,
+                                   fmt::format("{} is not asked of the {}s of {}: there are none, or all are zero", id,
+                                               one, path));
             }
         }
 }

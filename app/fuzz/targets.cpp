@@ -154,11 +154,11 @@ void read_container(Bytes bytes) {
     const auto number = [&](std::uint64_t value, int width) {
         for (int i = 0; i < width; ++i) file += static_cast<char>(value >> (8 * i) & 0xFFU);
     };
-    number(validation::kv_container_version, 4);
+    number(codec::kv_container_version, 4);
     number(::crc32(0, reinterpret_cast<const Bytef*>(header.data()), static_cast<uInt>(header.size())), 4);
     number(length, 8);
     const std::string path = Scratch::file("a.spkv", file + all);
-    (void)validation::decode_container(path, Scratch::file("back.safetensors", std::string_view()), 1, {});
+    (void)codec::decode_container(path, Scratch::file("back.safetensors", std::string_view()), 1, {});
 }
 
 /// Method, bits and rows by the first three bytes, then what a block was coded to.
@@ -197,7 +197,7 @@ void read_study(Bytes bytes) {
 void read_json(Bytes bytes) { (void)Json::parse(text_of(bytes), "text"); }
 
 void read_golden(Bytes bytes) {
-    (void)validation::golden_difference(Json::parse(text_of(bytes), "golden.json"), "golden.json");
+    (void)estimators::golden_difference(Json::parse(text_of(bytes), "golden.json"), "golden.json");
 }
 
 void read_model(Bytes bytes) {

@@ -109,8 +109,8 @@ public:
 private:
     /// No job is dealt out before every rank has read the study.
     void tell(const validation::Study& study) {
-        if (told_) return;
-        told_ = true;
+        if (known_) return;
+        known_ = true;
         for (int rank = 1; rank <= workers_; ++rank) {
             send(study_bytes(study), rank, tag_study);
             busy_.insert(rank);
@@ -128,16 +128,16 @@ private:
     }
 
     int workers_;
-    bool told_ = false;
+    bool known_ = false;
     std::set<int> busy_;
 };
 
 validation::Study study_from_bytes(const std::string& bytes) {
-    const Json told = Json::parse(bytes, "the study of rank 0", 64);
+    const Json known = Json::parse(bytes, "the study of rank 0", 64);
     try {
-        validation::Study study = validation::reread_study(*told.find("text")->string(), *told.find("set"),
-                                                           *told.find("seed")->string(), "study");
-        if (study.experiment.science_hash() != *told.find("science_hash")->string())
+        validation::Study study = validation::reread_study(*known.find("text")->string(), *known.find("set"),
+                                                           *known.find("seed")->string(), "study");
+        if (study.experiment.science_hash() != *known.find("science_hash")->string())
             throw input_error("its files differ");
         return study;
     } catch (const Error& error) {

@@ -8,7 +8,7 @@
 #include "core/runtime/error.hpp"
 #include "core/text/printable.hpp"
 
-namespace spiked::validation {
+namespace spiked::codec {
 namespace {
 
 /// Heads of some tensors, channels beside channels; keys un-rotated where there is a rotary embedding.
@@ -57,7 +57,7 @@ Calibration::Calibration(const std::vector<std::string>& paths, const sim::DumpO
                 throw usage_error(
                     "{}: calibrated and tested on prompt {} of the same model (a basis fits the tokens it comes from): "
                     "give another dump to --calibrate, or --prompt-id with the key that tells them apart",
-                    path, sim::in_quotes(*dump.prompt_id()));
+                    path, in_quotes(*dump.prompt_id()));
     }
 }
 
@@ -151,4 +151,4 @@ void CacheRows::code(Group& group, const sim::KvDump& dump, const std::vector<co
     }
 }
 
-}  // namespace spiked::validation
+}  // namespace spiked::codec

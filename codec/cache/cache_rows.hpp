@@ -10,12 +10,12 @@
 #include <tuple>
 #include <vector>
 
-#include "core/runtime/once.hpp"
+#include "core/runtime/call_once.hpp"
 #include "estimators/caches/cache_method.hpp"
 #include "sim/kv/dump_view.hpp"
 #include "sim/kv/kv_dump.hpp"
 
-namespace spiked::validation {
+namespace spiked::codec {
 
 /// A head as a cache method gives it back, and the bits of its group, spread evenly over the group's entries.
 struct CachedHead {
@@ -57,7 +57,7 @@ public:
 
 private:
     struct Group {
-        Once once;
+        CallOnce once;
         std::vector<CachedHead> heads;  ///< of its first tensor, then of the next
     };
     void code(Group& group, const sim::KvDump& dump, const std::vector<const sim::DumpTensor*>& tensors,
@@ -71,4 +71,4 @@ private:
     std::map<std::tuple<const sim::KvDump*, sim::Side, std::size_t, std::size_t>, Group> groups_;
 };
 
-}  // namespace spiked::validation
+}  // namespace spiked::codec

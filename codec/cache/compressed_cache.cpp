@@ -5,7 +5,7 @@
 #include "core/runtime/error.hpp"
 #include "sim/random/normal.hpp"
 
-namespace spiked::validation {
+namespace spiked::codec {
 namespace {
 
 using estimators::KeptAndCoded;
@@ -341,4 +341,4 @@ std::vector<CacheVersion> cache_versions(const sim::LlamaConfig& model, const st
     return versions;
 }
 
-}  // namespace spiked::validation
+}  // namespace spiked::codec

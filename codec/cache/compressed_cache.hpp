@@ -11,7 +11,7 @@
 #include "estimators/caches/eviction.hpp"
 #include "sim/llama/llama.hpp"
 
-namespace spiked::validation {
+namespace spiked::codec {
 
 /// Layers and sides of a cache; empty: all of it.
 using CachePart = std::set<std::pair<std::size_t, sim::Side>>;
@@ -151,4 +151,4 @@ struct CacheVersion {
                                                        const CachePart& only, std::size_t block_tokens,
                                                        std::size_t first_choice);
 
-}  // namespace spiked::validation
+}  // namespace spiked::codec

@@ -2,7 +2,7 @@
 
 #include "core/files/sha256.hpp"
 
-namespace spiked::validation {
+namespace spiked::codec {
 
 Json head_identity(const std::string& dump_sha256, const std::string& tensor, std::size_t head,
                    std::size_t block_tokens) {
@@ -13,4 +13,4 @@ std::uint64_t rotation_of(const Json& identity) {
     return std::stoull(hex(sha256(identity.text())).substr(0, 16), nullptr, 16);
 }
 
-}  // namespace spiked::validation
+}  // namespace spiked::codec

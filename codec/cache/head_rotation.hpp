@@ -5,7 +5,7 @@
 
 #include "core/text/json.hpp"
 
-namespace spiked::validation {
+namespace spiked::codec {
 
 /// What a cell of a dump study is: all full blocks of one head of one tensor. Its hash is the cell's.
 [[nodiscard]] Json head_identity(const std::string& dump_sha256, const std::string& tensor, std::size_t head,
@@ -14,4 +14,4 @@ namespace spiked::validation {
 /// because clusters that share a rotation would leave its part of the spread out.
 [[nodiscard]] std::uint64_t rotation_of(const Json& identity);
 
-}  // namespace spiked::validation
+}  // namespace spiked::codec

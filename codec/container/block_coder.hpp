@@ -8,7 +8,7 @@
 #include "estimators/compressors/compressor.hpp"
 #include "estimators/svd/shape.hpp"
 
-namespace spiked::validation {
+namespace spiked::codec {
 
 /// By what blocks of one head are coded.
 struct BlockCode {
@@ -31,11 +31,11 @@ class BlockCoder {
 public:
     virtual ~BlockCoder() = default;
     /// What of a code cannot be done there; empty where blocks are coded by it.
-    [[nodiscard]] virtual std::string obstacle(const BlockCode& code) const = 0;
+    [[nodiscard]] virtual std::string unsupported_reason(const BlockCode& code) const = 0;
     /// Blocks 0, .., count - 1 by a code without an obstacle. Nothing for a block that is left to the CPU's compressor,
     /// which codes in double and knows what is wrong.
     [[nodiscard]] virtual std::vector<std::optional<CodedBlock>> code(const BlockCode& code, std::size_t count,
                                                                       const FillRows& fill) = 0;
 };
 
-}  // namespace spiked::validation
+}  // namespace spiked::codec

@@ -9,7 +9,7 @@
 #include "estimators/svd/batch_decomposition.hpp"
 #include "sim/kv/dump_view.hpp"
 
-namespace spiked::validation {
+namespace spiked::codec {
 namespace {
 
 constexpr std::uint64_t batch_entries = std::uint64_t{1} << 22;  ///< of the blocks at work at once
@@ -53,24 +53,25 @@ void Compressors::prepare(const std::vector<BlockPlace>& batch, std::size_t thre
     std::uint64_t held = 0;
     for (const auto& [key, compressor] : made_) held += square(header_.tensors[key.first].coded->dim);
     if (held > 4 * compressor_entries) made_.clear();
-    std::vector<std::pair<Key, std::unique_ptr<HeadCodec>*>> missing;
+    std::vector<std::pair<Key, std::unique_ptr<estimators::HeadCodec>*>> missing;
     for (const auto& place : batch) {
         if (!place.full(header_)) continue;
         const Key key{place.tensor, place.head};
         const auto [slot, added] = made_.try_emplace(key);
         if (added) missing.emplace_back(key, &slot->second);
     }
-    for_each_parallel(missing.size(), threads,
-                      [&](std::size_t i) { *missing[i].second = std::make_unique<HeadCodec>(make(missing[i].first)); });
+    for_each_parallel(missing.size(), threads, [&](std::size_t i) {
+        *missing[i].second = std::make_unique<estimators::HeadCodec>(make(missing[i].first));
+    });
 }
 
-HeadCodec Compressors::make(const Key& key) const {
+estimators::HeadCodec Compressors::make(const Key& key) const {
     const CodedTensor& coded = *header_.tensors[key.first].coded;
     return spiked::located(
-        [&] { return fmt::format("{}: tensor {}", file_, sim::in_quotes(header_.tensors[key.first].name)); },
+        [&] { return fmt::format("{}: tensor {}", file_, in_quotes(header_.tensors[key.first].name)); },
         [&] {
-            return HeadCodec(method_, coded.dim, header_.bits, options_of(header_, coded, key.second), coded.tokens,
-                             header_.block_tokens);
+            return estimators::HeadCodec(method_, coded.dim, header_.bits, options_of(header_, coded, key.second),
+                                         coded.tokens, header_.block_tokens);
         });
 }
 
@@ -82,7 +83,7 @@ KeyRotary::KeyRotary(const KvContainerHeader& header, const std::string& where) 
         rotary_ = sim::dump_rotary(header.metadata, where);
 }
 
-arma::mat KeyRotary::undone(const BlockPlace& place, arma::mat rows) const {
+arma::mat KeyRotary::derotated(const BlockPlace& place, arma::mat rows) const {
     if (!turns(place)) return rows;
     return sim::undo_rope(rows, rotary_->rope, position(place));
 }
@@ -104,4 +105,4 @@ std::size_t most_blocks(std::size_t threads) {
     return 2 * thread_count(threads) * estimators::BatchDecomposition<double>::lanes;
 }
 
-}  // namespace spiked::validation
+}  // namespace spiked::codec

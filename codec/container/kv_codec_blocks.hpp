@@ -11,7 +11,7 @@
 #include "estimators/compressors/head_codec.hpp"
 #include "sim/kv/dump_view.hpp"
 
-namespace spiked::validation {
+namespace spiked::codec {
 
 /// Of a tensor that is kept as it is, at once.
 inline constexpr std::size_t copied_bytes = std::size_t{1} << 20;
@@ -65,19 +65,19 @@ public:
 
 private:
     using Key = std::pair<std::size_t, std::size_t>;  // tensor, head
-    [[nodiscard]] HeadCodec make(const Key& key) const;
+    [[nodiscard]] estimators::HeadCodec make(const Key& key) const;
 
     const KvContainerHeader& header_;
     std::string file_;
     estimators::Method method_;
-    std::map<Key, std::unique_ptr<HeadCodec>> made_;
+    std::map<Key, std::unique_ptr<estimators::HeadCodec>> made_;
 };
 
 /// The rotary embedding around keys that are coded un-rotated.
 class KeyRotary {
 public:
     KeyRotary(const KvContainerHeader& header, const std::string& where);
-    [[nodiscard]] arma::mat undone(const BlockPlace& place, arma::mat rows) const;
+    [[nodiscard]] arma::mat derotated(const BlockPlace& place, arma::mat rows) const;
     [[nodiscard]] arma::mat applied(const BlockPlace& place, arma::mat rows) const;
 
 private:
@@ -94,4 +94,4 @@ auto located(const std::string& file, const BlockPlace& place, const KvContainer
     return spiked::located([&] { return fmt::format("{}: {}", file, place.text(header)); }, work);
 }
 
-}  // namespace spiked::validation
+}  // namespace spiked::codec

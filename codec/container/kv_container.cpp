@@ -14,7 +14,7 @@
 #include "estimators/caches/method_name.hpp"
 #include "sim/io/safetensors.hpp"
 
-namespace spiked::validation {
+namespace spiked::codec {
 namespace {
 
 constexpr std::string_view magic = "SPIKEDKV";
@@ -53,11 +53,11 @@ std::uint32_t block_sum(const BlockPlace& place, std::span<const std::byte> payl
 std::uint64_t most_payload(std::uint64_t entries) { return 32 * entries + (std::uint64_t{64} << 10); }
 
 /// What stands in the way of a tensor of keys or values, and what to do about it; empty: nothing.
-struct Obstacle {
+struct Unsupported {
     std::string why;
     std::string advice;
 };
-Obstacle beyond_bounds(const ContainedTensor& tensor, std::size_t block_tokens) {
+Unsupported beyond_bounds(const ContainedTensor& tensor, std::size_t block_tokens) {
     const CodedTensor& coded = *tensor.coded;
     if (coded.dim > longest_row)
         return {fmt::format("its rows have {} entries, at most {} are coded", coded.dim, longest_row),
@@ -147,7 +147,7 @@ ContainedTensor parse_tensor(const Json& json, const KvContainerHeader& header, 
     const Fields unnamed(json, where + ": a tensor");
     ContainedTensor tensor;
     tensor.name = unnamed.text("name");
-    const Fields fields(json, fmt::format("{}: tensor {}", where, sim::in_quotes(tensor.name)));
+    const Fields fields(json, fmt::format("{}: tensor {}", where, in_quotes(tensor.name)));
     const auto dtype = sim::dtype_of_name(fields.text("dtype"));
     if (!dtype) fields.refuse("has an unknown dtype");
     tensor.dtype = *dtype;
@@ -267,15 +267,15 @@ std::size_t BlockPlace::tokens(const KvContainerHeader& header) const {
 
 std::string BlockPlace::text(const KvContainerHeader& header) const {
     const std::size_t first = first_token(header);
-    return fmt::format("tensor {}, head {}, block {} (tokens {} to {})", sim::in_quotes(header.tensors[tensor].name),
-                       head, block, first, first + tokens(header) - 1);
+    return fmt::format("tensor {}, head {}, block {} (tokens {} to {})", in_quotes(header.tensors[tensor].name), head,
+                       block, first, first + tokens(header) - 1);
 }
 
 void check_bounds(const KvContainerHeader& header) {
     for (const auto& tensor : header.tensors)
         if (tensor.coded)
             if (const auto beyond = beyond_bounds(tensor, header.block_tokens); !beyond.why.empty())
-                throw usage_error("tensor {} cannot be coded ({}): {}", sim::in_quotes(tensor.name), beyond.why,
+                throw usage_error("tensor {} cannot be coded ({}): {}", in_quotes(tensor.name), beyond.why,
                                   beyond.advice);
 }
 
@@ -348,7 +348,7 @@ void KvContainerWriter::commit() {
         throw input_error(
             "what the dump holds is all but constant: {} code it, and a reader takes a file of fewer than {} for a "
             "forged one: choose a method of whole bits, as tq-mse",
-            sim::bytes_text(bytes_), sim::bytes_text(least_bytes_));
+            bytes_text(bytes_), bytes_text(least_bytes_));
     file_.commit();
 }
 
@@ -357,7 +357,7 @@ KvContainerReader::KvContainerReader(const std::string& path) : file_(path) {
     check_length();
 }
 
-void KvContainerReader::refuse_sum(const std::string& of_what) const {
+void KvContainerReader::reject_sum(const std::string& of_what) const {
     throw input_error("{}: {} does not match its checksum: the file was altered or damaged, fetch it again", path(),
                       of_what);
 }
@@ -385,7 +385,7 @@ void KvContainerReader::read_header() {
     std::string text(length, '\0');
     file_.read(preamble.size(), std::as_writable_bytes(std::span(text)));
     if (crc(0, std::as_bytes(std::span(text))) != number_at(std::span(preamble).subspan(12, 4)))
-        refuse_sum("the header");
+        reject_sum("the header");
     at_ = preamble.size() + length;
     header_ = KvContainerHeader::parse(Json::parse(text, path() + ": the header", 8), path());
 }
@@ -394,23 +394,23 @@ void KvContainerReader::check_length() const {
     std::uint64_t left = file_.size() - at_;
     for (const auto& tensor : header_.tensors) {
         const std::uint64_t needed = least_bytes(header_, tensor);
-        if (needed > left) refuse_short(tensor);
+        if (needed > left) reject_short(tensor);
         left -= needed;
     }
 }
 
 /// Says where the file ends: the frames are walked without their payloads.
-void KvContainerReader::refuse_short(const ContainedTensor& too_long) const {
+void KvContainerReader::reject_short(const ContainedTensor& too_long) const {
     std::uint64_t at = at_;
     const auto pass = [&](std::uint64_t bytes, const auto& of_what) {
         if (bytes > file_.size() - at)
             throw input_error("{}: truncated in {} (the file has {}): fetch it again", path(), of_what(),
-                              sim::bytes_text(file_.size()));
+                              bytes_text(file_.size()));
         at += bytes;
     };
     for (std::size_t t = 0; t < header_.tensors.size(); ++t) {
         const auto& tensor = header_.tensors[t];
-        const auto name = [&] { return "tensor " + sim::in_quotes(tensor.name); };
+        const auto name = [&] { return "tensor " + in_quotes(tensor.name); };
         if (!tensor.coded) pass(tensor.bytes, name);
         for (BlockPlace place{t}; tensor.coded && place.first_token(header_) < tensor.coded->tokens; ++place.block)
             for (place.head = 0; place.head < tensor.coded->heads; ++place.head) {
@@ -424,7 +424,7 @@ void KvContainerReader::refuse_short(const ContainedTensor& too_long) const {
     }
     throw input_error(
         "{}: too short for tensor {} of shape {} (every entry takes some bits, the file has {}): the header is forged",
-        path(), sim::in_quotes(too_long.name), sim::shape_text(too_long.shape), sim::bytes_text(file_.size()));
+        path(), in_quotes(too_long.name), shape_text(too_long.shape), bytes_text(file_.size()));
 }
 
 void KvContainerReader::take(std::span<std::byte> out, const std::string& of_what) {
@@ -450,27 +450,27 @@ std::vector<std::uint8_t> KvContainerReader::block(const BlockPlace& place) {
     std::vector<std::uint8_t> payload(length);
     const auto bytes = std::as_writable_bytes(std::span(payload));
     take(bytes, where);
-    if (block_sum(place, bytes) != number_at(std::span(frame).subspan(4))) refuse_sum(where);
+    if (block_sum(place, bytes) != number_at(std::span(frame).subspan(4))) reject_sum(where);
     tensor_sum_ = crc(crc(tensor_sum_, frame), bytes);
     return payload;
 }
 
 void KvContainerReader::raw(std::size_t tensor, std::span<std::byte> out) {
-    take(out, fmt::format("tensor {}", sim::in_quotes(header_.tensors[tensor].name)));
+    take(out, fmt::format("tensor {}", in_quotes(header_.tensors[tensor].name)));
     tensor_sum_ = crc(tensor_sum_, out);
 }
 
 void KvContainerReader::end_tensor(std::size_t tensor) {
-    const std::string where = fmt::format("tensor {}", sim::in_quotes(header_.tensors[tensor].name));
+    const std::string where = fmt::format("tensor {}", in_quotes(header_.tensors[tensor].name));
     std::array<std::byte, sum_bytes> sum;
     take(sum, "the checksum of " + where);
-    if (number_at(sum) != std::exchange(tensor_sum_, 0)) refuse_sum(where);
+    if (number_at(sum) != std::exchange(tensor_sum_, 0)) reject_sum(where);
 }
 
 void KvContainerReader::finish() const {
     if (at_ != file_.size())
         throw input_error("{}: {} after the last tensor: the file was altered or two files were joined", path(),
-                          sim::bytes_text(file_.size() - at_));
+                          bytes_text(file_.size() - at_));
 }
 
-}  // namespace spiked::validation
+}  // namespace spiked::codec

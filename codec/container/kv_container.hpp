@@ -15,7 +15,7 @@
 #include "sim/io/tensor_layout.hpp"
 #include "sim/kv/kv_dump.hpp"
 
-namespace spiked::validation {
+namespace spiked::codec {
 
 /// A tensor of keys or values in a container: heads x tokens x dim, coded block by block.
 struct CodedTensor {
@@ -113,7 +113,7 @@ public:
 private:
     void put(std::span<const std::byte> bytes);
 
-    sim::OutputFile file_;
+    OutputFile file_;
     std::uint32_t tensor_sum_ = 0;
     std::uint64_t bytes_ = 0;
     std::uint64_t kept_bytes_ = 0;
@@ -142,13 +142,13 @@ private:
     void take(std::span<std::byte> out, const std::string& of_what);
     void read_header();
     void check_length() const;
-    [[noreturn]] void refuse_sum(const std::string& of_what) const;
-    [[noreturn]] void refuse_short(const ContainedTensor& too_long) const;
+    [[noreturn]] void reject_sum(const std::string& of_what) const;
+    [[noreturn]] void reject_short(const ContainedTensor& too_long) const;
 
-    sim::ByteFile file_;
+    ByteFile file_;
     KvContainerHeader header_;
     std::uint64_t at_ = 0;
     std::uint32_t tensor_sum_ = 0;
 };
 
-}  // namespace spiked::validation
+}  // namespace spiked::codec

@@ -8,7 +8,7 @@
 #include "core/runtime/parallel.hpp"
 #include "sim/kv/dump_view.hpp"
 
-namespace spiked::validation {
+namespace spiked::codec {
 namespace {
 
 double largest_of(sim::DType dtype) {
@@ -143,7 +143,7 @@ private:
         const ContainedTensor& tensor = header_.tensors[place.tensor];
         const std::size_t tokens = place.tokens(header_);
         arma::mat rows = place.full(header_) ? rotary_.applied(place, compressors_.of(place).decode(payload, tokens))
-                                             : kept_rows(payload, tokens, tensor.coded->dim);
+                                             : estimators::kept_rows(payload, tokens, tensor.coded->dim);
         if (!rows.is_finite()) throw input_error("it decodes to NaN or infinity: the data is damaged or forged");
         const double largest = largest_of(tensor.dtype);
         rows.clamp(-largest, largest);
@@ -186,4 +186,4 @@ DecodeSummary decode_container(const std::string& file, const std::string& outpu
     }
 }
 
-}  // namespace spiked::validation
+}  // namespace spiked::codec

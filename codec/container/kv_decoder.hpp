@@ -5,7 +5,7 @@
 
 #include "codec/container/kv_container.hpp"
 
-namespace spiked::validation {
+namespace spiked::codec {
 
 struct DecodeSummary {
     std::uint64_t bytes = 0;  ///< of the dump written
@@ -21,4 +21,4 @@ struct DecodeSummary {
 [[nodiscard]] DecodeSummary decode_container(const std::string& file, const std::string& output, std::size_t threads,
                                              const CodecProgress& progress);
 
-}  // namespace spiked::validation
+}  // namespace spiked::codec

@@ -14,7 +14,7 @@
 #include "estimators/compressors/relative_error.hpp"
 #include "estimators/svd/batch_decomposition.hpp"
 
-namespace spiked::validation {
+namespace spiked::codec {
 namespace {
 
 using estimators::Compressor;
@@ -39,7 +39,7 @@ struct Coded {
 };
 
 KvContainerHeader header_of(const EncodePlan& plan, const sim::KvDump& dump) {
-    dump.refuse_tiny_heads();
+    dump.reject_tiny_heads();
     KvContainerHeader header;
     header.method = plan.method;
     header.bits = plan.bits;
@@ -52,11 +52,11 @@ KvContainerHeader header_of(const EncodePlan& plan, const sim::KvDump& dump) {
         if (!stored.dtype)
             throw input_error(
                 "{}: tensor {} of type {} cannot be kept (it is of no type that is written): leave it out", dump.path(),
-                sim::in_quotes(stored.name), sim::in_quotes(stored.dtype_text));
+                in_quotes(stored.name), in_quotes(stored.dtype_text));
         header.tensors.push_back({stored.name, *stored.dtype, stored.shape, 0, std::nullopt});
         ContainedTensor& tensor = header.tensors.back();
         const auto bytes = sim::tensor_bytes(stored.shape, *stored.dtype);
-        if (!bytes) throw bug("{}: tensor {} has no size", dump.path(), sim::in_quotes(stored.name));
+        if (!bytes) throw bug("{}: tensor {} has no size", dump.path(), in_quotes(stored.name));
         tensor.bytes = *bytes;
     }
     for (const auto& tensor : dump.tensors()) {
@@ -128,7 +128,7 @@ private:
         arma::mat block = dump_.read_block(*by_index_.at(place.tensor), place.head, place.first_token(header_),
                                            place.tokens(header_));
         if (!place.full(header_)) return block;
-        return located(plan_.dump, place, header_, [&] { return rotary_.undone(place, std::move(block)); });
+        return located(plan_.dump, place, header_, [&] { return rotary_.derotated(place, std::move(block)); });
     }
 
     /// Codes the full blocks of a batch that the block coder codes, those of a head together. What it leaves stays as
@@ -141,10 +141,10 @@ private:
         for (std::size_t i = 0; i < batch.size(); ++i)
             if (batch[i].full(header_) &&
                 plan_.coder
-                    ->obstacle({method,
-                                header_.quantizer,
-                                {header_.block_tokens, header_.tensors[batch[i].tensor].coded->dim},
-                                header_.bits})
+                    ->unsupported_reason({method,
+                                          header_.quantizer,
+                                          {header_.block_tokens, header_.tensors[batch[i].tensor].coded->dim},
+                                          header_.bits})
                     .empty())
                 by_head[{batch[i].tensor, batch[i].head}].push_back(i);
         const std::vector<std::pair<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>>> heads(
@@ -192,7 +192,8 @@ private:
                     full.push_back(i);
                     rows.push_back(std::move(block));
                 } else {
-                    coded[i].encoded = located(plan_.dump, place, header_, [&] { return keep_rows(block); });
+                    coded[i].encoded =
+                        located(plan_.dump, place, header_, [&] { return estimators::keep_rows(block); });
                 }
             }
             auto blocks = estimators::AnalysedBlock::together(std::move(rows));
@@ -281,4 +282,4 @@ EncodeSummary encode_dump(const EncodePlan& plan) {
     return Encoder(plan).run();
 }
 
-}  // namespace spiked::validation
+}  // namespace spiked::codec

@@ -10,7 +10,7 @@
 #include "estimators/quantizers/quantizer_options.hpp"
 #include "sim/kv/kv_dump.hpp"
 
-namespace spiked::validation {
+namespace spiked::codec {
 
 struct EncodePlan {
     std::string dump;
@@ -51,4 +51,4 @@ struct EncodeSummary {
 /// usage_error, input_error naming tensor, head and block, write_error.
 [[nodiscard]] EncodeSummary encode_dump(const EncodePlan& plan);
 
-}  // namespace spiked::validation
+}  // namespace spiked::codec

@@ -12,7 +12,7 @@
 #include "core/runtime/error.hpp"
 #include "core/text/printable.hpp"
 
-namespace spiked::sim {
+namespace spiked {
 namespace {
 
 Error shrunk(const std::string& path, std::uint64_t before, std::uint64_t end) {
@@ -65,10 +65,10 @@ void ByteFile::read(std::uint64_t offset, std::span<std::byte> out) const {
 
 std::string ByteFile::own_path() const { return fmt::format("/proc/self/fd/{}", file_.number()); }
 
-void ByteFile::refuse_shrunk() const {
+void ByteFile::reject_shrunk() const {
     struct stat status {};
     if (::fstat(file_.number(), &status) == 0 && static_cast<std::uint64_t>(status.st_size) < size_)
         throw shrunk(path_, size_, static_cast<std::uint64_t>(status.st_size));
 }
 
-}  // namespace spiked::sim
+}  // namespace spiked

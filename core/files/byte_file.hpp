@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-namespace spiked::sim {
+namespace spiked {
 
 class FileDescriptor {
 public:
@@ -39,7 +39,7 @@ public:
     /// A path that opens this very file, whatever has taken its name since.
     [[nodiscard]] std::string own_path() const;
     /// Throws input_error when the file is shorter than it was.
-    void refuse_shrunk() const;
+    void reject_shrunk() const;
 
 private:
     std::string path_;
@@ -47,4 +47,4 @@ private:
     std::uint64_t size_ = 0;
 };
 
-}  // namespace spiked::sim
+}  // namespace spiked

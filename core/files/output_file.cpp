@@ -13,7 +13,7 @@
 #include "core/runtime/error.hpp"
 #include "core/text/printable.hpp"
 
-namespace spiked::sim {
+namespace spiked {
 namespace {
 
 std::string folder_of(const std::string& path) {
@@ -145,7 +145,7 @@ void write_file(const std::string& path, const std::string& content) {
     file.commit();
 }
 
-void refuse_derived_name(const std::string& path) {
+void reject_derived_name(const std::string& path) {
     struct stat status {};
     if (::lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
         throw write_error(
@@ -155,8 +155,8 @@ void refuse_derived_name(const std::string& path) {
 }
 
 void write_derived_file(const std::string& path, const std::string& content) {
-    refuse_derived_name(path);
+    reject_derived_name(path);
     write_file(path, content);
 }
 
-}  // namespace spiked::sim
+}  // namespace spiked

@@ -8,7 +8,7 @@
 #include "core/files/byte_file.hpp"
 #include "core/files/temporary.hpp"
 
-namespace spiked::sim {
+namespace spiked {
 
 /// A file that appears whole or not at all: written without a name, then flushed and put in its place by commit().
 /// Without commit() nothing is left behind, whatever ends the process; on file systems that know no nameless files it
@@ -47,8 +47,8 @@ private:
 void write_file(const std::string& path, const std::string& content);
 /// Throws write_error where a name that nobody typed is that of anything but a regular file: a stranger may have put a
 /// link, a pipe or a folder there.
-void refuse_derived_name(const std::string& path);
+void reject_derived_name(const std::string& path);
 /// A whole file at such a name.
 void write_derived_file(const std::string& path, const std::string& content);
 
-}  // namespace spiked::sim
+}  // namespace spiked

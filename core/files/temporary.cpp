@@ -17,7 +17,7 @@
 
 #include "core/runtime/error.hpp"
 
-namespace spiked::sim {
+namespace spiked {
 namespace {
 
 /// Paths that a handler of signals may read at any moment. Few live at once; more than these are removed by their
@@ -119,4 +119,4 @@ void remove_temporary_names() noexcept {
     living_folders.for_each(remove_folder);
 }
 
-}  // namespace spiked::sim
+}  // namespace spiked

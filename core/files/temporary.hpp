@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-namespace spiked::sim {
+namespace spiked {
 
 /// The name of a file that is not finished; while this lives, remove_temporary_names() removes the file.
 class TemporaryName {
@@ -41,4 +41,4 @@ private:
 /// For handlers of signals that end the process: removes the files of all names and all folders that live.
 void remove_temporary_names() noexcept;
 
-}  // namespace spiked::sim
+}  // namespace spiked

@@ -6,7 +6,7 @@
 #include "core/runtime/error.hpp"
 #include "core/text/printable.hpp"
 
-namespace spiked::sim {
+namespace spiked {
 
 std::string read_text_file(const std::string& path, std::uint64_t most, const char* what) {
     const ByteFile file(path);
@@ -18,4 +18,4 @@ std::string read_text_file(const std::string& path, std::uint64_t most, const ch
     return text;
 }
 
-}  // namespace spiked::sim
+}  // namespace spiked

@@ -26,12 +26,12 @@ public:
     bool number_integer(std::int64_t value) override { return add(Json(value)); }
     bool number_unsigned(std::uint64_t value) override {
         if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-            refuse_integer(std::to_string(value));
+            reject_integer(std::to_string(value));
         return add(Json(static_cast<std::int64_t>(value)));
     }
     bool number_float(double value, const std::string& digits) override {
         // The parser makes a real of an integer beyond 64 bits.
-        if (digits.find_first_of(".eE") == std::string::npos) refuse_integer(digits);
+        if (digits.find_first_of(".eE") == std::string::npos) reject_integer(digits);
         return add(Json(value));
     }
     bool string(std::string& value) override { return add(Json(std::move(value))); }
@@ -55,7 +55,7 @@ public:
     Json result;
 
 private:
-    [[noreturn]] void refuse_integer(const std::string& digits) const {
+    [[noreturn]] void reject_integer(const std::string& digits) const {
         throw input_error("{}: number {} is too large (integers here have 63 bits): the file is damaged", where_,
                           digits.substr(0, 80));
     }

@@ -4,7 +4,7 @@
 
 #include "core/runtime/error.hpp"
 
-namespace spiked::estimators {
+namespace spiked {
 
 NameOptions::NameOptions(const ParsedName& parsed, std::vector<std::string> legal, std::vector<std::string> words)
     : parsed_(parsed) {
@@ -87,4 +87,4 @@ std::size_t position_of(std::string_view word, std::string_view what, const std:
     throw usage_error("unknown {} \"{}\"{}", what, word, suggestion(word, words));
 }
 
-}  // namespace spiked::estimators
+}  // namespace spiked

@@ -6,7 +6,7 @@
 
 #include "core/text/names.hpp"
 
-namespace spiked::estimators {
+namespace spiked {
 
 /// The options of one typed name, `name[:value][:key=value]...`, read with the errors users see: every function throws
 /// usage_error with the nearest legal word.
@@ -43,4 +43,4 @@ private:
 /// The whole number that must stand as the one value of a name, `svd:1`; `example` completes the error.
 [[nodiscard]] std::size_t required_whole(const ParsedName& parsed, const std::string& what, const std::string& example);
 
-}  // namespace spiked::estimators
+}  // namespace spiked

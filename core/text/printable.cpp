@@ -8,7 +8,7 @@
 #include "core/text/names.hpp"
 #include "core/text/utf8.hpp"
 
-namespace spiked::sim {
+namespace spiked {
 namespace {
 
 constexpr std::size_t longest_name = 80;
@@ -93,4 +93,4 @@ std::string name_hint(std::string_view typed, const std::vector<std::string>& na
     return hint;
 }
 
-}  // namespace spiked::sim
+}  // namespace spiked

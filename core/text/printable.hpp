@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace spiked::sim {
+namespace spiked {
 
 /// A name out of a file as it may stand in a one-line message: in quotes, control characters escaped, cut at 80 bytes.
 [[nodiscard]] std::string in_quotes(std::string_view name);
@@ -33,4 +33,4 @@ void leave_whole_characters(std::string& cut);
 /// `"a", "b", "c" and 97 more`, ten at most.
 [[nodiscard]] std::string list_text(const std::vector<std::string>& names);
 
-}  // namespace spiked::sim
+}  // namespace spiked

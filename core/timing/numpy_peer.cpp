@@ -14,7 +14,7 @@
 #include "core/runtime/error.hpp"
 #include "core/timing/numpy_peer_program.hpp"
 
-namespace spiked::estimators {
+namespace spiked {
 namespace {
 
 constexpr const char* python = "/usr/bin/python3";
@@ -122,4 +122,4 @@ Json NumpyPeer::answer() {
     return document;
 }
 
-}  // namespace spiked::estimators
+}  // namespace spiked

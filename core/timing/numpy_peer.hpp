@@ -6,7 +6,7 @@
 
 #include "core/text/json.hpp"
 
-namespace spiked::estimators {
+namespace spiked {
 
 /// A NumPy program (numpy_peer.py and the class Work appended to it, both compiled in) in a process of Debian's
 /// /usr/bin/python3 with one thread.
@@ -37,4 +37,4 @@ private:
     Json description_;
 };
 
-}  // namespace spiked::estimators
+}  // namespace spiked

@@ -8,7 +8,7 @@
 namespace spiked::estimators {
 
 void write_tokens(BitWriter& writer, Item item, const arma::mat& rows) {
-    write_halves(writer, item, {rows.memptr(), rows.n_elem}, "entry of a token", scale_data, Underflow::allowed);
+    write_fp16(writer, item, {rows.memptr(), rows.n_elem}, "entry of a token", scale_data, Underflow::allowed);
 }
 
 arma::mat read_tokens(BitReader& reader, std::size_t rows, std::size_t columns) {
@@ -17,7 +17,7 @@ arma::mat read_tokens(BitReader& reader, std::size_t rows, std::size_t columns) 
     return block;
 }
 
-arma::mat in_halves(arma::mat numbers) {
+arma::mat in_fp16(arma::mat numbers) {
     numbers.transform([](double entry) { return rounded_to_half(entry, "entry of a calibrated basis"); });
     return numbers;
 }

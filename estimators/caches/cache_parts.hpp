@@ -5,7 +5,7 @@
 
 #include "core/text/name_options.hpp"
 #include "estimators/caches/cache_method.hpp"
-#include "estimators/coding/half_entries.hpp"
+#include "estimators/coding/fp16_entries.hpp"
 
 /// What the files of cache methods share.
 namespace spiked::estimators {
@@ -32,7 +32,7 @@ struct CacheMaker {
 void write_tokens(BitWriter& writer, Item item, const arma::mat& rows);
 [[nodiscard]] arma::mat read_tokens(BitReader& reader, std::size_t rows, std::size_t columns);
 /// As a decoder has it.
-[[nodiscard]] arma::mat in_halves(arma::mat numbers);
+[[nodiscard]] arma::mat in_fp16(arma::mat numbers);
 
 /// The rank in the name, or `fallback`; throws usage_error for 0 and for more than `most`.
 [[nodiscard]] std::size_t cache_rank(const NameOptions& own, std::size_t fallback, std::size_t most);

@@ -67,7 +67,7 @@ CacheCoder cache_projection(const CacheMaker& maker, const NameOptions& own, con
                             const CacheInput& input) {
     const std::size_t rank =
         cache_rank(own, input.channels / 2, std::min<std::size_t>(input.channels, input.calibration.n_rows));
-    const arma::mat basis = in_halves(leading_vectors(input.calibration, rank).right);
+    const arma::mat basis = in_fp16(leading_vectors(input.calibration, rank).right);
     const auto shared = std::make_shared<const RowQuantizer>(latent_coder(maker, parsed, input, rank));
     RowQuantizer projected = in_double(
         parsed.text, [=](const arma::mat& rows) { return shared->encode(arma::mat(rows * basis)); },
@@ -90,7 +90,7 @@ CacheCoder online_projection(const CacheMaker& maker, const NameOptions& own, co
                              const CacheInput& input) {
     const std::size_t channels = input.channels;
     const std::size_t rank = cache_rank(own, channels / 2, std::min<std::size_t>(channels, input.calibration.n_rows));
-    const arma::mat start = in_halves(leading_vectors(input.calibration, rank).right);
+    const arma::mat start = in_fp16(leading_vectors(input.calibration, rank).right);
     const std::size_t step = own.whole("step").value_or(64);
     const double rate = own.number("rate").value_or(0.05);
     const auto shared = std::make_shared<const RowQuantizer>(latent_coder(maker, parsed, input, rank));

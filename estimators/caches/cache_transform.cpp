@@ -91,14 +91,14 @@ CacheCoder cache_transform(const CacheMaker& maker, const NameOptions& own, cons
     if (input.calibration.n_rows < 2)
         throw usage_error("\"{}\": {} tokens have no variances: calibrate on more tokens", parsed.text,
                           input.calibration.n_rows);
-    const arma::rowvec means = in_halves(arma::mean(input.calibration, 0));
+    const arma::rowvec means = in_fp16(arma::mean(input.calibration, 0));
     const arma::mat centred = input.calibration.each_row() - means;
     const arma::vec values(singular_values(centred));
     const arma::vec variances = arma::square(values) / static_cast<double>(input.calibration.n_rows);
     const double level = variances.max() > 0.0 ? water_level(variances, input.channels, input.bits) : 0.0;
     const arma::uvec above = arma::find(variances > level);
     const std::size_t rank = above.n_elem;
-    const arma::mat basis = in_halves(leading_vectors(centred, rank).right);
+    const arma::mat basis = in_fp16(leading_vectors(centred, rank).right);
     const double step = static_cast<float>(std::sqrt(12.0 * level));
     RowQuantizer coder = in_double(
         parsed.text,

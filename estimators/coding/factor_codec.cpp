@@ -6,7 +6,7 @@
 
 #include "core/runtime/error.hpp"
 #include "core/text/name_options.hpp"
-#include "estimators/coding/half_entries.hpp"
+#include "estimators/coding/fp16_entries.hpp"
 #include "estimators/coding/scalar_quantizer.hpp"
 
 namespace spiked::estimators {

@@ -76,7 +76,7 @@ std::uint64_t encode_number(double value, NumberFormat format, std::string_view 
     return bits;
 }
 
-void refuse_underflow(double value, NumberFormat format, std::string_view what) {
+void reject_underflow(double value, NumberFormat format, std::string_view what) {
     const double stored = decode_number(encode_number(value, format, what), format);
     if (std::abs(stored - value) > std::abs(value) * 0x1p-8)
         throw input_error("{} {:.6g} is too small for {} (it would be stored as {:.6g}): {}", what, value,
@@ -111,7 +111,7 @@ Coded encode_numbers(std::span<const double> values, NumberFormat format, std::s
     const double largest =
         *std::max_element(values.begin(), values.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
     const NumberFormat alone = format == NumberFormat::log8 ? NumberFormat::fp32 : format;
-    if (underflow == Underflow::refused) refuse_underflow(largest, alone, fmt::format("largest {}", what));
+    if (underflow == Underflow::refused) reject_underflow(largest, alone, fmt::format("largest {}", what));
     Coded coded;
     coded.bits.reserve(values.size());
     if (format != NumberFormat::log8) {

@@ -22,7 +22,7 @@ enum class NumberFormat { fp16, bf16, fp32, fp64, log8 };
 /// Whether all numbers of a list may vanish: only where they are small beside others that are stored.
 enum class Underflow { refused, allowed };
 
-/// Writes numbers, entered under `item`; throws what encode_number and, for the largest of them, refuse_underflow
+/// Writes numbers, entered under `item`; throws what encode_number and, for the largest of them, reject_underflow
 /// throw. A small number beside larger ones may vanish; all of them must not.
 void write_numbers(BitWriter& writer, Item item, std::span<const double> values, NumberFormat format,
                    std::string_view what, Underflow underflow = Underflow::refused);
@@ -38,7 +38,7 @@ void read_numbers(BitReader& reader, std::span<double> values, NumberFormat form
 [[nodiscard]] std::uint64_t encode_number(double value, NumberFormat format, std::string_view what);
 /// Throws input_error when a value other than 0 lies so far below the format's normal range that it would be stored
 /// with less than 8 bits, or as 0: the data would silently vanish.
-void refuse_underflow(double value, NumberFormat format, std::string_view what);
+void reject_underflow(double value, NumberFormat format, std::string_view what);
 [[nodiscard]] double decode_number(std::uint64_t bits, NumberFormat format);
 
 }  // namespace spiked::estimators

@@ -68,7 +68,7 @@ Method parse_method(std::string_view text, std::span<const std::string> also) {
 
 void check_bits(const Method& method, double bits) { check_row_quantizer(method.quantizer, bits); }
 
-void refuse_unrope(const Method& method) {
+void reject_unrope(const Method& method) {
     if (method.unrope)
         throw usage_error(
             "\"{}\": unrope needs the positions and the rotary embedding of keys (only a dump tells them): use "
@@ -85,11 +85,11 @@ QuantizerOptions for_residuals(QuantizerOptions options) {
 }
 
 /// Of the block itself. What is too large is refused where it is stored, and only if it is.
-void refuse_lost_block(const arma::mat& block, NumberFormat format) {
+void reject_lost_block(const arma::mat& block, NumberFormat format) {
     const std::vector<double> norms = row_norms(block);
     const double largest = norms.empty() ? 1.0 : *std::max_element(norms.begin(), norms.end());
     if (largest < 1.0)
-        refuse_underflow(largest, format == NumberFormat::log8 ? NumberFormat::fp32 : format, "largest row norm");
+        reject_underflow(largest, format == NumberFormat::log8 ? NumberFormat::fp32 : format, "largest row norm");
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ Compressor::Result Compressor::encode(AnalysedBlock& analysed) const {
     if (!spectral_) return {quantizer_.encode(block), 0};
     spectral_->check_room(block.n_rows, block.n_cols);
 
-    refuse_lost_block(block, norm_);
+    reject_lost_block(block, norm_);
     const LowRank signal = spectral_->factors(analysed).signal;
     BitWriter writer;
     factors_.write(writer, signal);

@@ -33,7 +33,7 @@ struct Method {
 /// Throws usage_error for bits that the method's quantizer does not take.
 void check_bits(const Method& method, double bits);
 /// Throws usage_error for `unrope+` where rows are of no dump.
-void refuse_unrope(const Method& method);
+void reject_unrope(const Method& method);
 
 /// Names an alias stands for, for `spiked list`.
 [[nodiscard]] const std::map<std::string, std::string>& method_aliases();

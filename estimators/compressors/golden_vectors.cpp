@@ -19,7 +19,7 @@
 #include "estimators/rotations/row_rotation.hpp"
 #include "sim/random/normal.hpp"
 
-namespace spiked::validation {
+namespace spiked::estimators {
 namespace {
 
 using estimators::FactorCodebook;
@@ -250,12 +250,12 @@ const std::string& text_of(const Json& vector, const char* key, const std::strin
 std::optional<std::string> vector_difference(const Json& given, const Json& ours, const Case& one,
                                              const std::string& where) {
     const std::string& name = *ours.find("name")->string();
-    const std::string named = "vector " + sim::in_quotes(name);
+    const std::string named = "vector " + in_quotes(name);
     for (const char* key : {"method", "bits", "options", "matrices", "rows", "columns"}) {
         const Json* found = given.find(key);
         if (found == nullptr) malformed(where, fmt::format("{} has no \"{}\"", named, key));
         if (found->text() != ours.find(key)->text())
-            return fmt::format("{}: \"{}\" is {}, {} is expected", named, key, sim::printable(found->text()),
+            return fmt::format("{}: \"{}\" is {}, {} is expected", named, key, printable(found->text()),
                                ours.find(key)->text());
     }
     const arma::mat input = matrix_of(ours.find("input"), where, named + ": input");
@@ -363,28 +363,26 @@ std::optional<std::string> golden_difference(const Json& given, const std::strin
     static const Golden ours = make_golden();
     for (const auto& [name, matrix] : *ours.document.find("matrices")->members()) {
         const Json* found = matrices->find(name);
-        if (found == nullptr) return fmt::format("matrix {} is missing", sim::in_quotes(name));
-        const std::string what = "matrix " + sim::in_quotes(name);
+        if (found == nullptr) return fmt::format("matrix {} is missing", in_quotes(name));
+        const std::string what = "matrix " + in_quotes(name);
         if (const auto differs = difference(matrix_of(found, where, what), matrix_of(&matrix, where, what), tolerance))
             return fmt::format("{}: {}", what, *differs);
     }
     std::map<std::string, const Json*> by_name;
     for (const auto& vector : *vectors->items()) {
         const std::string& name = text_of(vector, "name", where, "a vector");
-        if (!by_name.emplace(name, &vector).second)
-            malformed(where, fmt::format("{} is there twice", sim::in_quotes(name)));
+        if (!by_name.emplace(name, &vector).second) malformed(where, fmt::format("{} is there twice", in_quotes(name)));
     }
     const auto& expected = *ours.document.find("vectors")->items();
     for (std::size_t i = 0; i < expected.size(); ++i) {
         const std::string& name = *expected[i].find("name")->string();
         const auto found = by_name.find(name);
-        if (found == by_name.end()) return fmt::format("vector {} is missing", sim::in_quotes(name));
+        if (found == by_name.end()) return fmt::format("vector {} is missing", in_quotes(name));
         if (auto differs = vector_difference(*found->second, expected[i], ours.cases[i], where)) return differs;
         by_name.erase(found);
     }
-    if (!by_name.empty())
-        return fmt::format("vector {} is not one of this program", sim::in_quotes(by_name.begin()->first));
+    if (!by_name.empty()) return fmt::format("vector {} is not one of this program", in_quotes(by_name.begin()->first));
     return std::nullopt;
 }
 
-}  // namespace spiked::validation
+}  // namespace spiked::estimators

@@ -4,7 +4,7 @@
 
 #include "core/text/json.hpp"
 
-namespace spiked::validation {
+namespace spiked::estimators {
 
 /// Test vectors for other programs that write or read these codes, `spiked.golden/1`: every row quantizer at 1 to 4
 /// bits on small inputs, with a Haar rotation and without one; every rotation, norm format and codebook once; `svd:1`
@@ -28,4 +28,4 @@ namespace spiked::validation {
 /// Throws input_error, `where` in front, when the document is no such set.
 [[nodiscard]] std::optional<std::string> golden_difference(const Json& given, const std::string& where);
 
-}  // namespace spiked::validation
+}  // namespace spiked::estimators

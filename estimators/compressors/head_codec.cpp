@@ -4,9 +4,9 @@
 
 #include "core/runtime/error.hpp"
 #include "estimators/coding/byte_stream.hpp"
-#include "estimators/coding/half_entries.hpp"
+#include "estimators/coding/fp16_entries.hpp"
 
-namespace spiked::validation {
+namespace spiked::estimators {
 
 HeadCodec::HeadCodec(const estimators::Method& method, std::size_t dimension, double bits,
                      estimators::QuantizerOptions options, std::size_t tokens, std::size_t block_tokens)
@@ -29,8 +29,8 @@ const estimators::Compressor& HeadCodec::of(std::size_t block) const { return by
 
 estimators::Encoded keep_rows(const arma::mat& rows) {
     estimators::BitWriter writer;
-    estimators::write_halves(writer, estimators::Item::residual_window, {rows.memptr(), rows.n_elem},
-                             "entry of the last tokens", "choose a --block that leaves none over or scale the data");
+    estimators::write_fp16(writer, estimators::Item::residual_window, {rows.memptr(), rows.n_elem},
+                           "entry of the last tokens", "choose a --block that leaves none over or scale the data");
     const estimators::Ledger ledger = writer.ledger();
     return {writer.take_bytes(), ledger};
 }
@@ -45,4 +45,4 @@ arma::mat kept_rows(std::span<const std::uint8_t> bytes, std::size_t tokens, std
     return rows;
 }
 
-}  // namespace spiked::validation
+}  // namespace spiked::estimators

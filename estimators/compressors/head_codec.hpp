@@ -6,7 +6,7 @@
 
 #include "estimators/compressors/compressor.hpp"
 
-namespace spiked::validation {
+namespace spiked::estimators {
 
 /// A method at one bit width for the full blocks of one head. A method that keeps the last tokens of a sequence in
 /// full precision (KIVI's residual) keeps them here at the end of the sequence, wherever its blocks are cut; the tokens
@@ -33,4 +33,4 @@ private:
 [[nodiscard]] estimators::Encoded keep_rows(const arma::mat& rows);
 [[nodiscard]] arma::mat kept_rows(std::span<const std::uint8_t> bytes, std::size_t tokens, std::size_t dimension);
 
-}  // namespace spiked::validation
+}  // namespace spiked::estimators

@@ -21,7 +21,7 @@ std::size_t side_cells(std::size_t dimension, double step) {
 
 double surprise(double probability) { return probability > 0.0 ? -probability * std::log2(probability) : 0.0; }
 
-double entropy_at(const CoordinateLaw& law, std::size_t dimension, double step) {
+double entropy_at(const theory::CoordinateLaw& law, std::size_t dimension, double step) {
     double above = law.tail(0.5 * step);
     double entropy = surprise(1.0 - 2.0 * above);
     const std::size_t cells = side_cells(dimension, step);
@@ -33,7 +33,7 @@ double entropy_at(const CoordinateLaw& law, std::size_t dimension, double step) 
     return entropy;
 }
 
-double step_at(const CoordinateLaw& law, std::size_t dimension, double rate) {
+double step_at(const theory::CoordinateLaw& law, std::size_t dimension, double rate) {
     const auto beyond = [&](double log_step) { return entropy_at(law, dimension, std::exp(log_step)) - rate; };
     return std::exp(theory::bracketed_root(
         beyond, std::log(4e-3), std::log(2.0 * std::sqrt(static_cast<double>(dimension))),
@@ -140,7 +140,7 @@ EntropyCodedLevels entropy_coded_levels(CodebookKind kind, std::size_t dimension
     if (dimension < 2)
         throw usage_error("rows of {} entry have no entropy-coded levels (a coordinate is a sign): choose tq-mse",
                           dimension);
-    const CoordinateLaw law(kind, dimension);
+    const theory::CoordinateLaw law(kind, dimension);
     EntropyCodedLevels cells;
     cells.step = step_at(law, dimension, rate);
     const std::size_t side = side_cells(dimension, cells.step);

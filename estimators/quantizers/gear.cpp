@@ -4,7 +4,7 @@
 
 #include "core/runtime/error.hpp"
 #include "estimators/coding/factor_codec.hpp"
-#include "estimators/coding/line_outliers.hpp"
+#include "estimators/coding/vector_outliers.hpp"
 #include "estimators/quantizers/kivi.hpp"
 #include "estimators/svd/decomposition.hpp"
 
@@ -25,7 +25,7 @@ struct Setup {
     }
 };
 
-arma::mat without(const LineOutliers& outliers, arma::mat lines) {
+arma::mat without(const VectorOutliers& outliers, arma::mat lines) {
     for (std::size_t l = 0; l < lines.n_cols; ++l) {
         const auto& places = outliers.places(l);
         double sum = arma::accu(lines.col(l));
@@ -52,7 +52,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     BitWriter writer;
     if (rows.n_elem == 0) return finished(writer);
     const arma::mat lines = setup.turned(rows);
-    const LineOutliers outliers(lines, setup.outliers);
+    const VectorOutliers outliers(lines, setup.outliers);
     const Encoded groups = setup.groups.encode(setup.turned(without(outliers, lines)));
 
     outliers.write(writer);
@@ -60,7 +60,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     const std::vector<std::uint8_t> stored = writer.bytes();
     arma::mat decoded = setup.turned(setup.groups.decode(groups.bytes, rows.n_rows));
     BitReader reader(stored);
-    LineOutliers::read(reader, setup.outliers, decoded);
+    VectorOutliers::read(reader, setup.outliers, decoded);
     setup.factors.write(writer, leading_part(rows - setup.turned(decoded), setup.rank));
     Encoded encoded = finished(writer);
     encoded += groups;
@@ -72,12 +72,12 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
     // Outliers lie in front and replace what the groups say there.
     arma::mat places = setup.turned(arma::mat(rows, setup.dimension, arma::fill::zeros));
     BitReader reader(bytes);
-    LineOutliers::read(reader, setup.outliers, places);
+    VectorOutliers::read(reader, setup.outliers, places);
     const auto rest = bytes.subspan(reader.bytes_read());
     const FactorCodec::Read low_rank = setup.factors.read(rest, rows, setup.dimension);
     arma::mat lines = setup.turned(setup.groups.decode(rest.subspan(low_rank.bytes), rows));
     BitReader again(bytes);
-    LineOutliers::read(again, setup.outliers, lines);
+    VectorOutliers::read(again, setup.outliers, lines);
     return setup.turned(lines) + low_rank.matrix;
 }
 

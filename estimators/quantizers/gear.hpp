@@ -7,7 +7,7 @@ namespace spiked::estimators {
 /// groups leave.
 ///
 /// Source: Kang et al., "GEAR", 2024, with KIVI's groups as backbone. Of each line (a channel on axis key, a token on
-/// axis value) the share `outliers` is kept (line_outliers.hpp) and replaced by the mean of the others before kivi
+/// axis value) the share `outliers` is kept (vector_outliers.hpp) and replaced by the mean of the others before kivi
 /// codes the block; of what is left over, `rank` singular components are stored (factor_codec.hpp, vectors in fp16).
 /// Stored: outliers, low-rank part, what kivi stores. Bits B + 2 f / G + outliers (16 + log2 m) + 16 rank (n + d) /
 /// (n d). Its source finds the components by power iteration and rounds 2 % outliers up; here they are exact. Throws

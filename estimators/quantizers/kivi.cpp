@@ -6,7 +6,7 @@
 
 #include "core/runtime/error.hpp"
 #include "estimators/coding/byte_stream.hpp"
-#include "estimators/coding/half_entries.hpp"
+#include "estimators/coding/fp16_entries.hpp"
 
 namespace spiked::estimators {
 namespace {
@@ -67,7 +67,7 @@ Groups find_groups(const Setup& setup, const Real* entries, std::size_t tokens, 
 }
 
 /// A minimum or a scale may vanish beside larger entries of the block; the block must not.
-void refuse_lost_groups(const Setup& setup, const Groups& groups, const Groups& stored) {
+void reject_lost_groups(const Setup& setup, const Groups& groups, const Groups& stored) {
     double largest = 0.0;
     double moved = 0.0;
     for (std::size_t g = 0; g < groups.zeros.size(); ++g) {
@@ -98,7 +98,7 @@ Encoded encode(const Setup& setup, const arma::Mat<Real>& rows) {
         write_and_read_numbers(writer, Item::zeros, groups.zeros, setup.format, "group minimum", Underflow::allowed);
     const auto scales =
         write_and_read_numbers(writer, Item::scales, groups.scales, setup.format, "group scale", Underflow::allowed);
-    if (setup.underflow == Underflow::refused) refuse_lost_groups(setup, groups, {zeros, scales});
+    if (setup.underflow == Underflow::refused) reject_lost_groups(setup, groups, {zeros, scales});
     std::vector<std::uint8_t> codes(tokens * setup.dimension);
     std::size_t group = 0;
     const auto top = static_cast<Real>(setup.top());
@@ -118,8 +118,8 @@ Encoded encode(const Setup& setup, const arma::Mat<Real>& rows) {
     std::vector<double> window;
     for (std::size_t j = 0; j < setup.dimension; ++j)
         for (std::size_t t = tokens; t < stride; ++t) window.push_back(static_cast<double>(entries[j * stride + t]));
-    write_halves(writer, Item::residual_window, window, "entry of the residual window",
-                 "keep no tokens in full (residual 0) or scale the data", setup.underflow);
+    write_fp16(writer, Item::residual_window, window, "entry of the residual window",
+               "keep no tokens in full (residual 0) or scale the data", setup.underflow);
     return finished(writer);
 }
 

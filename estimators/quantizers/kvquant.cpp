@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "core/runtime/error.hpp"
-#include "estimators/coding/half_entries.hpp"
-#include "estimators/coding/line_outliers.hpp"
+#include "estimators/coding/fp16_entries.hpp"
 #include "estimators/coding/scalar_quantizer.hpp"
+#include "estimators/coding/vector_outliers.hpp"
 
 namespace spiked::estimators {
 namespace {
@@ -87,9 +87,9 @@ arma::mat as_lines(const Setup& setup, const arma::mat& rows) {
 }
 
 /// A centre or a range may vanish beside larger entries of the block; the block must not.
-void refuse_lost_lines(const Setup& setup, const std::vector<double>& centres, const std::vector<double>& halves,
-                       const std::vector<double>& stored_centres, const std::vector<double>& stored_halves,
-                       double largest_outlier) {
+void reject_lost_vectors(const Setup& setup, const std::vector<double>& centres, const std::vector<double>& halves,
+                         const std::vector<double>& stored_centres, const std::vector<double>& stored_halves,
+                         double largest_outlier) {
     double largest = largest_outlier;
     double moved = 0.0;
     for (std::size_t l = 0; l < centres.size(); ++l) {
@@ -108,7 +108,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     BitWriter writer;
     if (rows.n_elem == 0) return finished(writer);
     const arma::mat lines = as_lines(setup, rows);
-    const LineOutliers outliers(lines, setup.outliers);
+    const VectorOutliers outliers(lines, setup.outliers);
     std::vector<std::vector<bool>> outlier(lines.n_cols, std::vector<bool>(lines.n_rows, false));
     std::vector<double> centres;
     std::vector<double> halves;
@@ -123,8 +123,8 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     const auto stored_halves =
         write_and_read_numbers(writer, Item::scales, halves, setup.format, "range of a line", Underflow::allowed);
     if (setup.underflow == Underflow::refused) {
-        refuse_lost_lines(setup, centres, halves, stored_centres, stored_halves, outliers.largest());
-        refuse_lost_halves(outliers.largest(), "outlier", outlier_advice);
+        reject_lost_vectors(setup, centres, halves, stored_centres, stored_halves, outliers.largest());
+        reject_lost_fp16(outliers.largest(), "outlier", outlier_advice);
     }
     arma::mat scaled = lines;
     std::vector<double> dense;
@@ -162,7 +162,7 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
     if (!key) codes = codes.t();
     for (std::size_t l = 0; l < lines.n_cols; ++l)
         for (std::size_t i = 0; i < lines.n_rows; ++i) lines(i, l) = centres[l] + halves[l] * levels[codes(i, l)];
-    LineOutliers::read(reader, setup.outliers, lines);
+    VectorOutliers::read(reader, setup.outliers, lines);
     reader.require_end();
     return key ? lines : arma::mat(lines.t());
 }

@@ -58,7 +58,7 @@ struct Setup {
     [[nodiscard]] std::size_t groups() const { return (dimension + group - 1) / group; }
 };
 
-[[noreturn]] void refuse_size(double largest, std::string_view what) {
+[[noreturn]] void reject_size(double largest, std::string_view what) {
     throw input_error(
         "a group with entries up to {:.6g} is too {} (its scale is a power of two of 2^-127 to 2^127): "
         "scale the data or use scale=e4m3",
@@ -68,8 +68,8 @@ struct Setup {
 std::uint64_t power_of_two(const Setup& setup, double largest) {
     if (largest == 0.0) return 0;
     const int code = std::ilogb(largest) - std::ilogb(setup.elements.back()) + e8m0_bias;
-    if (code > 2 * e8m0_bias) refuse_size(largest, "large");
-    if (code < 0 && setup.underflow == Underflow::refused) refuse_size(largest, "small");
+    if (code > 2 * e8m0_bias) reject_size(largest, "large");
+    if (code < 0 && setup.underflow == Underflow::refused) reject_size(largest, "small");
     return static_cast<std::uint64_t>(std::max(code, 0));
 }
 
@@ -94,7 +94,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     double unit = 0.0;
     if (setup.scale == GroupScale::e4m3) {
         const double whole = largest.is_empty() ? 0.0 : largest.max() / setup.elements.back() / setup.scales.back();
-        if (setup.underflow == Underflow::refused) refuse_underflow(whole, NumberFormat::fp32, "scale of a block");
+        if (setup.underflow == Underflow::refused) reject_underflow(whole, NumberFormat::fp32, "scale of a block");
         const std::uint64_t stored = encode_number(whole, NumberFormat::fp32, "scale of a block");
         writer.write(Item::scales, stored, bits_of(NumberFormat::fp32));
         unit = decode_number(stored, NumberFormat::fp32);

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "core/runtime/error.hpp"
-#include "estimators/coding/half_entries.hpp"
+#include "estimators/coding/fp16_entries.hpp"
 
 namespace spiked::estimators {
 namespace {

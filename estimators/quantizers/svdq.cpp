@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "core/runtime/error.hpp"
-#include "estimators/coding/half_entries.hpp"
+#include "estimators/coding/fp16_entries.hpp"
 #include "estimators/quantizers/kivi.hpp"
 #include "estimators/svd/decomposition.hpp"
 
@@ -61,7 +61,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     if (rows.n_elem == 0) return finished(writer);
     // The scale of a channel is a 255th of its range.
     if (setup.underflow == Underflow::refused)
-        refuse_underflow(arma::abs(rows).max() / 255.0, setup.options.norm, "a 255th of the largest entry");
+        reject_underflow(arma::abs(rows).max() / 255.0, setup.options.norm, "a 255th of the largest entry");
     const arma::rowvec means = arma::mean(rows, 0);
     const auto stored = write_and_read_numbers(writer, Item::zeros, std::vector<double>(means.begin(), means.end()),
                                                setup.options.norm, "mean of a column", Underflow::allowed);

@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "core/runtime/error.hpp"
+#include "core/runtime/memo.hpp"
 #include "core/runtime/processor.hpp"
-#include "core/runtime/remembered.hpp"
 #include "theory/quantization/coordinate_law.hpp"
 
 namespace spiked::estimators {
@@ -36,9 +36,9 @@ std::vector<std::uint32_t> shuffled(std::uint32_t count, const stream::Stream& s
 /// has up to 4096 of them.
 std::vector<float> middle_quantiles(CodebookKind kind, std::size_t dimension, unsigned state_bits) {
     using Key = std::tuple<CodebookKind, std::size_t, unsigned>;
-    static Remembered<Key, std::vector<float>, 64> known;
+    static Memo<Key, std::vector<float>, 64> known;
     return known.of({kind, dimension, state_bits}, [&] {
-        const CoordinateLaw law(kind, dimension);
+        const theory::CoordinateLaw law(kind, dimension);
         std::vector<float> quantiles(std::size_t{1} << state_bits);
         for (std::size_t i = 0; i < quantiles.size(); ++i)
             quantiles[i] = static_cast<float>(

@@ -91,7 +91,7 @@ GivenRank given_rank(const NameOptions& named, const std::string& word, const st
     return given;
 }
 
-void refuse_rule_options(const NameOptions& named, const std::vector<std::string>& own) {
+void reject_rule_options(const NameOptions& named, const std::vector<std::string>& own) {
     for (const auto& row : rows())
         if (const auto key = option_of(row, named, own))
             throw usage_error("\"{0}\": {1}= belongs to rank={2}: write {0}:rank={2}, or leave it out", named.text(),

@@ -32,7 +32,7 @@ struct GivenRank {
 [[nodiscard]] GivenRank given_rank(const NameOptions& named, const std::string& word,
                                    const std::vector<std::string>& own = {});
 /// Throws usage_error for an option of a rule in a name without a rank, unless it is one of the method's `own`.
-void refuse_rule_options(const NameOptions& named, const std::vector<std::string>& own);
+void reject_rule_options(const NameOptions& named, const std::vector<std::string>& own);
 /// The same of a name whose one value is the rank, `svd:1`, `svd:rd:bits=2`; `example` completes the error.
 [[nodiscard]] GivenRank required_rank(const ParsedName& parsed, const std::string& example);
 

@@ -20,7 +20,7 @@ EOptShrinkOptions options_of(const NameOptions& typed) {
 }
 
 /// What is typed and would change nothing.
-void refuse_idle_options(const NameOptions& typed, const EOptShrinkOptions& options) {
+void reject_options_without_effect(const NameOptions& typed, const EOptShrinkOptions& options) {
     const auto refuse = [&](const char* key, bool idle, const char* why) {
         if (idle && typed.has_option(key))
             throw usage_error("\"{}\": {}= has no effect ({}): leave it out", typed.text(), key, why);
@@ -48,7 +48,7 @@ EOptShrinkOptions parsed_options(const ParsedName& parsed, theory::Loss loss) {
         options.rank = given.fixed;
         options.rank_rule = given.rule;
     } else {
-        refuse_rule_options(typed, own);
+        reject_rule_options(typed, own);
     }
     if (const auto pilot = parsed.option("pilot")) {
         options.pilot_from_columns = *pilot == "d";
@@ -69,7 +69,7 @@ EOptShrinkOptions parsed_options(const ParsedName& parsed, theory::Loss loss) {
         options.imputation = static_cast<Imputation>(*rule);
     if (const auto mass = typed.choice("mass", {"rest", "side"})) options.mass_of_rest = *mass == 0;
     if (const auto clip = typed.choice("clip", {"yes", "no"})) options.clip = *clip == 0;
-    refuse_idle_options(typed, options);
+    reject_options_without_effect(typed, options);
     return options;
 }
 
@@ -187,9 +187,9 @@ SpectralFamily eoptshrink_family() {
           "impute=none|j|j-1|2r (default j-1)", "mass=rest|side (default rest)", "clip=yes|no (default yes)"},
          "paper Algorithm 2, reference reading; Su & Wu 2022"},
         make};
-    const auto told = keys_of(family.entry.options);
+    const auto known = keys_of(family.entry.options);
     for (auto& option : options_of_rank_rules("rank="))
-        if (std::find(told.begin(), told.end(), keys_of({option}).front()) == told.end())
+        if (std::find(known.begin(), known.end(), keys_of({option}).front()) == known.end())
             family.entry.options.push_back(std::move(option));
     return family;
 }

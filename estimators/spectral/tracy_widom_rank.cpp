@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/runtime/error.hpp"
-#include "core/runtime/remembered.hpp"
+#include "core/runtime/memo.hpp"
 #include "estimators/spectral/noise_level.hpp"
 #include "estimators/spectral/spectral_family.hpp"
 #include "estimators/spectral/white_shrinkage.hpp"
@@ -25,7 +25,7 @@ double white_cutoff(Shape shape, double quantile) {
 
 /// Solved for in milliseconds, while studies name the same few levels for every cell.
 double quantile_at(double level) {
-    static Remembered<double, double> quantiles;
+    static Memo<double, double> quantiles;
     return quantiles.of(level, [&] { return theory::tracy_widom_upper_quantile(level); });
 }
 

@@ -90,9 +90,9 @@ SpectralMethod spectral_method(std::string_view text, theory::Loss loss, const K
     if (parts.size() > most_transforms + 1)
         throw usage_error("an estimator behind {} transforms (at most {} are applied): leave some out",
                           parts.size() - 1, most_transforms);
-    const std::string told = parse_name(parts.front()).name;
+    const std::string outermost = parse_name(parts.front()).name;
     for (const auto& entry : parts.size() > 1 ? transforms() : spectral_estimators())
-        if (entry.name == told) method.takes_noise_law = entry.takes_noise_law;
+        if (entry.name == outermost) method.takes_noise_law = entry.takes_noise_law;
     KnownLaw law;
     if (known.row) law.row = known.row->spectrum();
     if (known.column) law.column = known.column->spectrum();

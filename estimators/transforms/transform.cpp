@@ -34,7 +34,7 @@ Enter make_dyson(const ParsedName& parsed, const KnownNoise&) {
     return dyson_equalize;
 }
 
-Enter refuse_positions(const ParsedName& parsed, const KnownNoise&) {
+Enter reject_positions(const ParsedName& parsed, const KnownNoise&) {
     throw usage_error(
         "\"{}\": unrope stands in front of a method that codes a dump (positions are needed): write "
         "unrope+eoptshrink+tq-mse with spiked kv run or kv encode",
@@ -60,7 +60,7 @@ const std::vector<Row>& rows() {
           "embedding",
           {},
           "KVQuant codes such keys"},
-         refuse_positions},
+         reject_positions},
     };
     return table;
 }

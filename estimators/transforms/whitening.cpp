@@ -56,12 +56,12 @@ NoiseCovariance shrunk_covariance(const arma::mat& samples) {
 
 WhiteCoordinates whiten_known(AnalysedBlock& block, const KnownNoise& known) {
     const arma::mat core = block.core();
-    const auto checked = [](const std::optional<NoiseCovariance>& told, arma::uword size, const char* side) {
-        if (!told) return identity(size);
-        if (told->size() != size)
+    const auto checked = [](const std::optional<NoiseCovariance>& covariance, arma::uword size, const char* side) {
+        if (!covariance) return identity(size);
+        if (covariance->size() != size)
             throw input_error("the {} covariance has size {} (the block has {} such lines): give one that fits", side,
-                              told->size(), size);
-        return *told;
+                              covariance->size(), size);
+        return *covariance;
     };
     return in_white(core, checked(known.row, core.n_rows, "row"), checked(known.column, core.n_cols, "column"), 1.0);
 }

@@ -202,7 +202,7 @@ std::vector<std::string> varying_factors(const std::vector<CellRow>& cells) {
 std::map<std::int64_t, std::string> panels_of(const std::vector<CellRow>& cells, const std::vector<std::string>& axes,
                                               bool alone) {
     const auto varying = varying_factors(cells);
-    const auto told = [&](const char* name) {
+    const auto known = [&](const char* name) {
         return std::find(varying.begin(), varying.end(), name) != varying.end() ||
                std::find(axes.begin(), axes.end(), name) != axes.end();
     };
@@ -212,7 +212,7 @@ std::map<std::int64_t, std::string> panels_of(const std::vector<CellRow>& cells,
     std::map<std::string, std::size_t> members;
     for (const auto& cell : cells) {
         std::vector<std::string> parts;
-        if (sizes.size() > 1 && !told("n") && !told("d")) parts.push_back(fmt::format("{} x {}", cell.n, cell.d));
+        if (sizes.size() > 1 && !known("n") && !known("d")) parts.push_back(fmt::format("{} x {}", cell.n, cell.d));
         for (const auto& name : varying) {
             const auto found = cell.factors.find(name);
             if (std::find(axes.begin(), axes.end(), name) == axes.end() && found != cell.factors.end())

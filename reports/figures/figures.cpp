@@ -185,11 +185,11 @@ void write_picture(const Figure& figure, const std::string& path, Beside beside)
     if (!picture)
         throw write_error("{}: cannot be drawn (gnuplot is not installed): install it (Debian: gnuplot-nox)", path);
     if (format == PictureFormat::svg) picture = titled_svg(*picture, figure.title, figure.description);
-    sim::write_file(path, *picture);
+    write_file(path, *picture);
     if (beside == Beside::nothing) return;
     // The whole name in front: data.svg beside data.csv is drawn from it.
-    sim::write_derived_file(path + ".gp", figure.script);
-    if (!figure.csv.empty()) sim::write_derived_file(path + ".csv", figure.csv);
+    write_derived_file(path + ".gp", figure.script);
+    if (!figure.csv.empty()) write_derived_file(path + ".csv", figure.csv);
 }
 
 }  // namespace spiked::reports

@@ -29,7 +29,7 @@ using TemporaryFile = std::unique_ptr<std::FILE, FileCloser>;
 
 /// Without a name, in $TMPDIR; std::tmpfile() knows only /tmp.
 TemporaryFile temporary_file() {
-    std::string path = sim::temporary_root() + "/spiked-figure-XXXXXX";
+    std::string path = temporary_root() + "/spiked-figure-XXXXXX";
     const int number = ::mkostemp(path.data(), O_CLOEXEC);
     if (number >= 0) ::unlink(path.c_str());
     TemporaryFile file(number < 0 ? nullptr : ::fdopen(number, "w+"));
@@ -116,7 +116,7 @@ std::optional<std::string> run_gnuplot(const std::string& script) {
         std::string why = whole(errors.get());
         if (why.find("unknown or ambiguous terminal") != std::string::npos)
             throw write_error("this gnuplot cannot draw such a picture (it was built without Cairo): write .svg");
-        throw bug("gnuplot refuses the script of a figure ({})", sim::one_line(why.substr(0, 400)));
+        throw bug("gnuplot refuses the script of a figure ({})", one_line(why.substr(0, 400)));
     }
     remove_date(picture);
     return picture;

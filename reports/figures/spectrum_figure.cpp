@@ -43,7 +43,7 @@ Figure spectrum_figure(const std::string& title, std::vector<double> singular, s
 
     const std::size_t signal = count - std::min(count, noise.size());
     const auto fitted = theory::fit_noise(noise, long_side - std::min(long_side, signal));
-    const double zero = fitted ? theory::zero_share * noise.front() : 0.0;
+    const double zero = fitted ? theory::zero_fraction * noise.front() : 0.0;
     const auto zeros = static_cast<std::size_t>(
         fitted ? std::count_if(singular.begin(), singular.end(), [&](double s) { return s * s <= zero; }) : 0);
     if (fitted) {

@@ -212,10 +212,10 @@ std::string description_of(const FactorAxis& axis, const MeansAlong& means, cons
     if (axis.alike) text += " Lists that begin alike have their length in brackets.";
     if (axis.factor == "cell") {
         const auto names = short_names(axis.cells);
-        std::vector<std::string> told;
+        std::vector<std::string> known;
         for (std::size_t c = 0; c < axis.cells.size(); ++c)
-            told.push_back(fmt::format("{}: {}", c + 1, names.at(axis.cells[c].id)));
-        text += fmt::format(" Cells {}.", fmt::join(told, "; "));
+            known.push_back(fmt::format("{}: {}", c + 1, names.at(axis.cells[c].id)));
+        text += fmt::format(" Cells {}.", fmt::join(known, "; "));
     }
     return text;
 }

@@ -295,7 +295,7 @@ private:
         const std::string stem =
             (fs::path(options_.figure_folder) / fmt::format("{}figure-{}-{}", place_.prefix, index, kind)).string();
         const auto write = [](const std::string& path, const std::string& text) {
-            if (!text.empty()) sim::write_derived_file(path, text);
+            if (!text.empty()) write_derived_file(path, text);
         };
         write(stem + ".gp", figure.script);
         write(stem + ".csv", figure.csv);
@@ -373,7 +373,7 @@ private:
     bool checks_left_out_ = false;
 };
 
-void refuse_repeated(const std::vector<std::string>& paths) {
+void reject_repeated(const std::vector<std::string>& paths) {
     std::map<std::string, std::string> given;
     for (const auto& path : paths) {
         const auto [first, fresh] = given.emplace(std::filesystem::weakly_canonical(path).string(), path);
@@ -389,7 +389,7 @@ std::string html_report(const std::vector<std::string>& store_paths, const Repor
     if (!options.against.empty() && store_paths.size() > 1)
         throw usage_error("--against {}: {} stores (printed values stand beside one): name one store", options.against,
                           store_paths.size());
-    refuse_repeated(store_paths);
+    reject_repeated(store_paths);
     std::vector<Database> stores;
     for (const auto& path : store_paths) {
         stores.push_back(validation::open_store(path));
@@ -451,7 +451,7 @@ bool may_replace(const std::string& path) {
 void write_html_report(const std::vector<std::string>& store_paths, const std::string& output_path,
                        const ReportOptions& options) {
     const std::string page = html_report(store_paths, options);
-    sim::write_file(output_path, page);
+    write_file(output_path, page);
 }
 
 }  // namespace spiked::reports

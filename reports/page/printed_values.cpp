@@ -67,7 +67,7 @@ public:
             const std::size_t equals = condition.find('=');
             if (equals == std::string::npos || equals == 0)
                 throw input_error("{}: {} names no cell: write factors with their values, as side=key n=128", where,
-                                  sim::in_quotes(text));
+                                  in_quotes(text));
             const std::string factor = condition.substr(0, equals);
             const std::string value = condition.substr(equals + 1);
             std::erase_if(left, [&](const CellRow* cell) { return !holds(*cell, factor, value); });
@@ -80,12 +80,12 @@ public:
             throw input_error(
                 "{}: {} is no side (values beside a dump study are of all its keys or all its values): write "
                 "side=key or side=value",
-                where, sim::in_quotes(text));
+                where, in_quotes(text));
         if (left.empty() || (!dump_ && left.size() > 1))
             throw input_error(
                 "{}: {} cells of {} are {} (one is expected): name a store of the study that the values are beside, or "
                 "the factors that tell its cells apart",
-                where, left.size(), path_, sim::printable(text));
+                where, left.size(), path_, printable(text));
         return known_[text] = dump_ ? Place{0, side} : Place{left.front()->id, ""};
     }
 
@@ -114,7 +114,7 @@ struct PrintedRow {
 
 /// The whole file is read before anything of it is kept.
 std::vector<PrintedRow> read_rows(Database& store, const std::string& path) {
-    std::istringstream file(sim::read_text_file(path, most_bytes, "a file of printed values"));
+    std::istringstream file(read_text_file(path, most_bytes, "a file of printed values"));
     std::vector<PrintedRow> rows;
     std::optional<PlaceFinder> places;
     std::string line;

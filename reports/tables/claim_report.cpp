@@ -81,7 +81,7 @@ void each_line(const CriterionOutcome& one, const Line& line) {
             line(fmt::format("{} {}: {}", kind, each.fault.name, each.fault.words), each.outcome.deciding());
     };
     changed("control", one.controls);
-    changed("true case", one.true_cases);
+    changed("true case", one.positive_controls);
 }
 
 }  // namespace
@@ -138,8 +138,9 @@ Json claims_json(const Validation& validation) {
             Json findings = Json::array();
             for (const auto& finding : one.outcome.findings) findings.push(finding_json(finding));
             Json own = Json::array();
-            Json true_cases = Json::array();
-            for (const auto& each : one.true_cases) true_cases.push(control_json(each).set("passes", each.passes()));
+            Json positive_controls = Json::array();
+            for (const auto& each : one.positive_controls)
+                positive_controls.push(control_json(each).set("passes", each.passes()));
             for (const auto& control : one.controls) {
                 own.push(control_json(control));
                 controls.push(control_json(control).set("criterion", one.criterion->name));
@@ -152,7 +153,7 @@ Json claims_json(const Validation& validation) {
                                         {"extended", one.extended},
                                         {"findings", std::move(findings)},
                                         {"controls", std::move(own)},
-                                        {"true_cases", std::move(true_cases)}}));
+                                        {"true_cases", std::move(positive_controls)}}));
         }
         list.push(Json::object(
             {{"id", claim.claim->id},

@@ -31,7 +31,7 @@ std::string csv_line(const std::vector<std::string>& fields) {
     std::string line;
     for (std::size_t i = 0; i < fields.size(); ++i) {
         if (i > 0) line += ',';
-        std::string field = sim::without_control_characters(fields[i]);
+        std::string field = without_control_characters(fields[i]);
         // Spreadsheets run what begins so as a formula; an apostrophe makes it a text. Numbers stay numbers.
         if (begins_formula(fields[i]) && !to_number(fields[i]) && fields[i] != "-inf") field.insert(0, 1, '\'');
         // A semicolon parts fields where the comma is of decimals.

@@ -19,7 +19,7 @@ namespace {
 using validation::MeanAndError;
 
 std::string percent(const MeanAndError& share) { return with_error(100.0 * share.mean, 100.0 * share.mcse); }
-std::string plain(const MeanAndError& value) { return with_error(value.mean, value.mcse); }
+std::string in_figures(const MeanAndError& value) { return with_error(value.mean, value.mcse); }
 
 using Columns = std::vector<std::string>;
 const Columns query_columns = {"ip_bias_random",  "ip_std_random",  "ip_bias_plain_random",  "ip_std_plain_random",
@@ -64,7 +64,7 @@ std::string equal_bits_table(const validation::EqualBitsTable& equal, const std:
         for (const auto& line : found.lines) table.add(line);
         text = table.text();
     }
-    return found.outside.empty() ? text : text + sim::one_line(found.outside) + "\n";
+    return found.outside.empty() ? text : text + one_line(found.outside) + "\n";
 }
 
 double shared_bits(const validation::KvRow& row) { return row.of("shared_bits").mean; }
@@ -73,7 +73,7 @@ double shared_bits(const validation::KvRow& row) { return row.of("shared_bits").
 double normal_bound(double bits) { return std::sqrt(theory::shannon_distortion(bits)); }
 
 std::string cluster_words(const std::string& cluster) {
-    return cluster == "head" ? "layer and head" : sim::one_line(cluster);
+    return cluster == "head" ? "layer and head" : one_line(cluster);
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ EqualBitsLines equal_bits_lines(const validation::EqualBitsTable& equal, const s
         const auto [place, is_new] = line_of.try_emplace(at.method, lines.size());
         if (is_new) lines.push_back({at.method});
         auto& line = lines[place->second];
-        line.insert(line.end(), {percent(at.error), first ? "1" : plain(at.ratio)});
+        line.insert(line.end(), {percent(at.error), first ? "1" : in_figures(at.ratio)});
     }
     return found;
 }
@@ -97,8 +97,8 @@ EqualBitsLines equal_bits_lines(const validation::EqualBitsTable& equal, const s
 std::string inputs_text(const std::vector<validation::KvInput>& inputs) {
     std::string text;
     for (const auto& input : inputs) {
-        text += fmt::format("{}  {}  {}\n", sim::one_line(input.file), counted(input.blocks, "block"),
-                            sim::printable(input.model));
+        text +=
+            fmt::format("{}  {}  {}\n", one_line(input.file), counted(input.blocks, "block"), printable(input.model));
         if (input.tokens_skipped > 0)
             text += fmt::format("  {} of partial last blocks left out\n", counted(input.tokens_skipped, "token"));
     }
@@ -153,7 +153,7 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
             const auto& row = table.rows[i];
             const auto bits = row.of("bits_per_entry");
             std::vector<std::string> cells = {hull[i] ? "*" : "", method_at(row.method, row.budget),
-                                              fmt::format("{}", row.bits), plain(bits)};
+                                              fmt::format("{}", row.bits), in_figures(bits)};
             for (const auto& column : columns) {
                 const auto value = row.of(column);
                 cells.push_back(std::isnan(value.mean) ? "" : shown(column, value));
@@ -165,31 +165,30 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         const auto cases = table.rows[order.front()].blocks;
         const bool whole = side == std::string_view("cache");
         const std::string rows = whole ? side : fmt::format("{}s", side);
-        text += fmt::format("{}, {}\n{}\n", rows, counted(cases, whole ? sim::one_line(table.cluster) : "block"),
-                            lines.text());
+        text +=
+            fmt::format("{}, {}\n{}\n", rows, counted(cases, whole ? one_line(table.cluster) : "block"), lines.text());
         TextTable best({rows, narrow_heading_of(metric), "ratio to the best"});
         std::vector<const validation::EqualBits*> methods;
         for (const auto& one : at)
             if (one.group == side) {
                 methods.push_back(&one);
-                best.add({one.method, shown(metric, one.error), methods.size() == 1 ? "1" : plain(one.ratio)});
+                best.add({one.method, shown(metric, one.error), methods.size() == 1 ? "1" : in_figures(one.ratio)});
             }
         if (!methods.empty())
             text += fmt::format("at {:.4g} bits, the best first\n{}", methods.front()->bits_per_entry, best.text());
         if (methods.size() > 1 && methods[1]->ratio.mcse > 0.0)
-            text += fmt::format("{} is ahead of {} by {}\n", sim::one_line(methods[0]->method),
-                                sim::one_line(methods[1]->method),
+            text += fmt::format("{} is ahead of {} by {}\n", one_line(methods[0]->method), one_line(methods[1]->method),
                                 standard_errors((methods[1]->ratio.mean - 1.0) / methods[1]->ratio.mcse));
         std::vector<std::string> elsewhere;
-        std::set<std::string> told;
-        for (const auto* one : methods) told.insert(one->method);
+        std::set<std::string> known;
+        for (const auto* one : methods) known.insert(one->method);
         for (const std::size_t i : order) {
             const auto& name = table.rows[i].method;
-            if (!std::isnan(table.rows[i].of(metric).mean) && told.insert(name).second) elsewhere.push_back(name);
+            if (!std::isnan(table.rows[i].of(metric).mean) && known.insert(name).second) elsewhere.push_back(name);
         }
         if (!methods.empty() && !elsewhere.empty())
-            text += sim::one_line(fmt::format("not measured on both sides of {:.4g} bits: {}",
-                                              methods.front()->bits_per_entry, fmt::join(elsewhere, ", "))) +
+            text += one_line(fmt::format("not measured on both sides of {:.4g} bits: {}",
+                                         methods.front()->bits_per_entry, fmt::join(elsewhere, ", "))) +
                     "\n";
         if (!methods.empty()) text += '\n';
     }

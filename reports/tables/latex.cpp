@@ -12,7 +12,7 @@ namespace spiked::reports {
 
 std::string latex_text(const std::string& text) {
     std::string escaped;
-    for (const char c : sim::one_line(text)) {
+    for (const char c : one_line(text)) {
         if (c == '\\')
             escaped += "\\textbackslash{}";
         else if (c == '^' || c == '~')

@@ -306,7 +306,7 @@ std::string as_text(const MethodTable& table) {
                 cells.push_back(with_error(row.means[c].mean, row.means[c].error) + (row.means[c].best ? "*" : " "));
             lines.add(cells);
         }
-        text += sim::one_line(table.rows[first].group) + "\n" + lines.text() + "\n";
+        text += one_line(table.rows[first].group) + "\n" + lines.text() + "\n";
         first = end;
     }
     return text +

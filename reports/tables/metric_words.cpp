@@ -57,13 +57,13 @@ const MetricWords* find_metric(std::string_view metric) {
     return found == std::end(metric_table) ? nullptr : found;
 }
 
-bool is_share(std::string_view metric) {
+bool is_fraction(std::string_view metric) {
     const auto& all = validation::metrics();
     return std::any_of(all.begin(), all.end(), [&](const auto& m) { return m.name == metric && m.unit == "share"; });
 }
 
 std::string with_unit(std::string heading, std::string_view metric) {
-    return heading + (!heading.empty() && is_share(metric) ? " %" : "");
+    return heading + (!heading.empty() && is_fraction(metric) ? " %" : "");
 }
 
 }  // namespace
@@ -100,6 +100,6 @@ std::string words_of(std::string_view metric) {
     return plain;
 }
 
-double scale_of(std::string_view metric) { return is_share(metric) ? 100.0 : 1.0; }
+double scale_of(std::string_view metric) { return is_fraction(metric) ? 100.0 : 1.0; }
 
 }  // namespace spiked::reports

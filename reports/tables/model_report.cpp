@@ -11,7 +11,7 @@ namespace spiked::reports {
 namespace {
 
 /// Parts of bits_per_entry.
-Json ledger_json(const validation::CacheBits& bits) {
+Json ledger_json(const codec::CacheBits& bits) {
     return Json::object(
         {{"rows", bits.rows}, {"positions", bits.positions}, {"scores", bits.scores}, {"exact_rows", bits.exact}});
 }

@@ -12,10 +12,10 @@ namespace spiked::reports {
 void TextTable::add(std::vector<std::string> row) {
     constexpr std::size_t widest = 1000;  // every row is as wide as the widest
     for (auto& cell : row) {
-        cell = sim::one_line(std::move(cell));
+        cell = one_line(std::move(cell));
         if (cell.size() <= widest) continue;
         cell.resize(widest);
-        sim::leave_whole_characters(cell);
+        leave_whole_characters(cell);
         cell += "...";
     }
     rows_.push_back(std::move(row));

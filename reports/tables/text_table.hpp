@@ -8,7 +8,7 @@
 namespace spiked::reports {
 
 /// Columns aligned for a terminal: the first `left_aligned` and those of words to the left, numbers to the right. Every
-/// cell is sim::one_line.
+/// cell is one_line.
 class TextTable {
 public:
     explicit TextTable(std::vector<std::string> header, std::size_t left_aligned = 1) : left_aligned_(left_aligned) {

@@ -200,7 +200,7 @@ Json quantization_json(const theory::QuantizationOverview& answers) {
                          {"qjl", Json::object({{"gaussian", sketch(answers.gaussian_sketch)},
                                                {"orthogonal", sketch(answers.orthogonal_sketch)},
                                                {"sign_correlation", theory::sign_correlation}})},
-                         {"residual_energy", answers.setting.residual_energy_share},
+                         {"residual_energy", answers.setting.residual_energy_fraction},
                          {"rank", answers.setting.rank},
                          {"min_max_group", answers.min_max_group},
                          {"by_bits", std::move(rows)}});
@@ -234,7 +234,7 @@ std::string quantization_text(const theory::QuantizationOverview& answers) {
         "mean "
         "factor {:.6g}).\n",
         answers.setting.dimension, codebooks.text(), answers.setting.rows, answers.setting.dimension,
-        answers.setting.residual_energy_share, answers.setting.rank, quantizers.text(),
+        answers.setting.residual_energy_fraction, answers.setting.rank, quantizers.text(),
         answers.gaussian_sketch.variance, orthogonal.variance, orthogonal.mean_factor);
 }
 

@@ -69,7 +69,7 @@ public:
                  const std::string& status = "complete")
         : database(path, validation::Database::Mode::create) {
         database.execute("BEGIN");
-        database.execute(file_text(SPIKED_SOURCE_DIR "/validation/store_schema.sql"));
+        database.execute(file_text(SPIKED_SOURCE_DIR "/validation/engine/store_schema.sql"));
         database.execute("PRAGMA application_id = 1397771057; PRAGMA user_version = 2");
         validation::Statement study(
             database,

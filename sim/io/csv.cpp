@@ -133,7 +133,7 @@ arma::mat read_csv(const std::string& path) { return read_csv(path, {}); }
 
 arma::mat read_csv(const std::string& path, const CellCheck& check) {
     const ByteFile file(path);
-    refuse_other_format(file, FileKind::text);
+    reject_other_format(file, FileKind::text);
     Reader reader(path, check);
     std::string pending;
     for (std::uint64_t offset = 0; offset < file.size();) {

@@ -73,7 +73,7 @@ std::optional<Disguise> recognise(std::string_view head, FileKind expected) {
 
 }  // namespace
 
-void refuse_other_format(const ByteFile& file, FileKind expected) {
+void reject_other_format(const ByteFile& file, FileKind expected) {
     if (file.size() == 0)
         throw input_error("{}: empty (0 bytes where a {} file was expected): write or fetch it again", file.path(),
                           format_name(expected));

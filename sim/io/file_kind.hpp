@@ -7,6 +7,6 @@ enum class FileKind { safetensors, npy, zip, text };
 
 /// Throws input_error when the file is empty or its first bytes show it to be something else than `expected`:
 /// a git-lfs pointer, a web page saved in its place, another format.
-void refuse_other_format(const ByteFile& file, FileKind expected);
+void reject_other_format(const ByteFile& file, FileKind expected);
 
 }  // namespace spiked::sim

@@ -111,10 +111,10 @@ TensorAxes axes_of_matrix(const StoredTensor& tensor) {
 }
 
 /// What is computed from a matrix takes some 20 copies of it.
-void refuse_packed(const StoredTensor& tensor, const TensorAxes& axes, const std::string& where) {
+void reject_packed(const StoredTensor& tensor, const TensorAxes& axes, const std::string& where) {
     constexpr std::uint64_t always = 12 << 20;
     if (tensor.packed)
-        refuse_expansion(std::uint64_t{axes.tokens} * axes.dim * sizeof(double), *tensor.packed,
+        reject_expansion(std::uint64_t{axes.tokens} * axes.dim * sizeof(double), *tensor.packed,
                          {.always = always, .times = 12}, where);
 }
 
@@ -129,7 +129,7 @@ arma::mat read_tensor(const TensorContainer& file, const Selected& selected, con
         if (selected.head)
             throw input_error("{} has shape {} (a matrix, without heads): leave :{} out", where,
                               shape_text(tensor.shape), *selected.head);
-        refuse_packed(tensor, axes_of_matrix(tensor), where);
+        reject_packed(tensor, axes_of_matrix(tensor), where);
         return gather_block(axes_of_matrix(tensor), 0, 0, tensor.shape[0], read);
     }
     const TensorAxes axes = axes_of(layout_for(file, tensor, option), tensor.shape, tensor.fortran_order);
@@ -139,7 +139,7 @@ arma::mat read_tensor(const TensorContainer& file, const Selected& selected, con
     if (*selected.head >= axes.heads)
         throw input_error("{} of shape {} has no head {} (it has {}, counted from 0): name one of 0 to {}", where,
                           shape_text(tensor.shape), *selected.head, axes.heads, axes.heads - 1);
-    refuse_packed(tensor, axes, where);
+    reject_packed(tensor, axes, where);
     return gather_block(axes, *selected.head, 0, axes.tokens, read);
 }
 
@@ -177,7 +177,7 @@ std::optional<Nonfinite> find_nonfinite(const arma::mat& matrix) {
     return found;
 }
 
-void refuse_nonfinite(const arma::mat& matrix, const std::string& where) {
+void reject_nonfinite(const arma::mat& matrix, const std::string& where) {
     if (const auto found = find_nonfinite(matrix))
         throw input_error(
             "{}: {} NaN or infinite {} (first at row {}, column {}, counted from 0): remove or replace them", where,
@@ -186,7 +186,7 @@ void refuse_nonfinite(const arma::mat& matrix, const std::string& where) {
 
 arma::mat read_matrix(const std::string& spec, const std::string& layout) {
     arma::mat matrix = read_any(split_spec(spec), layout);
-    refuse_nonfinite(matrix, spec);
+    reject_nonfinite(matrix, spec);
     return matrix;
 }
 

@@ -29,6 +29,6 @@ struct Nonfinite {
 [[nodiscard]] std::optional<Nonfinite> find_nonfinite(const arma::mat& matrix);
 
 /// Throws input_error with the count and the first place when the matrix holds NaN or infinities.
-void refuse_nonfinite(const arma::mat& matrix, const std::string& where);
+void reject_nonfinite(const arma::mat& matrix, const std::string& where);
 
 }  // namespace spiked::sim

@@ -71,7 +71,7 @@ Directory directory_of(const ByteFile& file, std::string_view locator, std::stri
 
 /// libzip reads the whole directory, that of each end record which it finds in the last 64 KiB, and compares each name
 /// with all whose hash is the same; where there are more than 65536 members, the record need not say so.
-void refuse_large_directory(const ByteFile& file) {
+void reject_large_directory(const ByteFile& file) {
     constexpr std::uint64_t most_members = 4096;
     constexpr std::uint64_t most_bytes = 2 << 20;
     constexpr std::uint64_t longest_comment = 65536;
@@ -97,7 +97,7 @@ Archive open_archive(const ByteFile& file) {
     int code = 0;
     Archive archive(zip_open(file.own_path().c_str(), ZIP_RDONLY, &code));
     if (!archive) {
-        file.refuse_shrunk();
+        file.reject_shrunk();
         zip_error_t error;
         zip_error_init_with_code(&error, code);
         const std::string reason = zip_error_strerror(&error);
@@ -110,7 +110,7 @@ Archive open_archive(const ByteFile& file) {
 
 OpenMember open_member(const ByteFile& file, zip_t* archive, std::uint64_t index, const std::string& where) {
     OpenMember member(zip_fopen_index(archive, index, 0));
-    if (!member) file.refuse_shrunk();
+    if (!member) file.reject_shrunk();
     if (!member) throw input_error("{} cannot be opened (zip: {}): save the .npz again", where, zip_strerror(archive));
     return member;
 }
@@ -118,7 +118,7 @@ OpenMember open_member(const ByteFile& file, zip_t* archive, std::uint64_t index
 void read_exactly(const ByteFile& file, zip_file_t* member, std::span<std::byte> out, const std::string& where) {
     while (!out.empty()) {
         const zip_int64_t count = zip_fread(member, out.data(), out.size());
-        if (count <= 0) file.refuse_shrunk();
+        if (count <= 0) file.reject_shrunk();
         if (count < 0)
             throw input_error("{} is damaged (zip: {}): fetch or save the .npz again", where,
                               zip_file_strerror(member));
@@ -167,8 +167,8 @@ void check_member(const zip_stat_t& status, const std::string& where) {
 }  // namespace
 
 NpzFile::NpzFile(std::string path) : file_(std::move(path)) {
-    refuse_other_format(file_, FileKind::zip);
-    refuse_large_directory(file_);
+    reject_other_format(file_, FileKind::zip);
+    reject_large_directory(file_);
     const Archive archive = open_archive(file_);
     const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
     std::set<std::string> names;
@@ -190,14 +190,14 @@ NpzFile::NpzFile(std::string path) : file_(std::move(path)) {
         check_member(status, at);
         member.header = read_npy_header(prefix_source(file_, archive.get(), index, status.size, at));
         unpacked_bytes_ += member.header.data_offset;
-        refuse_expansion(unpacked_bytes_, file_.size(), together, at);
+        reject_expansion(unpacked_bytes_, file_.size(), together, at);
         members_.push_back(std::move(member));
     }
     if (members_.empty())
         throw input_error("{}: no array in it (a .npz holds members named *.npy): save it with np.savez", file_.path());
 }
 
-void refuse_expansion(std::uint64_t bytes, std::uint64_t packed, const ExpansionLimit& limit,
+void reject_expansion(std::uint64_t bytes, std::uint64_t packed, const ExpansionLimit& limit,
                       const std::string& where) {
     if (bytes > std::max(limit.always, limit.times * packed))
         throw input_error(
@@ -216,7 +216,7 @@ std::vector<std::byte> NpzFile::unpack(const NpzMember& member) const {
         const std::lock_guard lock(mutex_);
         if (unpacked_.insert(member.index).second) unpacked_bytes_ += member.size - member.header.data_offset;
         // Members may share their packed bytes: what counts is the file.
-        refuse_expansion(unpacked_bytes_, file_.size(), together, where(member));
+        reject_expansion(unpacked_bytes_, file_.size(), together, where(member));
     }
     const Archive archive = open_archive(file_);
     const std::string at = where(member);
@@ -231,7 +231,7 @@ std::vector<std::byte> NpzFile::unpack(const NpzMember& member) const {
     // libzip compares the checksum only when the end is read.
     std::byte beyond{};
     const zip_int64_t more = zip_fread(open.get(), &beyond, 1);
-    if (more < 0) file_.refuse_shrunk();
+    if (more < 0) file_.reject_shrunk();
     if (more != 0)
         throw input_error("{} is damaged ({}): fetch or save the .npz again", at,
                           more < 0 ? zip_file_strerror(open.get()) : "longer than it claims");

@@ -26,7 +26,7 @@ struct ExpansionLimit {
     std::uint64_t times;   ///< of the packed bytes
 };
 /// Throws an input_error where `bytes` of memory are beyond the limit.
-void refuse_expansion(std::uint64_t bytes, std::uint64_t packed, const ExpansionLimit& limit, const std::string& where);
+void reject_expansion(std::uint64_t bytes, std::uint64_t packed, const ExpansionLimit& limit, const std::string& where);
 
 /// A .npz (zip of .npy members, stored or deflated). Sizes are checked before anything is unpacked: a member may claim
 /// no more than deflate can pack into its compressed bytes, and exactly what its array needs; all headers and the

@@ -238,7 +238,7 @@ std::optional<std::uint64_t> tensor_bytes(std::span<const std::size_t> shape, DT
 }
 
 SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
-    refuse_other_format(file_, FileKind::safetensors);
+    reject_other_format(file_, FileKind::safetensors);
     if (file_.size() < length_bytes)
         throw input_error(
             "{}: truncated (expected at least {} bytes, the length of the header, found {}): likely an "

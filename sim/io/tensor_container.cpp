@@ -166,7 +166,7 @@ std::unique_ptr<TensorContainer> open_npy(ByteSource source, std::string name) {
 
 std::unique_ptr<TensorContainer> open_npy(const std::string& path) {
     const auto file = std::make_shared<const ByteFile>(path);
-    refuse_other_format(*file, FileKind::npy);
+    reject_other_format(*file, FileKind::npy);
     return open_npy(
         {path, file->size(), [file](std::uint64_t offset, std::span<std::byte> out) { file->read(offset, out); }},
         std::filesystem::path(path).stem().string());
@@ -176,7 +176,7 @@ std::unique_ptr<TensorContainer> open_tensors(const std::string& path) {
     for (const auto& kind : kinds)
         if (has_suffix(path, kind.suffix)) return kind.open(path);
     const ByteFile file(path);
-    refuse_other_format(file, FileKind::safetensors);
+    reject_other_format(file, FileKind::safetensors);
     throw input_error("{}: unknown kind of file (a dump is one of {}): rename or convert it", path,
                       fmt::join(dump_suffixes(), ", "));
 }

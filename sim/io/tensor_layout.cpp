@@ -110,11 +110,11 @@ arma::mat gather_block(const TensorAxes& axes, std::size_t head, std::size_t fir
     }
     // Line by line, a long one in pieces; what lies far apart one by one, since what lies between is of other heads.
     constexpr std::uint64_t far_apart = 64;
-    const std::size_t piece =
+    const std::size_t chunk =
         inner_step > far_apart ? 1 : 1 + std::min<std::uint64_t>(inner - 1, (most_at_once - 1) / inner_step);
     for (std::size_t i = 0; i < outer; ++i)
-        for (std::size_t j = 0; j < inner; j += piece) {
-            const std::size_t count = std::min(piece, inner - j);
+        for (std::size_t j = 0; j < inner; j += chunk) {
+            const std::size_t count = std::min(chunk, inner - j);
             buffer.resize((count - 1) * inner_step + 1);
             read(first + i * outer_step + j * inner_step, buffer);
             for (std::size_t k = 0; k < count; ++k) put(i, j + k, buffer[k * inner_step]);

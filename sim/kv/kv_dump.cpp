@@ -121,11 +121,11 @@ KvDump::KvDump(const std::string& path, const DumpOptions& options) : options_(o
     prompt_id_ = metadata(options_.prompt_id_key);
     choose_layout(tensors_);
     set_sizes();
-    refuse_long_texts();
+    reject_long_texts();
 }
 
 /// What every head is told apart by is written once a head: of a header of a megabyte that would be gigabytes.
-void KvDump::refuse_long_texts() const {
+void KvDump::reject_long_texts() const {
     constexpr std::size_t longest = 1000;
     const auto refuse = [&](const std::string& what, std::size_t size) {
         if (size > longest)
@@ -214,7 +214,7 @@ std::optional<std::string> KvDump::metadata(std::string_view key) const {
     return *value;
 }
 
-void KvDump::refuse_tiny_heads() const {
+void KvDump::reject_tiny_heads() const {
     constexpr std::uint64_t always = 1024;
     constexpr std::uint64_t bytes_a_head = 1024;
     const std::uint64_t bytes = std::filesystem::file_size(path());

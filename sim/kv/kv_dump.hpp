@@ -68,11 +68,11 @@ public:
 
     /// Each head costs whoever measures or codes it some kilobytes and a millisecond: throws an input_error where there
     /// are more than 1024 and more than one for each kilobyte of the file, as a wrong layout makes them.
-    void refuse_tiny_heads() const;
+    void reject_tiny_heads() const;
 
 private:
     void choose_layout(const std::vector<DumpTensor>& found);
-    void refuse_long_texts() const;
+    void reject_long_texts() const;
     void set_sizes();
 
     DumpOptions options_;

@@ -12,7 +12,7 @@
 namespace spiked::sim {
 namespace {
 
-constexpr double smallest_share = 1e-12;
+constexpr double smallest_fraction = 1e-12;
 
 }  // namespace
 
@@ -56,7 +56,7 @@ void KvNeedles::plant(KvLikeSample& sample) const {
     const double root = std::sqrt(static_cast<double>(dim_));
     const arma::mat& keys = sample.key.observed;
     arma::mat moments = keys.t() * keys;
-    moments.diag() += smallest_share * arma::trace(moments);  // where tokens are fewer than channels
+    moments.diag() += smallest_fraction * arma::trace(moments);  // where tokens are fewer than channels
     const double value_norm = arma::norm(sample.value.observed, "fro") / std::sqrt(static_cast<double>(keys.n_rows));
     for (const Needle& needle : needles_) {
         const arma::rowvec key = keys.row(needle.value_at);

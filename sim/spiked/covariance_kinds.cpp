@@ -26,7 +26,7 @@ using Size = CovarianceKind::Size;
 
 /// Share of the largest eigenvalue below which one is rounding: of the arithmetic that made the matrix, in double
 /// unless the file holds less, and of the entries when they were stored as halves.
-double rounding_share(const std::string& path, std::size_t size) {
+double rounding_fraction(const std::string& path, std::size_t size) {
     const auto count = static_cast<double>(size);
     std::optional<DType> dtype;
     if (has_suffix(path, ".npy")) dtype = read_npy_header(source_of(ByteFile(path))).dtype;
@@ -52,7 +52,7 @@ Spectrum from_sample(const std::string& path) {
     arma::vec values;
     if (!arma::eig_sym(values, 0.5 * (matrix + matrix.t())))
         throw input_error("{}: its eigenvalues cannot be computed (LAPACK did not converge): check the matrix", path);
-    const double zero_below = rounding_share(path, values.n_elem) * values.max();
+    const double zero_below = rounding_fraction(path, values.n_elem) * values.max();
     const double rounding = std::max(symmetric_to * scale, zero_below);
     if (values.min() < -rounding)
         throw input_error("{}: smallest eigenvalue {} is negative (a covariance has none): give a covariance matrix",

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/runtime/error.hpp"
-#include "core/runtime/remembered.hpp"
+#include "core/runtime/memo.hpp"
 #include "core/text/names.hpp"
 #include "sim/io/matrix_file.hpp"
 #include "sim/random/haar.hpp"
@@ -99,7 +99,7 @@ theory::Spectrum covariance_spectrum(const CovarianceSpec& spec, std::size_t siz
     const Numbers parameters = parameters_of(spec, kind);
     // The cells of a sweep ask for few laws many times.
     constexpr std::size_t most_remembered = 4096;
-    static Remembered<std::pair<std::string, std::size_t>, Spectrum> laws;
+    static Memo<std::pair<std::string, std::size_t>, Spectrum> laws;
     const auto make = [&] { return kind.law(parameters, size); };
     Spectrum law = kind.reads_file() ? kind.read(spec.path)
                    : size <= most_remembered

@@ -48,7 +48,7 @@ std::optional<FittedNoise> fit_noise(std::vector<double> eigenvalues, std::size_
     constexpr double largest_decay = 12.0;
     std::sort(eigenvalues.begin(), eigenvalues.end());
     if (eigenvalues.empty()) return std::nullopt;
-    const double zero = zero_share * eigenvalues.back();
+    const double zero = zero_fraction * eigenvalues.back();
     eigenvalues.erase(eigenvalues.begin(), std::upper_bound(eigenvalues.begin(), eigenvalues.end(), zero));
     if (eigenvalues.size() < fewest || !std::isfinite(eigenvalues.back())) return std::nullopt;
     const double mean =

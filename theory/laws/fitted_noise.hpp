@@ -8,7 +8,7 @@
 namespace spiked::theory {
 
 /// Eigenvalues below this share of the largest count as zero.
-constexpr double zero_share = 1e-10;
+constexpr double zero_fraction = 1e-10;
 
 /// Noise of two parameters fitted to eigenvalues: variances exp(-decay (j - 1/2) / q) times a scale on one side, of
 /// size q, white on the other. On a square block the spectrum does not tell which side the decay is on.

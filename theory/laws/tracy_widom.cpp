@@ -86,7 +86,7 @@ double log_cdf(double s) {
            11.0 / 48.0 * std::log(2.0) + zeta_slope / 2.0;
 }
 
-void require_share(double share, const char* what) {
+void require_fraction(double share, const char* what) {
     if (!(share > 0.0 && share < 1.0))
         throw usage_error("{} {} has no Tracy-Widom quantile (it must lie strictly between 0 and 1): give a share",
                           what, share);
@@ -106,7 +106,7 @@ double tracy_widom_cdf(double s) { return std::exp(log_cdf(s)); }
 double tracy_widom_survival(double s) { return -std::expm1(log_cdf(s)); }
 
 double tracy_widom_quantile(double probability) {
-    require_share(probability, "probability");
+    require_fraction(probability, "probability");
     if (probability > 0.5) return tracy_widom_upper_quantile(1.0 - probability);
     const double target = std::log(probability);
     double low = -4.0;
@@ -115,7 +115,7 @@ double tracy_widom_quantile(double probability) {
 }
 
 double tracy_widom_upper_quantile(double tail) {
-    require_share(tail, "tail");
+    require_fraction(tail, "tail");
     if (tail < least_tail)
         throw usage_error("tail {} has no Tracy-Widom quantile here (tails below {} are not solved for): give more",
                           tail, least_tail);

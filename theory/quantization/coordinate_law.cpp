@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace spiked::estimators {
+namespace spiked::theory {
 
 // On the sphere z^2 / d has the law Beta(1/2, (d-1)/2), and the density of z is proportional to
 // (1 - z^2/d)^((d-3)/2), whose first moment has an elementary integral.
@@ -39,4 +39,4 @@ double CoordinateLaw::quantile(double p) const {
     return sign * std::sqrt(d_ * boost::math::ibeta_inv(0.5, 0.5 * (d_ - 1.0), std::abs(2.0 * p - 1.0)));
 }
 
-}  // namespace spiked::estimators
+}  // namespace spiked::theory

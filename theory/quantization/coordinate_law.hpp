@@ -3,7 +3,7 @@
 
 #include "theory/quantization/quantizer_errors.hpp"
 
-namespace spiked::estimators {
+namespace spiked::theory {
 
 /// The law that a quantizer expects of a coordinate at unit variance: N(0, 1), or that of sqrt(d) times a coordinate of
 /// a uniform point of the sphere in d dimensions, which is the law of every coordinate of a Haar-rotated row (d = 1: a
@@ -24,4 +24,4 @@ private:
     double d_;
 };
 
-}  // namespace spiked::estimators
+}  // namespace spiked::theory

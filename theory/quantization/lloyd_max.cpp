@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/runtime/error.hpp"
-#include "core/runtime/remembered.hpp"
+#include "core/runtime/memo.hpp"
 
 namespace spiked::theory {
 namespace {
@@ -203,8 +203,8 @@ void require_bits(int bits) {
 }
 
 /// By dimension, 0 for the normal law, and bits.
-Remembered<std::pair<int, int>, Codebook>& codebooks() {
-    static Remembered<std::pair<int, int>, Codebook> known;
+Memo<std::pair<int, int>, Codebook>& codebooks() {
+    static Memo<std::pair<int, int>, Codebook> known;
     return known;
 }
 

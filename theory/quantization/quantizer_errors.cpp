@@ -362,7 +362,7 @@ CompressorPrediction predict_compressor(const CompressorSetting& setting) {
     require_dimension(setting.dimension);
     if (setting.rows < 1)
         throw usage_error("block of {} rows is empty (errors are per row): give at least one", setting.rows);
-    const double share = setting.residual_energy_share;
+    const double share = setting.residual_energy_fraction;
     if (!(share >= 0.0 && share <= 1.0))
         throw usage_error("residual energy share {} is impossible (it lies between 0 and 1): divide |R|^2 by |X|^2",
                           share);

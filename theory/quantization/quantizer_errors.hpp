@@ -114,13 +114,14 @@ enum class CodebookLaw { sphere, normal };
 struct CompressorSetting {
     RowQuantizerKind quantizer = RowQuantizerKind::tq_mse;
     CodebookLaw codebook = CodebookLaw::sphere;
-    int bits = 4;                        ///< of an index, 1 to 8; the sign of tq_prod is one more
-    int rows = 128;                      ///< n
-    int dimension = 128;                 ///< d, length of a row
-    double residual_energy_share = 1.0;  ///< |R|_F^2 / |X|_F^2, in [0, 1]; 1 when nothing stands before the quantizer
-    int rank = 0;                        ///< of the low-rank part, at most min(n, d)
-    int factor_bits = 4;                 ///< per entry of its singular vectors, 1 to 64
-    int norm_bits = 16;                  ///< of every stored norm or scale and of every singular value, 1 to 64
+    int bits = 4;         ///< of an index, 1 to 8; the sign of tq_prod is one more
+    int rows = 128;       ///< n
+    int dimension = 128;  ///< d, length of a row
+    double residual_energy_fraction =
+        1.0;              ///< |R|_F^2 / |X|_F^2, in [0, 1]; 1 when nothing stands before the quantizer
+    int rank = 0;         ///< of the low-rank part, at most min(n, d)
+    int factor_bits = 4;  ///< per entry of its singular vectors, 1 to 64
+    int norm_bits = 16;   ///< of every stored norm or scale and of every singular value, 1 to 64
 };
 
 /// Errors relative to |X|_F (block) or to |q| |x| (inner products), bits per entry of the block.

@@ -7,8 +7,8 @@
 #include <memory>
 #include <mutex>
 
+#include "core/runtime/call_once.hpp"
 #include "core/runtime/error.hpp"
-#include "core/runtime/once.hpp"
 #include "core/runtime/parallel.hpp"
 #include "core/text/names.hpp"
 
@@ -32,8 +32,8 @@ std::size_t comparisons_of(const std::vector<Claim>& claims, Tier tier) {
     for (const auto& claim : claims)
         for (const auto& criterion : claim.criteria) {
             const std::size_t sizes = plan_of(criterion, tier).size();
-            count +=
-                (one_slope(criterion) ? std::min<std::size_t>(sizes, 1) : sizes) * (1 + criterion.true_cases.size());
+            count += (one_slope(criterion) ? std::min<std::size_t>(sizes, 1) : sizes) *
+                     (1 + criterion.positive_controls.size());
         }
     return std::max<std::size_t>(count, 1);
 }
@@ -55,7 +55,7 @@ public:
 private:
     const Criterion* criterion_;
     TrialPlace place_;
-    Once ready_;
+    CallOnce ready_;
     Trial trial_;
     std::vector<double> values_;
 };
@@ -77,20 +77,20 @@ Run make_run(const Claim& claim, const Criterion& criterion, const std::string& 
 
 /// Runs that are drawn trial by trial together, because a control often asks of the block its criterion has just had: a
 /// criterion and its controls.
-using Company = std::vector<Run*>;
+using RunGroup = std::vector<Run*>;
 
-void draw_all(const std::vector<Company>& companies, const ValidationPlan& plan, std::uint64_t times) {
+void draw_all(const std::vector<RunGroup>& run_groups, const ValidationPlan& plan, std::uint64_t times) {
     struct Task {
         std::vector<SizeRun*> runs;
         std::size_t first;
         std::size_t end;
     };
     std::vector<Task> tasks;
-    for (const Company& company : companies) {
-        const auto& sizes = plan_of(*company.front()->criterion, plan.tier);
+    for (const RunGroup& run_group : run_groups) {
+        const auto& sizes = plan_of(*run_group.front()->criterion, plan.tier);
         for (std::size_t i = 0; i < sizes.size(); ++i) {
             std::vector<SizeRun*> runs;
-            for (Run* run : company) runs.push_back(run->sizes[i].get());
+            for (Run* run : run_group) runs.push_back(run->sizes[i].get());
             const std::size_t from = runs.front()->drawn();
             const std::size_t to = sizes[i].trials * times;
             for (SizeRun* run : runs) run->make_room(to);
@@ -125,7 +125,7 @@ Interval summarise(const Criterion& criterion, std::size_t size, const std::vect
 Finding find(const Criterion& criterion, std::size_t size, const Interval& interval, double alpha) {
     const Region region = criterion.region(size);
     const double detectable = criterion.summary == Summary::share
-                                  ? smallest_detectable_share(interval.count, region, alpha)
+                                  ? smallest_detectable_fraction(interval.count, region, alpha)
                                   : smallest_detectable(interval, region);
     return {size, interval, region, detectable, judge(interval, region)};
 }
@@ -163,12 +163,12 @@ struct Question {
     std::size_t at = 0;  ///< position among the claims asked
     Run run;
     std::vector<Run> controls;
-    std::vector<Run> true_cases;
+    std::vector<Run> positive_controls;
     CriterionOutcome outcome;
 
-    [[nodiscard]] Company company() {
-        Company all{&run};
-        for (auto* changed : {&controls, &true_cases})
+    [[nodiscard]] RunGroup run_group() {
+        RunGroup all{&run};
+        for (auto* changed : {&controls, &positive_controls})
             for (auto& one : *changed) all.push_back(&one);
         return all;
     }
@@ -181,13 +181,13 @@ struct Question {
             return found;
         };
         outcome.controls = look_at(run.criterion->faults, controls);
-        outcome.true_cases = look_at(run.criterion->true_cases, true_cases);
+        outcome.positive_controls = look_at(run.criterion->positive_controls, positive_controls);
     }
     /// Controls are asked where the criterion holds, true cases where it is refuted.
     [[nodiscard]] bool open() const {
         const Verdict verdict = outcome.outcome.verdict;
         return verdict == Verdict::inconclusive ||
-               any_open(verdict == Verdict::pass ? outcome.controls : outcome.true_cases);
+               any_open(verdict == Verdict::pass ? outcome.controls : outcome.positive_controls);
     }
     [[nodiscard]] static bool any_open(const std::vector<ControlOutcome>& controls) {
         return std::any_of(controls.begin(), controls.end(), [](const ControlOutcome& control) {
@@ -203,8 +203,9 @@ PrintedVerdict verdict_of(const std::vector<CriterionOutcome>& criteria, Form fo
     for (const auto& one : criteria) {
         if (one.criterion->form != form) continue;
         asked = true;
-        const bool shown = std::all_of(one.true_cases.begin(), one.true_cases.end(),
-                                       [](const ControlOutcome& true_case) { return true_case.passes(); });
+        const bool shown =
+            std::all_of(one.positive_controls.begin(), one.positive_controls.end(),
+                        [](const ControlOutcome& positive_control) { return positive_control.passes(); });
         if (one.outcome.verdict == Verdict::fail && shown) return PrintedVerdict::refuted;
         open = open || one.outcome.verdict == Verdict::fail;
         open = open || one.outcome.verdict == Verdict::inconclusive;
@@ -230,15 +231,15 @@ const CriterionOutcome* unshown(const ClaimOutcome& claim) {
 /// A true case that is refuted as well, and the criterion it is of.
 std::pair<const CriterionOutcome*, const ControlOutcome*> wronged(const ClaimOutcome& claim) {
     for (const auto& one : claim.criteria)
-        for (const auto& true_case : one.true_cases)
-            if (true_case.fails()) return {&one, &true_case};
+        for (const auto& positive_control : one.positive_controls)
+            if (positive_control.fails()) return {&one, &positive_control};
     return {};
 }
 
 /// The first thing to say about a claim that failed or is open.
 std::string reason_of(const ClaimOutcome& claim) {
-    if (const auto [one, true_case] = wronged(claim); one != nullptr)
-        return fmt::format("{}: refutes \"{}\" too, which is true", one->criterion->name, true_case->fault.name);
+    if (const auto [one, positive_control] = wronged(claim); one != nullptr)
+        return fmt::format("{}: refutes \"{}\" too, which is true", one->criterion->name, positive_control->fault.name);
     if (const auto* one = unshown(claim); one != nullptr)
         return fmt::format("{}: holds, and was refuted before", one->criterion->name);
     if (claim.failed && claim.corrected != PrintedVerdict::refuted)
@@ -257,9 +258,10 @@ std::string reason_of(const ClaimOutcome& claim) {
         for (const auto& control : one.controls)
             if (claim.open() && control.outcome.verdict == Verdict::inconclusive)
                 return fmt::format("{}: the control \"{}\" is open", one.criterion->name, control.fault.name);
-        for (const auto& true_case : one.true_cases)
-            if (claim.open() && true_case.outcome.verdict == Verdict::inconclusive)
-                return fmt::format("{}: the true case \"{}\" is open", one.criterion->name, true_case.fault.name);
+        for (const auto& positive_control : one.positive_controls)
+            if (claim.open() && positive_control.outcome.verdict == Verdict::inconclusive)
+                return fmt::format("{}: the true case \"{}\" is open", one.criterion->name,
+                                   positive_control.fault.name);
     }
     return "";
 }
@@ -326,8 +328,8 @@ Validation validate_claims(const ValidationPlan& plan, const std::vector<Claim>&
             question->run = make_run(claim, criterion, "", plan);
             for (const auto& fault : criterion.faults)
                 question->controls.push_back(make_run(claim, criterion, fault.name, plan));
-            for (const auto& true_case : criterion.true_cases)
-                question->true_cases.push_back(make_run(claim, criterion, true_case.name, plan));
+            for (const auto& positive_control : criterion.positive_controls)
+                question->positive_controls.push_back(make_run(claim, criterion, positive_control.name, plan));
             questions.push_back(std::move(question));
         }
         result.claims.push_back(std::move(outcome));
@@ -336,9 +338,9 @@ Validation validate_claims(const ValidationPlan& plan, const std::vector<Claim>&
     std::vector<Question*> asked;
     for (auto& question : questions) asked.push_back(question.get());
     for (std::uint64_t times = 1; !asked.empty(); times *= extension) {
-        std::vector<Company> companies;
-        for (Question* question : asked) companies.push_back(question->company());
-        draw_all(companies, plan, times);
+        std::vector<RunGroup> run_groups;
+        for (Question* question : asked) run_groups.push_back(question->run_group());
+        draw_all(run_groups, plan, times);
         for (Question* question : asked) {
             question->judge(alpha);
             question->outcome.extended = times > 1;

@@ -37,9 +37,9 @@ struct ControlOutcome {
 struct CriterionOutcome {
     const Criterion* criterion = nullptr;
     Outcome outcome;
-    std::vector<ControlOutcome> controls;    ///< that must fail
-    std::vector<ControlOutcome> true_cases;  ///< that must pass
-    bool extended = false;                   ///< decided, or left open, by the second look
+    std::vector<ControlOutcome> controls;           ///< that must fail
+    std::vector<ControlOutcome> positive_controls;  ///< that must pass
+    bool extended = false;                          ///< decided, or left open, by the second look
 };
 
 struct ClaimOutcome {

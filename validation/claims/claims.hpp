@@ -61,7 +61,7 @@ struct Criterion {
     /// Violations that the same trials, sample size and region must not let pass.
     std::vector<Fault> faults = {};
     /// Of a printed form that is refuted: changes that make the sentence true, which the same must not refute.
-    std::vector<Fault> true_cases = {};
+    std::vector<Fault> positive_controls = {};
     double level = 0.95;                                               ///< of the quantile of `growth`
     std::function<double(double)> (*law)(std::size_t size) = nullptr;  ///< of `distance`
 };

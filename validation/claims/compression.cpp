@@ -23,13 +23,13 @@ std::string name_of(Side side) { return fmt::format("{}s", sim::side_name(side))
 
 /// White noise and five components with the energies behind the paper's tables for Llama: what is left after one of
 /// them, and after all, are .625 and .52 of a block of keys (.897 and .78 of values).
-Bed calibrated_bed(Side side, std::size_t size) {
+Fixture calibrated_fixture(Side side, std::size_t size) {
     const std::vector<double> shares = side == Side::key ? std::vector<double>{0.61, 0.055, 0.04, 0.02, 0.012}
                                                          : std::vector<double>{0.195, 0.07, 0.05, 0.045, 0.035};
     const double noise = 1.0 - std::accumulate(shares.begin(), shares.end(), 0.0);
-    Bed bed = make_bed({}, size);
-    for (const double share : shares) bed.model.strengths.push_back({std::sqrt(share / noise * bed.d())});
-    return bed;
+    Fixture fixture = make_fixture({}, size);
+    for (const double share : shares) fixture.model.strengths.push_back({std::sqrt(share / noise * fixture.d())});
+    return fixture;
 }
 
 /// Calls back with every block of a trial.
@@ -51,8 +51,8 @@ Blocks calibrated(Side side) {
             {{128, 60}},
             {{128, 400}},
             [=](const TrialPlace& place) -> BlockVisit {
-                return [=, bed = calibrated_bed(side, place.size)](std::uint64_t replicate, const auto& visit) {
-                    visit(bed.draw(place, replicate).observed);
+                return [=, fixture = calibrated_fixture(side, place.size)](std::uint64_t replicate, const auto& visit) {
+                    visit(fixture.draw(place, replicate).observed);
                 };
             }};
 }
@@ -187,7 +187,7 @@ Criterion saving(std::string name, const Blocks& blocks, std::string other, Regi
             .region = [=](std::size_t) { return region; },
             .quick = blocks.quick,
             .full = blocks.full,
-            .true_cases = {one_bit_better}};
+            .positive_controls = {one_bit_better}};
 }
 
 const Region nearly_one = at_least(0.85);
@@ -222,7 +222,7 @@ Criterion printed_saving(const BitsAndError (PrintedTable::*other)[3], std::stri
             .region = [=](std::size_t) { return region; },
             .quick = {{128, 2}},
             .full = {},
-            .true_cases = {one_bit_better}};
+            .positive_controls = {one_bit_better}};
 }
 
 Criterion explained(std::string_view name, const Blocks& blocks, std::string other) {
@@ -244,15 +244,15 @@ const Fault norms_not_counted{"norms-not-counted", "one norm a row left out of t
 /// Stored bits an entry minus a formula of the rank.
 template <class Formula>
 Criterion counted(Form form, std::string name, std::string method, Formula formula, std::vector<Fault> faults,
-                  std::vector<Fault> true_cases = {}) {
+                  std::vector<Fault> positive_controls = {}) {
     return {
         .form = form,
         .name = std::move(name),
         .measures = fmt::format("stored bits an entry of {} minus the formula, 2 index bits, blocks of keys", method),
         .summary = Summary::mean,
         .prepare = [=](const TrialPlace& place) -> Trial {
-            return [=, bed = calibrated_bed(Side::key, place.size)](std::uint64_t replicate) {
-                estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
+            return [=, fixture = calibrated_fixture(Side::key, place.size)](std::uint64_t replicate) {
+                estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
                 const Coded coded = code(block, method, 2, place, replicate);
                 const double size = static_cast<double>(place.size);
                 const auto rank = static_cast<double>(coded.rank);
@@ -267,7 +267,7 @@ Criterion counted(Form form, std::string name, std::string method, Formula formu
         .quick = {{128, 20}},
         .full = {{64, 50}, {128, 50}},
         .faults = std::move(faults),
-        .true_cases = std::move(true_cases)};
+        .positive_controls = std::move(positive_controls)};
 }
 
 /// Share of the energy outside the first four directions.
@@ -284,7 +284,7 @@ std::vector<std::size_t> token_order(const TrialPlace& place, std::uint64_t repl
     return stream::random_order(draws, tokens);
 }
 
-enum class Against { undone, shuffled };
+enum class Against { derotated, shuffled };
 
 /// The tail of blocks of 128 keys as stored, over that with the rotary embedding undone, or with the tokens of the
 /// sequence in random order.
@@ -305,9 +305,9 @@ Trial rope_trial(const TrialPlace& place, Against against) {
         };
         if (place.planted("no-order")) keys = shuffled(1);
         const arma::mat first = keys.head_rows(place.size);
-        if (against == Against::undone) {
-            const arma::mat undone = sim::undo_rope(first, rope, 0.0);
-            return tail_energy(first) / tail_energy(undone);
+        if (against == Against::derotated) {
+            const arma::mat derotated = sim::undo_rope(first, rope, 0.0);
+            return tail_energy(first) / tail_energy(derotated);
         }
         return tail_energy(first) / tail_energy(shuffled(0).head_rows(place.size));
     };
@@ -315,20 +315,20 @@ Trial rope_trial(const TrialPlace& place, Against against) {
 
 Criterion rope(Against against, std::string_view where, std::vector<SizePlan> quick, std::vector<SizePlan> full,
                std::function<Trial(const TrialPlace&)> prepare) {
-    const bool undone = against == Against::undone;
+    const bool derotated = against == Against::derotated;
     const std::string other =
-        undone ? "the same with the rotary embedding undone" : "the same of tokens in random order";
-    return {.form = undone ? Form::corrected : Form::printed,
-            .name = undone ? "rotation" : "order",
+        derotated ? "the same with the rotary embedding undone" : "the same of tokens in random order";
+    return {.form = derotated ? Form::corrected : Form::printed,
+            .name = derotated ? "rotation" : "order",
             .measures = fmt::format("energy of key blocks outside their first four directions, as stored over {}; {}",
                                     other, where),
             .summary = Summary::mean,
             .prepare = std::move(prepare),
-            .region = [=](std::size_t) { return undone ? at_least(1.2) : at_most(0.95); },
+            .region = [=](std::size_t) { return derotated ? at_least(1.2) : at_most(0.95); },
             .quick = std::move(quick),
             .full = std::move(full),
-            .faults = {undone ? Fault{"no-rotation", "keys that were never turned"}
-                              : Fault{"no-order", "a sequence whose tokens are in random order to begin with"}}};
+            .faults = {derotated ? Fault{"no-rotation", "keys that were never turned"}
+                                 : Fault{"no-order", "a sequence whose tokens are in random order to begin with"}}};
 }
 
 Criterion simulated_rope(Against against) {
@@ -367,7 +367,7 @@ struct DumpSide {
         return head.read_block(at.first_token, tokens);
     }
     /// The rotary embedding undone in a block, whether it was applied or not.
-    [[nodiscard]] arma::mat undone(const Place& at, const arma::mat& block) const {
+    [[nodiscard]] arma::mat derotated(const Place& at, const arma::mat& block) const {
         const sim::DumpRotary rotary = sim::dump_rotary(*open->dumps[at.head->dump]);
         return sim::undo_rope(block, rotary.rope, rotary.position_start + static_cast<double>(at.first_token));
     }
@@ -425,17 +425,17 @@ Trial rope_trial_on(const DumpSide& keys, const TrialPlace& anywhere, Against ag
                 if (block.is_zero()) continue;
                 if (place.planted("runs") && !view.shuffle)
                     for (arma::uword t = 0; t < block.n_rows; ++t) block.row(t) = block.row(t - t % run);
-                if (undone_again) block = keys.undone(at, block);
+                if (undone_again) block = keys.derotated(at, block);
                 sum += tail_energy(block);
                 count += 1.0;
             }
             return sum / count;
         };
         const sim::DumpView shuffled{.shuffle = true};
-        const sim::DumpView undone{.undo_rotary = true};
-        if (place.planted("no-rotation")) return tails(undone, 0) / tails(undone, 0, true);
+        const sim::DumpView derotated{.undo_rotary = true};
+        if (place.planted("no-rotation")) return tails(derotated, 0) / tails(derotated, 0, true);
         const double stored = tails(place.planted("no-order") ? shuffled : sim::DumpView{}, 1);
-        return stored / tails(against == Against::undone ? undone : shuffled, 0);
+        return stored / tails(against == Against::derotated ? derotated : shuffled, 0);
     };
 }
 
@@ -488,7 +488,7 @@ std::vector<Claim> compression_claims() {
          .statement = "consecutive keys share more low-rank structure than keys in random order",
          .corrected = "and still less than before the rotary embedding, which spreads their energy over more "
                       "directions",
-         .criteria = {simulated_rope(Against::shuffled), simulated_rope(Against::undone)}},
+         .criteria = {simulated_rope(Against::shuffled), simulated_rope(Against::derotated)}},
     };
 }
 
@@ -528,13 +528,13 @@ std::vector<Claim> claims_on_dumps(const KvPlan& plan) {
             adaptive.criteria.push_back(saving(name, blocks, "svd:1+tq-mse", worth_it));
             adaptive.criteria.push_back(explained(name, blocks, "svd:1+tq-mse"));
             if (side == Side::value) continue;
-            for (const Against against : {Against::shuffled, Against::undone})
+            for (const Against against : {Against::shuffled, Against::derotated})
                 if (against == Against::shuffled || sim::has_rotary(dump)) {
                     Criterion criterion = rope(against, found.words, found.plan(), {}, [=](const TrialPlace& place) {
                         return rope_trial_on(found, place, against);
                     });
                     if (against == Against::shuffled)
-                        criterion.true_cases = {{"runs", "every key in the place of the 31 behind it"}};
+                        criterion.positive_controls = {{"runs", "every key in the place of the 31 behind it"}};
                     rotary.criteria.push_back(std::move(criterion));
                 }
         }

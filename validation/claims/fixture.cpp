@@ -13,7 +13,7 @@ std::string_view name_of(Noise noise) {
     return names[static_cast<int>(noise)];
 }
 
-double Bed::tracy_widom(double eigenvalue) const {
+double Fixture::tracy_widom(double eigenvalue) const {
     return (eigenvalue - law->bulk_edge().value) * law->tracy_widom_scale() * std::pow(d(), 2.0 / 3.0);
 }
 
@@ -22,7 +22,7 @@ std::shared_ptr<const theory::SeparableLaw> make_law(const sim::SpikedModel& mod
                                                   AspectRatio::of(model.row.size(), model.column.size()));
 }
 
-Bed make_bed(const BedShape& shape, std::size_t columns) {
+Fixture make_fixture(const BedShape& shape, std::size_t columns) {
     using sim::Covariance;
     const auto rows = static_cast<std::size_t>(std::llround(shape.aspect * static_cast<double>(columns)));
     const auto row = [&] {
@@ -47,11 +47,12 @@ Bed make_bed(const BedShape& shape, std::size_t columns) {
         }
     };
     // What these claims ask does not change with the basis, which saves products.
-    Bed bed{{.row = row(), .column = column(), .strengths = {}, .colouring = sim::Colouring::eigenbasis}, nullptr};
-    bed.law = make_law(bed.model);
+    Fixture fixture{{.row = row(), .column = column(), .strengths = {}, .colouring = sim::Colouring::eigenbasis},
+                    nullptr};
+    fixture.law = make_law(fixture.model);
     for (const double multiple : shape.thresholds)
-        bed.model.strengths.push_back({multiple * bed.law->detection_threshold().value});
-    return bed;
+        fixture.model.strengths.push_back({multiple * fixture.law->detection_threshold().value});
+    return fixture;
 }
 
 estimators::AnalysedBlock& analysed(const arma::mat& block, EmptyLines empty_lines) {

@@ -24,7 +24,7 @@ enum class Noise {
 [[nodiscard]] std::string_view name_of(Noise noise);
 
 /// A spiked model at one size with its law: where the trials of a criterion take their blocks from.
-struct Bed {
+struct Fixture {
     sim::SpikedModel model;
     std::shared_ptr<const theory::SeparableLaw> law;
 
@@ -46,7 +46,7 @@ struct BedShape {
     std::vector<double> thresholds = {};  ///< strengths, in units of the detection threshold
 };
 
-[[nodiscard]] Bed make_bed(const BedShape& shape, std::size_t columns);
+[[nodiscard]] Fixture make_fixture(const BedShape& shape, std::size_t columns);
 [[nodiscard]] std::shared_ptr<const theory::SeparableLaw> make_law(const sim::SpikedModel& model);
 
 using EmptyLines = estimators::AnalysedBlock::EmptyLines;

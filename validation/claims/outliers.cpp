@@ -12,26 +12,26 @@ namespace {
 
 /// The observed top eigenvalue over what the law says, for one spike, with what can go wrong in either.
 Trial location_trial(const TrialPlace& place, const BedShape& shape, bool relative) {
-    Bed bed = make_bed(shape, place.size);
-    const double strength = bed.strength(0);
-    double predicted = bed.spike(0).outlier.value;
+    Fixture fixture = make_fixture(shape, place.size);
+    const double strength = fixture.strength(0);
+    double predicted = fixture.spike(0).outlier.value;
     double scale = 1.0;  // of the noise
     const auto other = [&](const theory::Spectrum& row, const theory::Spectrum& column, double aspect) {
         return theory::SeparableLaw(row, column, AspectRatio(aspect)).spike({strength}).outlier.value;
     };
-    const theory::Spectrum& a = bed.law->row();
-    const theory::Spectrum& b = bed.law->column();
-    const double aspect = bed.law->aspect().value();
-    if (place.planted("strength")) predicted = bed.law->spike({1.1 * strength}).outlier.value;
-    if (place.planted("far")) predicted = bed.law->spike({1.5 * strength}).outlier.value;
+    const theory::Spectrum& a = fixture.law->row();
+    const theory::Spectrum& b = fixture.law->column();
+    const double aspect = fixture.law->aspect().value();
+    if (place.planted("strength")) predicted = fixture.law->spike({1.1 * strength}).outlier.value;
+    if (place.planted("far")) predicted = fixture.law->spike({1.5 * strength}).outlier.value;
     if (place.planted("white-law")) predicted = other(theory::identity_spectrum(), theory::identity_spectrum(), aspect);
     if (place.planted("covariances-swapped")) predicted = other(b, a, aspect);
     if (place.planted("sides-swapped")) predicted = other(a, b, 1.0 / aspect);
     if (place.planted("scale")) scale = 1.02;
     if (place.planted("variance-1/n")) scale = std::sqrt(1.0 / aspect);
     const bool squared = place.planted("squared-again");
-    return [=, bed = std::move(bed)](std::uint64_t replicate) {
-        const auto sample = bed.draw(place, replicate);
+    return [=, fixture = std::move(fixture)](std::uint64_t replicate) {
+        const auto sample = fixture.draw(place, replicate);
         const double seen = eigenvalues_of(sample.observed + (scale - 1.0) * sample.noise)(0);
         const double value = squared ? seen * seen : seen;
         return relative ? value / predicted - 1.0 : value - predicted;
@@ -89,8 +89,8 @@ Criterion detection(std::string name, double thresholds, Region region, double f
             .prepare = [=](const TrialPlace& place) -> Trial {
                 const double multiple = place.fault.empty() ? thresholds : fault_thresholds;
                 const double cut = theory::tracy_widom_quantile(0.99);
-                return [=, bed = make_bed({Noise::coloured, 1.0, {multiple}}, place.size)](std::uint64_t r) {
-                    return bed.tracy_widom(eigenvalues_of(bed.draw(place, r).observed)(0)) > cut ? 1.0 : 0.0;
+                return [=, fixture = make_fixture({Noise::coloured, 1.0, {multiple}}, place.size)](std::uint64_t r) {
+                    return fixture.tracy_widom(eigenvalues_of(fixture.draw(place, r).observed)(0)) > cut ? 1.0 : 0.0;
                 };
             },
             .region = [=](std::size_t) { return region; },
@@ -101,16 +101,16 @@ Criterion detection(std::string name, double thresholds, Region region, double f
 
 /// d alpha_+ times the distance of the first three non-outlier eigenvalues from those of the noise itself.
 Trial sticking_trial(const TrialPlace& place, Noise noise) {
-    const Bed bed = make_bed({noise, 1.0, {1.6}}, place.size);
-    const double gap = bed.strength(0) - bed.law->detection_threshold().value;
+    const Fixture fixture = make_fixture({noise, 1.0, {1.6}}, place.size);
+    const double gap = fixture.strength(0) - fixture.law->detection_threshold().value;
     const arma::uword shift = place.planted("index") ? 1 : 0;
     return [=](std::uint64_t replicate) {
-        const auto sample = bed.draw(place, replicate);
+        const auto sample = fixture.draw(place, replicate);
         const arma::vec seen = eigenvalues_of(sample.observed);
         const arma::vec noise_only = eigenvalues_of(sample.noise);
         double largest = 0.0;
         for (arma::uword i = 0; i < 3; ++i) largest = std::max(largest, std::abs(seen(1 + i) - noise_only(i + shift)));
-        return bed.d() * gap * largest;
+        return fixture.d() * gap * largest;
     };
 }
 

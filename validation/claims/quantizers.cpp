@@ -38,9 +38,9 @@ arma::mat coded(std::string_view name, const arma::mat& rows, unsigned bits,
 /// TurboQuant by hand, for what its own code cannot be told to do wrong: other levels, a rotation that is not undone.
 struct Handmade {
     theory::Codebook codebook;
-    double scale = 1.0;        ///< of the levels
-    std::uint64_t undone = 0;  ///< by how many rotations the one that is undone comes later
-    bool inverse = false;      ///< the rotation and its inverse exchanged: Haar as well
+    double scale = 1.0;           ///< of the levels
+    std::uint64_t derotated = 0;  ///< by how many rotations the one that is undone comes later
+    bool inverse = false;         ///< the rotation and its inverse exchanged: Haar as well
 };
 arma::mat coded_by_hand(const arma::mat& rows, const Handmade& made, const TrialPlace& place, std::uint64_t replicate) {
     const auto rotation = [&](std::uint64_t index) {
@@ -57,7 +57,7 @@ arma::mat coded_by_hand(const arma::mat& rows, const Handmade& made, const Trial
         return made.scale * made.codebook.levels[static_cast<std::size_t>(above - thresholds.begin())];
     });
     turned.each_col() %= norms;
-    const auto back = rotation(replicate + made.undone);
+    const auto back = rotation(replicate + made.derotated);
     return made.inverse ? back.rotate(turned) : back.rotate_back(std::move(turned));
 }
 
@@ -204,7 +204,7 @@ Claim linear_bias() {
                           .region = [](std::size_t) { return at_most(0.0, 0.2); },
                           .quick = {{32, 400}, {64, 300}, {128, 150}},
                           .full = {{32, 1000}, {64, 1000}, {128, 500}, {256, 200}},
-                          .true_cases = {{"fades", "every error smaller by 16/d"}}},
+                          .positive_controls = {{"fades", "every error smaller by 16/d"}}},
                          {.form = Form::corrected,
                           .name = "gain",
                           .measures = "<x, x~> / |x|^2, tq-mse at 2 bits",
@@ -246,7 +246,8 @@ double sketched_product(const TrialPlace& place, std::uint64_t replicate) {
     return factor * arma::dot(y, estimate.row(0));
 }
 
-Criterion sketch_mean(Form form, double constant, std::vector<Fault> faults, std::vector<Fault> true_cases = {}) {
+Criterion sketch_mean(Form form, double constant, std::vector<Fault> faults,
+                      std::vector<Fault> positive_controls = {}) {
     return {.form = form,
             .name = std::string(name_of(form)),
             .measures = fmt::format("mean of <Phi y, sign(Phi r)> / d for unit y, r of cosine {}", cosine),
@@ -259,7 +260,7 @@ Criterion sketch_mean(Form form, double constant, std::vector<Fault> faults, std
             .quick = {{32, 20000}},
             .full = {{32, 100000}, {128, 10000}},
             .faults = std::move(faults),
-            .true_cases = std::move(true_cases)};
+            .positive_controls = std::move(positive_controls)};
 }
 
 Criterion sketch_variance(Form form, Region region) {
@@ -299,7 +300,7 @@ Decoded through_tq_prod(const TrialPlace& place, std::uint64_t replicate, unsign
 
 /// `sign`: of all that comes back; otherwise of what the index bits alone give back.
 Criterion bit_cost(Form form, bool sign, std::function<Region(std::size_t)> region, std::vector<Fault> faults,
-                   std::vector<Fault> true_cases = {}) {
+                   std::vector<Fault> positive_controls = {}) {
     constexpr unsigned few = 2;
     return {
         .form = form,
@@ -324,7 +325,7 @@ Criterion bit_cost(Form form, bool sign, std::function<Region(std::size_t)> regi
         .quick = {{64, 600}},
         .full = {{64, 3000}, {128, 1000}},
         .faults = std::move(faults),
-        .true_cases = std::move(true_cases)};
+        .positive_controls = std::move(positive_controls)};
 }
 
 }  // namespace

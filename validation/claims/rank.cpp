@@ -14,20 +14,20 @@ namespace {
 
 /// Whether a rank rule answers `rank` for blocks of a bed.
 Trial rank_trial(const TrialPlace& place, const BedShape& shape, const std::string& estimator, std::size_t rank,
-                 const estimators::KnownLaw& told = {}) {
-    const Bed bed = make_bed(shape, place.size);
-    const auto rule = estimators::spectral_estimator(estimator, theory::Loss::frobenius, told);
+                 const estimators::KnownLaw& known = {}) {
+    const Fixture fixture = make_fixture(shape, place.size);
+    const auto rule = estimators::spectral_estimator(estimator, theory::Loss::frobenius, known);
     return [=](std::uint64_t replicate) {
-        estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
+        estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
         return rule.estimate(block.singular_values(), block.shape()).rank == rank ? 1.0 : 0.0;
     };
 }
 
 /// Whether a published port of the codec answers rank 0: its edge is the median over the root of the long side.
 Trial port_trial(const TrialPlace& place, const BedShape& shape) {
-    const Bed bed = make_bed(shape, place.size);
+    const Fixture fixture = make_fixture(shape, place.size);
     return [=](std::uint64_t replicate) {
-        estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
+        estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
         const auto& values = block.singular_values();
         const auto shorter = static_cast<double>(block.shape().short_side());
         const auto longer = static_cast<double>(block.shape().long_side());
@@ -39,10 +39,10 @@ Trial port_trial(const TrialPlace& place, const BedShape& shape) {
 
 /// The strength from which on the rank rule's own cutoff is reached, in thresholds, times a factor.
 double visible(Noise noise, std::size_t size, double factor) {
-    const Bed bed = make_bed({noise, 1.0, {}}, size);
-    for (const auto& rule : theory::finite_size(*bed.law, bed.rows(), bed.columns()).rules)
+    const Fixture fixture = make_fixture({noise, 1.0, {}}, size);
+    for (const auto& rule : theory::finite_size(*fixture.law, fixture.rows(), fixture.columns()).rules)
         if (rule.name == "eoptshrink")
-            return factor * rule.smallest_strength.value / bed.law->detection_threshold().value;
+            return factor * rule.smallest_strength.value / fixture.law->detection_threshold().value;
     return std::nan("");
 }
 
@@ -63,7 +63,8 @@ Criterion consistency_printed() {
             .region = [](std::size_t) { return at_least(1.0, 0.05); },
             .quick = {{128, 400}},
             .full = {{128, 1000}, {512, 300}},
-            .true_cases = {{"visible", "a spike at 1.2 times the strength whose outlier reaches the rule's cutoff"}}};
+            .positive_controls = {{"visible",
+                                   "a spike at 1.2 times the strength whose outlier reaches the rule's cutoff"}}};
 }
 
 Criterion consistency_corrected() {
@@ -93,13 +94,13 @@ Criterion consistency_corrected() {
                        {"colour", "AR(1) noise of .7 on both sides"}}};
 }
 
-Criterion false_alarm(Form form, std::string name, std::string estimator, Noise coloured, bool told,
-                      std::vector<Fault> faults, std::vector<Fault> true_cases = {}) {
+Criterion false_alarm(Form form, std::string name, std::string estimator, Noise coloured, bool known,
+                      std::vector<Fault> faults, std::vector<Fault> positive_controls = {}) {
     return {
         .form = form,
         .name = std::move(name),
         .measures = fmt::format("share of pure noise blocks with rank 0, {}, {} noise{}", estimator, name_of(coloured),
-                                told ? ", law told" : ""),
+                                known ? ", law told" : ""),
         .summary = Summary::share,
         .prepare = [=](const TrialPlace& place) -> Trial {
             const Noise noise = place.planted("white") ? Noise::white : coloured;
@@ -112,9 +113,9 @@ Criterion false_alarm(Form form, std::string name, std::string estimator, Noise 
                 return [=](std::uint64_t) { return rule.estimate(values, {side, side}).rank == 0 ? 1.0 : 0.0; };
             }
             if (place.planted("median")) return port_trial(place, {noise, 1.0, {}});
-            const Bed bed = make_bed({noise, 1.0, {}}, place.size);
+            const Fixture fixture = make_fixture({noise, 1.0, {}}, place.size);
             estimators::KnownLaw law;
-            if (told) law = {bed.law->row(), bed.law->column()};
+            if (known) law = {fixture.law->row(), fixture.law->column()};
             const std::string rule = place.planted("author")  ? "eoptshrink:author"
                                      : place.planted("level") ? "tw-test:level=0.5"
                                                               : estimator;
@@ -124,16 +125,16 @@ Criterion false_alarm(Form form, std::string name, std::string estimator, Noise 
         .quick = {{128, 400}},
         .full = {{128, 2000}, {256, 800}},
         .faults = std::move(faults),
-        .true_cases = std::move(true_cases)};
+        .positive_controls = std::move(positive_controls)};
 }
 
 /// Squared overlap of the right vector of a spike below the threshold, found in the block as it is or whitened.
 Trial whitening_trial(const TrialPlace& place, bool whitened) {
-    const Bed bed = make_bed({Noise::columns, 1.0, {0.75}}, place.size);
-    const arma::vec roots = arma::sqrt(bed.model.column.eigenvalues());
+    const Fixture fixture = make_fixture({Noise::columns, 1.0, {0.75}}, place.size);
+    const arma::vec roots = arma::sqrt(fixture.model.column.eigenvalues());
     const bool identity = place.planted("wrong-covariance");
     return [=](std::uint64_t replicate) {
-        const auto sample = bed.draw(place, replicate);
+        const auto sample = fixture.draw(place, replicate);
         const arma::vec scale = identity ? arma::vec(arma::flipud(roots)) : roots;
         arma::mat seen = sample.observed;
         if (whitened) seen.each_row() /= scale.t();
@@ -205,7 +206,7 @@ std::vector<Claim> rank_claims() {
                .region = [](std::size_t) { return at_most(0.0, 0.1); },
                .quick = {{128, 300}},
                .full = {{128, 1000}, {512, 200}},
-               .true_cases = {{"as-it-is", "the block not whitened"}}},
+               .positive_controls = {{"as-it-is", "the block not whitened"}}},
               {.form = Form::corrected,
                .name = "as-it-is",
                .measures = "squared overlap of the top right vector of the block, spike at 0.75 thresholds",

@@ -32,12 +32,12 @@ struct Denoised {
 /// nothing. True cases: `over-removed` takes 1.3 times the observed components away, `added` puts .3 of them on top,
 /// `true-vectors` puts the shrunk values on the vectors of S, `one-direction` leaves of the noise
 /// what the first pair of observed vectors sees.
-Denoised denoise(const Bed& bed, const TrialPlace& place, std::uint64_t replicate,
+Denoised denoise(const Fixture& fixture, const TrialPlace& place, std::uint64_t replicate,
                  theory::Loss loss = theory::Loss::frobenius) {
-    Denoised result{bed.draw(place, replicate), {}, {}, {}, {}, {}};
+    Denoised result{fixture.draw(place, replicate), {}, {}, {}, {}, {}};
     estimators::AnalysedBlock& block = analysed(result.sample.observed);
     result.observed = block.singular_values();
-    const std::size_t spikes = bed.model.strengths.size();
+    const std::size_t spikes = fixture.model.strengths.size();
     const std::size_t rank = place.planted("rank-1") ? spikes - 1 : spikes;
     result.shrinkage = shrink_at_rank(result.observed, block.shape(), rank, loss);
     auto& values = result.shrinkage.shrunk;
@@ -77,18 +77,18 @@ template <class Measure>
 std::function<Trial(const TrialPlace&)> of_denoised(BedShape shape, Measure measure,
                                                     theory::Loss loss = theory::Loss::frobenius) {
     return [=](const TrialPlace& place) -> Trial {
-        return [=, bed = make_bed(shape, place.size)](std::uint64_t replicate) {
-            return measure(bed, denoise(bed, place, replicate, loss));
+        return [=, fixture = make_fixture(shape, place.size)](std::uint64_t replicate) {
+            return measure(fixture, denoise(fixture, place, replicate, loss));
         };
     };
 }
 
 /// What the limits of singular values and overlaps make of a sum over the spikes of a bed.
 template <class Term>
-double sum_of_spikes(const Bed& bed, Term term) {
+double sum_of_spikes(const Fixture& fixture, Term term) {
     double sum = 0.0;
-    for (const auto& strength : bed.model.strengths) {
-        const auto spike = bed.law->spike(strength);
+    for (const auto& strength : fixture.model.strengths) {
+        const auto spike = fixture.law->spike(strength);
         sum += term(strength.value, std::sqrt(spike.outlier.value), spike.shrunk(theory::Loss::frobenius).value);
     }
     return sum;
@@ -103,47 +103,47 @@ const std::vector<SizePlan> full_sizes{{128, 2000}, {256, 1000}};
 
 struct OutlierQuestion {
     std::vector<double> thresholds;
-    std::optional<theory::Loss> told;  ///< loss, where the rank is told
-    double quantile = 0.0;             ///< of the fluctuation of the edge
-    Region region;                     ///< of the share
+    std::optional<theory::Loss> known;  ///< loss, where the rank is told
+    double quantile = 0.0;              ///< of the fluctuation of the edge
+    Region region;                      ///< of the share
 };
 
 Criterion outlier_left(Form form, std::string name, OutlierQuestion question, std::vector<Fault> faults,
-                       std::vector<Fault> true_cases = {}) {
-    const auto& [thresholds, told, quantile, region] = question;
+                       std::vector<Fault> positive_controls = {}) {
+    const auto& [thresholds, known, quantile, region] = question;
     return {.form = form,
             .name = std::move(name),
             .measures = fmt::format("share of residuals with an eigenvalue above the edge by more than the {} quantile "
                                     "of its fluctuation, spikes at {} thresholds, {}, white noise",
                                     quantile, fmt::join(thresholds, " and "),
-                                    told ? fmt::format("rank told, {} loss", name_of(*told)) : "rank estimated"),
+                                    known ? fmt::format("rank told, {} loss", name_of(*known)) : "rank estimated"),
             .summary = Summary::share,
             .prepare = [=](const TrialPlace& place) -> Trial {
                 const double cut = theory::tracy_widom_quantile(question.quantile);
                 const auto loss = place.planted("counted") || place.planted("frobenius")
                                       ? std::optional(theory::Loss::frobenius)
-                                      : question.told;
-                return
-                    [=, bed = make_bed({Noise::white, 1.0, question.thresholds}, place.size)](std::uint64_t replicate) {
-                        if (loss) {
-                            const auto denoised = denoise(bed, place, replicate, *loss);
-                            return bed.tracy_widom(eigenvalues_of(denoised.residual)(0)) > cut ? 1.0 : 0.0;
-                        }
-                        estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
-                        const auto found = estimators::eoptshrink(block.singular_values(), block.shape());
-                        return bed.tracy_widom(eigenvalues_of(block.residual(found.shrunk))(0)) > cut ? 1.0 : 0.0;
-                    };
+                                      : question.known;
+                return [=, fixture = make_fixture({Noise::white, 1.0, question.thresholds}, place.size)](
+                           std::uint64_t replicate) {
+                    if (loss) {
+                        const auto denoised = denoise(fixture, place, replicate, *loss);
+                        return fixture.tracy_widom(eigenvalues_of(denoised.residual)(0)) > cut ? 1.0 : 0.0;
+                    }
+                    estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
+                    const auto found = estimators::eoptshrink(block.singular_values(), block.shape());
+                    return fixture.tracy_widom(eigenvalues_of(block.residual(found.shrunk))(0)) > cut ? 1.0 : 0.0;
+                };
             },
             .region = [allowed = region](std::size_t) { return allowed; },
             .quick = quick_sizes,
             .full = full_sizes,
             .faults = std::move(faults),
-            .true_cases = std::move(true_cases)};
+            .positive_controls = std::move(positive_controls)};
 }
 
 /// Values of R under the bulk, which only blocks with unequal sides have room for.
 Criterion value_below(Form form, std::string name, double thresholds, std::vector<Fault> faults,
-                      std::vector<Fault> true_cases = {}) {
+                      std::vector<Fault> positive_controls = {}) {
     return {.form = form,
             .name = std::move(name),
             .measures = fmt::format("share of residuals with a singular value below .8 of the lower edge, one spike at "
@@ -152,17 +152,18 @@ Criterion value_below(Form form, std::string name, double thresholds, std::vecto
             .summary = Summary::share,
             .prepare = [=](const TrialPlace& place) -> Trial {
                 const double strength = place.planted("strong") ? 8.0 : place.planted("weak") ? 1.5 : thresholds;
-                return [=, bed = make_bed({Noise::white, 0.25, {strength}}, place.size)](std::uint64_t replicate) {
-                    const auto residual = denoise(bed, place, replicate).residual;
-                    const double edge = 1.0 - std::sqrt(bed.law->aspect().value());
-                    return arma::svd(residual).min() < 0.8 * edge ? 1.0 : 0.0;
-                };
+                return
+                    [=, fixture = make_fixture({Noise::white, 0.25, {strength}}, place.size)](std::uint64_t replicate) {
+                        const auto residual = denoise(fixture, place, replicate).residual;
+                        const double edge = 1.0 - std::sqrt(fixture.law->aspect().value());
+                        return arma::svd(residual).min() < 0.8 * edge ? 1.0 : 0.0;
+                    };
             },
             .region = [](std::size_t) { return at_most(0.0, 0.1); },
             .quick = {{128, 200}},
             .full = {{128, 600}, {256, 300}},
             .faults = std::move(faults),
-            .true_cases = std::move(true_cases)};
+            .positive_controls = std::move(positive_controls)};
 }
 
 Claim esd() {
@@ -176,7 +177,7 @@ Claim esd() {
                                       "white noise",
                           .summary = Summary::mean,
                           .prepare = of_denoised({Noise::white, 1.0, two_spikes},
-                                                 [](const Bed&, const Denoised& denoised) {
+                                                 [](const Fixture&, const Denoised& denoised) {
                                                      return empirical_distance(eigenvalues_of(denoised.residual),
                                                                                eigenvalues_of(denoised.sample.noise));
                                                  }),
@@ -193,7 +194,7 @@ Claim norm() {
         return energy(denoised.residual) - energy(denoised.sample.noise);
     };
     const auto predicted = [](const BedShape& shape, std::size_t size) {
-        return sum_of_spikes(make_bed(shape, size), [](double d, double seen, double shrunk) {
+        return sum_of_spikes(make_fixture(shape, size), [](double d, double seen, double shrunk) {
             return d * d - shrunk * (2.0 * seen - shrunk);
         });
     };
@@ -205,7 +206,8 @@ Claim norm() {
             .measures =
                 fmt::format("||R||^2 - ||Z||^2, spikes at 3 and 2 thresholds, rank told, {} noise", name_of(noise)),
             .summary = Summary::mean,
-            .prepare = of_denoised(shape, [=](const Bed&, const Denoised& denoised) { return difference(denoised); }),
+            .prepare =
+                of_denoised(shape, [=](const Fixture&, const Denoised& denoised) { return difference(denoised); }),
             .region = [=](std::size_t size) { return around(predicted(shape, size), margin_at(size, margin, 0.5)); },
             .quick = quick_sizes,
             .full = full_sizes,
@@ -221,9 +223,9 @@ Claim norm() {
                           .measures = "sqrt(d) | ||R||^2 - ||Z||^2 | / (nd), spikes at 3 and 2 thresholds, white noise",
                           .summary = Summary::mean,
                           .prepare = of_denoised({Noise::white, 1.0, two_spikes},
-                                                 [=](const Bed& bed, const Denoised& denoised) {
-                                                     return std::sqrt(bed.d()) * std::abs(difference(denoised)) /
-                                                            (bed.d() * static_cast<double>(bed.rows()));
+                                                 [=](const Fixture& fixture, const Denoised& denoised) {
+                                                     return std::sqrt(fixture.d()) * std::abs(difference(denoised)) /
+                                                            (fixture.d() * static_cast<double>(fixture.rows()));
                                                  }),
                           .region = [](std::size_t) { return at_most(1.0); },
                           .quick = {{128, 200}},
@@ -237,8 +239,8 @@ Claim norm() {
 Claim signal_error() {
     const BedShape shape{Noise::white, 1.0, two_spikes};
     const auto over = [=](auto term) {
-        return of_denoised(shape, [=](const Bed& bed, const Denoised& denoised) {
-            return energy(denoised.sample.signal - denoised.signal) / sum_of_spikes(bed, term) - 1.0;
+        return of_denoised(shape, [=](const Fixture& fixture, const Denoised& denoised) {
+            return energy(denoised.sample.signal - denoised.signal) / sum_of_spikes(fixture, term) - 1.0;
         });
     };
     const auto printed = [](double d, double, double shrunk) { return (d - shrunk) * (d - shrunk); };
@@ -260,7 +262,7 @@ Claim signal_error() {
                           .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.2, 0.5)); },
                           .quick = quick_sizes,
                           .full = full_sizes,
-                          .true_cases = {{"true-vectors", "the shrunk values on the vectors of the signal"}}},
+                          .positive_controls = {{"true-vectors", "the shrunk values on the vectors of the signal"}}},
                          {.form = Form::corrected,
                           .name = "with-vectors",
                           .measures = "||S - S^||^2 over sum d_i^2 - phi_i^2, minus 1, spikes at 3 and 2 thresholds",
@@ -277,41 +279,41 @@ Claim cross_term() {
     const auto product = [](const Denoised& denoised) {
         return arma::accu((denoised.sample.signal - denoised.signal) % denoised.sample.noise);
     };
-    return {.id = "cross-term",
-            .place = "paper, proof of the proposition, part 2",
-            .statement = "<S - S^, Z> / (nd) is at most d^-1/2",
-            .corrected = "<S - S^, Z> tends to -sum phi_i (sqrt(theta_i) - phi_i): negative and of order 1",
-            .settled = PrintedVerdict::vacuous,
-            .criteria = {
-                {.form = Form::printed,
-                 .name = "over-nd",
-                 .measures = "sqrt(d) |<S - S^, Z>| / (nd), spikes at 3 and 2 thresholds, white noise",
-                 .summary = Summary::mean,
-                 .prepare = of_denoised(shape,
-                                        [=](const Bed& bed, const Denoised& denoised) {
-                                            return std::sqrt(bed.d()) * std::abs(product(denoised)) /
-                                                   (bed.d() * static_cast<double>(bed.rows()));
-                                        }),
-                 .region = [](std::size_t) { return at_most(1.0); },
-                 .quick = {{128, 200}},
-                 .full = {{128, 1000}, {512, 100}},
-                 .faults = {{"all", "S^ = S~, all of the noise in it"}}},
-                {.form = Form::corrected,
-                 .name = "constant",
-                 .measures = "<S - S^, Z>, spikes at 3 and 2 thresholds, rank told, white noise",
-                 .summary = Summary::mean,
-                 .prepare = of_denoised(shape, [=](const Bed&, const Denoised& denoised) { return product(denoised); }),
-                 .region =
-                     [=](std::size_t size) {
-                         return around(sum_of_spikes(make_bed(shape, size),
-                                                     [](double, double seen, double shrunk) {
-                                                         return -shrunk * (seen - shrunk);
-                                                     }),
-                                       margin_at(size, 0.3, 0.5));
-                     },
-                 .quick = quick_sizes,
-                 .full = full_sizes,
-                 .faults = {truncated, signal_kept}}}};
+    return {
+        .id = "cross-term",
+        .place = "paper, proof of the proposition, part 2",
+        .statement = "<S - S^, Z> / (nd) is at most d^-1/2",
+        .corrected = "<S - S^, Z> tends to -sum phi_i (sqrt(theta_i) - phi_i): negative and of order 1",
+        .settled = PrintedVerdict::vacuous,
+        .criteria = {
+            {.form = Form::printed,
+             .name = "over-nd",
+             .measures = "sqrt(d) |<S - S^, Z>| / (nd), spikes at 3 and 2 thresholds, white noise",
+             .summary = Summary::mean,
+             .prepare = of_denoised(shape,
+                                    [=](const Fixture& fixture, const Denoised& denoised) {
+                                        return std::sqrt(fixture.d()) * std::abs(product(denoised)) /
+                                               (fixture.d() * static_cast<double>(fixture.rows()));
+                                    }),
+             .region = [](std::size_t) { return at_most(1.0); },
+             .quick = {{128, 200}},
+             .full = {{128, 1000}, {512, 100}},
+             .faults = {{"all", "S^ = S~, all of the noise in it"}}},
+            {.form = Form::corrected,
+             .name = "constant",
+             .measures = "<S - S^, Z>, spikes at 3 and 2 thresholds, rank told, white noise",
+             .summary = Summary::mean,
+             .prepare = of_denoised(shape, [=](const Fixture&, const Denoised& denoised) { return product(denoised); }),
+             .region =
+                 [=](std::size_t size) {
+                     return around(
+                         sum_of_spikes(make_fixture(shape, size),
+                                       [](double, double seen, double shrunk) { return -shrunk * (seen - shrunk); }),
+                         margin_at(size, 0.3, 0.5));
+                 },
+             .quick = quick_sizes,
+             .full = full_sizes,
+             .faults = {truncated, signal_kept}}}};
 }
 
 Claim residual_value() {
@@ -330,20 +332,20 @@ Claim residual_value() {
                           .measures = "sigma~_1 - phi_1 - sigma_1(Z), one spike at 2 thresholds, white noise",
                           .summary = Summary::rate,
                           .prepare = of_denoised({Noise::white, 1.0, {2.0}},
-                                                 [](const Bed&, const Denoised& denoised) {
+                                                 [](const Fixture&, const Denoised& denoised) {
                                                      return denoised.observed[0] - denoised.shrinkage.shrunk[0] -
                                                             std::sqrt(eigenvalues_of(denoised.sample.noise)(0));
                                                  }),
                           .region = rate,
                           .quick = quick,
                           .full = full,
-                          .true_cases = {{"one-direction", "Z between the observed vectors, u u^T Z v v^T"}}},
+                          .positive_controls = {{"one-direction", "Z between the observed vectors, u u^T Z v v^T"}}},
                          {.form = Form::corrected,
                           .name = "quadratic-form",
                           .measures = "sigma~_1 - phi_1 - xi~_1^T Z zeta~_1, one spike at 2 thresholds, white noise",
                           .summary = Summary::rate,
                           .prepare = of_denoised({Noise::white, 1.0, {2.0}},
-                                                 [](const Bed&, const Denoised& denoised) {
+                                                 [](const Fixture&, const Denoised& denoised) {
                                                      return denoised.observed[0] - denoised.shrinkage.shrunk[0] -
                                                             arma::as_scalar(denoised.vectors.left.col(0).t() *
                                                                             denoised.sample.noise *
@@ -392,8 +394,8 @@ constexpr unsigned bits = 2;
 template <class Number>
 std::function<Trial(const TrialPlace&)> of_coding_errors(Query query, Number number) {
     return [=](const TrialPlace& place) -> Trial {
-        return [=, bed = make_bed({Noise::white, 1.0, two_spikes}, place.size)](std::uint64_t replicate) {
-            const auto denoised = denoise(bed, place, replicate);
+        return [=, fixture = make_fixture({Noise::white, 1.0, two_spikes}, place.size)](std::uint64_t replicate) {
+            const auto denoised = denoise(fixture, place, replicate);
             const auto quantizer =
                 rotated_quantizer(place.planted("unbiased") ? "eden" : "tq-mse", place, replicate, bits);
             const double stretch = place.planted("overshoots") ? 1.5 : 1.0;
@@ -406,7 +408,7 @@ std::function<Trial(const TrialPlace&)> of_coding_errors(Query query, Number num
 }
 
 /// The bias of <q_t, r~_t> over that of <q_t, x~_t>, averaged over rows before dividing, minus ||R||^2 / ||S~||^2.
-Criterion bias_bound(Query query, Fault true_case) {
+Criterion bias_bound(Query query, Fault positive_control) {
     return {.form = Form::printed,
             .name = fmt::format("bound-{}", name_of(query)),
             .measures = fmt::format("bias of <q, r~> over bias of <q, x~>, minus ||R||^2 / ||S~||^2, 2 bits, q the {}",
@@ -422,7 +424,7 @@ Criterion bias_bound(Query query, Fault true_case) {
             .region = [](std::size_t) { return at_most(0.0); },
             .quick = {{64, 1000}},
             .full = {{64, 4000}, {128, 1000}},
-            .true_cases = {std::move(true_case)}};
+            .positive_controls = {std::move(positive_control)}};
 }
 
 /// For queries orthogonal to their own row, where a ratio would divide by a bias of 0: how far <q, r~> is biased
@@ -448,7 +450,7 @@ Criterion bias_of_nothing() {
             .region = [](std::size_t) { return at_most(0.0); },
             .quick = {{64, 1000}},
             .full = {{64, 4000}, {128, 1000}},
-            .true_cases = {{"overshoots", "decoded rows half as long again"}}};
+            .positive_controls = {{"overshoots", "decoded rows half as long again"}}};
 }
 
 /// The regression of <q, x~ - x> on <q, x>: minus the distortion, whatever the query.

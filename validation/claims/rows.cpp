@@ -23,22 +23,23 @@ double peak(const arma::mat& rows, Over over) {
 /// The residual of two strong components on one channel each, rank told, entries of some law.
 Trial peak_trial(const TrialPlace& place, Noise noise, const std::string& entries, bool against_constant,
                  Over over = Over::all_rows) {
-    Bed bed = make_bed({noise, 1.0, {}}, place.size);
+    Fixture fixture = make_fixture({noise, 1.0, {}}, place.size);
     const double root = std::sqrt(static_cast<double>(place.size));
-    bed.model.strengths = {{5.0 * root}, {4.0 * root}};
-    bed.model.right_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::column);
-    bed.model.colouring = sim::Colouring::dense;
-    bed.model.entries = sim::EntryLaw::parse(place.planted("heavy")      ? "student:5"
-                                             : place.planted("gaussian") ? "gaussian"
-                                                                         : entries);
+    fixture.model.strengths = {{5.0 * root}, {4.0 * root}};
+    fixture.model.right_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::column);
+    fixture.model.colouring = sim::Colouring::dense;
+    fixture.model.entries = sim::EntryLaw::parse(place.planted("heavy")      ? "student:5"
+                                                 : place.planted("gaussian") ? "gaussian"
+                                                                             : entries);
     const std::size_t removed = place.planted("kept") ? 0 : 2;
-    const arma::vec& b = bed.model.column.eigenvalues();
-    const double uneven = bed.model.column.is_diagonal() ? b.max() / arma::mean(b) : 1.0;
-    const double d = bed.d();
-    const double unit = against_constant ? std::sqrt(2.0 * uneven * std::log(d * static_cast<double>(bed.rows())) / d)
-                                         : std::sqrt(std::log(d) / d);
-    return [=, bed = std::move(bed)](std::uint64_t replicate) {
-        estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
+    const arma::vec& b = fixture.model.column.eigenvalues();
+    const double uneven = fixture.model.column.is_diagonal() ? b.max() / arma::mean(b) : 1.0;
+    const double d = fixture.d();
+    const double unit = against_constant
+                            ? std::sqrt(2.0 * uneven * std::log(d * static_cast<double>(fixture.rows())) / d)
+                            : std::sqrt(std::log(d) / d);
+    return [=, fixture = std::move(fixture)](std::uint64_t replicate) {
+        estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
         const auto found = shrink_at_rank(block.singular_values(), block.shape(), removed);
         return peak(block.residual(found.shrunk), over) / unit;
     };
@@ -49,7 +50,7 @@ const Fault heavy{"heavy", "Student entries with 5 degrees of freedom"};
 const Fault nothing_removed{"kept", "nothing removed"};
 
 Criterion peak_growth(Form form, std::string name, std::string entries, Over over, std::vector<Fault> faults,
-                      std::vector<Fault> true_cases = {}) {
+                      std::vector<Fault> positive_controls = {}) {
     return {.form = form,
             .name = std::move(name),
             .measures = fmt::format("largest |r_tj| / ||r_t|| {} over sqrt(log d / d) against d, residual of two "
@@ -62,7 +63,7 @@ Criterion peak_growth(Form form, std::string name, std::string entries, Over ove
             .quick = {{32, 1500}, {64, 1000}, {128, 500}},
             .full = {{64, 3000}, {128, 2000}, {256, 800}, {512, 200}},
             .faults = std::move(faults),
-            .true_cases = std::move(true_cases)};
+            .positive_controls = std::move(positive_controls)};
 }
 
 Criterion peak_level(Noise noise, std::vector<Fault> faults) {
@@ -89,17 +90,18 @@ Criterion peak_before() {
                 "thresholds on random directions, white noise",
             .summary = Summary::mean,
             .prepare = [](const TrialPlace& place) -> Trial {
-                Bed bed = make_bed({Noise::white, 1.0, {3.0, 2.0}}, place.size);
-                bed.model.colouring = sim::Colouring::dense;
-                if (place.planted("heavy")) bed.model.entries = sim::EntryLaw::parse("student:5");
+                Fixture fixture = make_fixture({Noise::white, 1.0, {3.0, 2.0}}, place.size);
+                fixture.model.colouring = sim::Colouring::dense;
+                if (place.planted("heavy")) fixture.model.entries = sim::EntryLaw::parse("student:5");
                 if (place.planted("localised")) {
                     const double root = std::sqrt(static_cast<double>(place.size));
-                    bed.model.strengths = {{5.0 * root}, {4.0 * root}};
-                    bed.model.right_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::column);
+                    fixture.model.strengths = {{5.0 * root}, {4.0 * root}};
+                    fixture.model.right_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::column);
                 }
-                const double unit = std::sqrt(2.0 * std::log(bed.d() * static_cast<double>(bed.rows())) / bed.d());
-                return [=, bed = std::move(bed)](std::uint64_t replicate) {
-                    return peak(bed.draw(place, replicate).observed, Over::all_rows) / unit;
+                const double unit =
+                    std::sqrt(2.0 * std::log(fixture.d() * static_cast<double>(fixture.rows())) / fixture.d());
+                return [=, fixture = std::move(fixture)](std::uint64_t replicate) {
+                    return peak(fixture.draw(place, replicate).observed, Over::all_rows) / unit;
                 };
             },
             .region = [](std::size_t) { return at_most(1.1); },
@@ -110,19 +112,19 @@ Criterion peak_before() {
 
 /// The sample variance of the row energies of Z over what trace identities say, or its root alone.
 Trial shell_trial(const TrialPlace& place, bool ratio) {
-    Bed bed = make_bed({Noise::columns, 1.0, {}}, place.size);
-    bed.model.colouring = sim::Colouring::dense;
+    Fixture fixture = make_fixture({Noise::columns, 1.0, {}}, place.size);
+    fixture.model.colouring = sim::Colouring::dense;
     if (place.planted("few-channels")) {
         arma::vec variances(place.size);
         for (arma::uword j = 0; j < place.size; ++j) variances(j) = std::pow(static_cast<double>(j + 1), -1.5);
-        bed.model.column = sim::Covariance::diagonal(variances);
+        fixture.model.column = sim::Covariance::diagonal(variances);
     }
-    if (place.planted("heavy")) bed.model.entries = sim::EntryLaw::parse("laplace");
-    const arma::vec& b = bed.model.column.eigenvalues();
+    if (place.planted("heavy")) fixture.model.entries = sim::EntryLaw::parse("laplace");
+    const arma::vec& b = fixture.model.column.eigenvalues();
     const double predicted = 2.0 * arma::accu(arma::square(b)) / (arma::accu(b) * arma::accu(b));
-    const double mean = arma::accu(b) / bed.d();
-    return [=, bed = std::move(bed)](std::uint64_t replicate) {
-        const arma::vec norms = arma::sum(arma::square(bed.draw(place, replicate).noise), 1);
+    const double mean = arma::accu(b) / fixture.d();
+    return [=, fixture = std::move(fixture)](std::uint64_t replicate) {
+        const arma::vec norms = arma::sum(arma::square(fixture.draw(place, replicate).noise), 1);
         const double relative =
             arma::accu(arma::square(norms - mean)) / (mean * mean * static_cast<double>(norms.n_elem));
         return ratio ? relative / predicted - 1.0 : std::sqrt(relative);

@@ -63,7 +63,7 @@ struct Calibration {
 
 bool misses(const Interval& interval, double truth) { return truth < interval.low || truth > interval.high; }
 
-constexpr double miss_share = 0.05;
+constexpr double miss_fraction = 0.05;
 constexpr std::size_t sample = 12;
 
 const std::vector<Calibration>& calibrations() {
@@ -101,22 +101,22 @@ const std::vector<Calibration>& calibrations() {
              return binomial_p_value(successes, 40, mistaken ? 0.36 : 0.3, draws.uniform(40));
          }},
         {"kolmogorov", "share of p-values below .05 of 100 uniform values, tested by their distance from the law",
-         "the law shifted by .05", 8000, miss_share,
+         "the law shifted by .05", 8000, miss_fraction,
          [](const Draws& draws, bool mistaken) {
              std::vector<double> values;
              for (std::uint32_t i = 0; i < 100; ++i) values.push_back(draws.uniform(i));
              const double shift = mistaken ? 0.05 : 0.0;
              const auto cdf = [&](double x) { return std::clamp(x + shift, 0.0, 1.0); };
              const double distance = distance_interval(values, cdf, 0.5).estimate;
-             return kolmogorov_p_value(distance, values.size()) < miss_share ? 1.0 : 0.0;
+             return kolmogorov_p_value(distance, values.size()) < miss_fraction ? 1.0 : 0.0;
          }},
         {"mean-interval", "misses of 95 % intervals for the mean of 12 normal values",
-         "values shifted by .3 of their standard deviation", 20000, miss_share,
+         "values shifted by .3 of their standard deviation", 20000, miss_fraction,
          [](const Draws& draws, bool mistaken) {
-             return misses(mean_interval(draws.normals(sample), miss_share), mistaken ? 0.3 : 0.0) ? 1.0 : 0.0;
+             return misses(mean_interval(draws.normals(sample), miss_fraction), mistaken ? 0.3 : 0.0) ? 1.0 : 0.0;
          }},
         {"rate-interval", "misses of 95 % intervals for the slope of three sizes of 400 values each, true slope -1/2",
-         "a truth of -.6", 4000, miss_share,
+         "a truth of -.6", 4000, miss_fraction,
          [](const Draws& draws, bool mistaken) {
              std::vector<SizeDraws> sweep;
              const auto values = draws.normals(1200);
@@ -125,14 +125,14 @@ const std::vector<Calibration>& calibrations() {
                  for (double& value : at.values) value /= std::sqrt(static_cast<double>(at.size));
                  sweep.push_back(std::move(at));
              }
-             return misses(rate_interval(sweep, miss_share), mistaken ? -0.6 : -0.5) ? 1.0 : 0.0;
+             return misses(rate_interval(sweep, miss_fraction), mistaken ? -0.6 : -0.5) ? 1.0 : 0.0;
          }},
         {"equivalence", "rejections at 5 % of a truth on the margin, mean of 12 normal values",
-         "a truth beyond it by one standard deviation", 20000, miss_share / 2.0,
+         "a truth beyond it by one standard deviation", 20000, miss_fraction / 2.0,
          [](const Draws& draws, bool mistaken) {
              auto values = draws.normals(sample);
              for (double& value : values) value += mistaken ? 2.0 : 1.0;
-             return judge(mean_interval(values, miss_share), around(0.0, 1.0)) == Verdict::fail ? 1.0 : 0.0;
+             return judge(mean_interval(values, miss_fraction), around(0.0, 1.0)) == Verdict::fail ? 1.0 : 0.0;
          }},
         {"signal-vectors", "p-values of <u, v> for the left and right vector of one 3 x 3 sample",
          "one stream for both", 20000, 0.0,

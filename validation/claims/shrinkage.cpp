@@ -17,11 +17,12 @@ namespace {
 
 /// The shrunk value of one spike minus the optimal one, rank told.
 Trial shrinker_trial(const TrialPlace& place, const BedShape& shape, theory::Loss loss, bool relative) {
-    const Bed bed = make_bed(shape, place.size);
-    double optimal = bed.spike(0).shrunk(loss).value;
+    const Fixture fixture = make_fixture(shape, place.size);
+    double optimal = fixture.spike(0).shrunk(loss).value;
     if (place.planted("white-law")) {
-        const theory::SeparableLaw white(theory::identity_spectrum(), theory::identity_spectrum(), bed.law->aspect());
-        optimal = white.spike(bed.model.strengths[0]).shrunk(loss).value;
+        const theory::SeparableLaw white(theory::identity_spectrum(), theory::identity_spectrum(),
+                                         fixture.law->aspect());
+        optimal = white.spike(fixture.model.strengths[0]).shrunk(loss).value;
     }
     const bool truncated = place.planted("truncated");
     const bool square_only = place.planted("square-only");
@@ -29,7 +30,7 @@ Trial shrinker_trial(const TrialPlace& place, const BedShape& shape, theory::Los
     const bool one_transform = place.planted("one-transform");
     const bool power = place.planted("power");
     return [=](std::uint64_t replicate) {
-        estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
+        estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
         const auto& values = block.singular_values();
         const auto found = shrink_at_rank(values, block.shape(), 1, loss);
         double value = truncated ? values[0] : found.shrunk[0];
@@ -128,10 +129,10 @@ Criterion edge_rate(Noise noise) {
                 if (place.planted("too-many"))
                     for (std::size_t i = 0; i <= pilot; ++i)
                         thresholds.push_back(2.5 + 0.5 * static_cast<double>(i + 1));
-                return [=, bed = make_bed({noise, 1.0, thresholds}, place.size)](std::uint64_t replicate) {
-                    estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
+                return [=, fixture = make_fixture({noise, 1.0, thresholds}, place.size)](std::uint64_t replicate) {
+                    estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
                     const auto found = estimators::eoptshrink(block.singular_values(), block.shape());
-                    return found.bulk_edge->value / bed.law->bulk_edge().value - 1.0;
+                    return found.bulk_edge->value / fixture.law->bulk_edge().value - 1.0;
                 };
             },
             .region = [](std::size_t) { return at_most(-0.4, 0.1); },
@@ -142,14 +143,14 @@ Criterion edge_rate(Noise noise) {
 
 /// The noise law that eOptShrink fits, as a distribution and where its transforms are used.
 Trial noise_law_trial(const TrialPlace& place, bool transform) {
-    const Bed bed = make_bed({Noise::coloured, 1.0, {2.0}}, place.size);
+    const Fixture fixture = make_fixture({Noise::coloured, 1.0, {2.0}}, place.size);
     const bool spike_kept = place.planted("spike-kept");
     const double scale = place.planted("scale") ? 0.5 : 1.0;
-    const double at = bed.spike(0).outlier.value;
-    const double exact = bed.law->stieltjes_left({at});
-    const auto bulk = std::make_shared<theory::BulkDistribution>(*bed.law);
+    const double at = fixture.spike(0).outlier.value;
+    const double exact = fixture.law->stieltjes_left({at});
+    const auto bulk = std::make_shared<theory::BulkDistribution>(*fixture.law);
     return [=](std::uint64_t replicate) {
-        estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
+        estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
         const auto& values = block.singular_values();
         auto noise = shrink_at_rank(values, block.shape(), 1).noise_eigenvalues;
         if (spike_kept) {

@@ -22,14 +22,14 @@ FullSvd full_svd(const arma::mat& block) {
 
 /// Squared inner product of the true and the observed vector of one spike, minus what the law says.
 Trial overlap_trial(const TrialPlace& place, const BedShape& shape, sim::MatrixSide side) {
-    const Bed bed = make_bed(shape, place.size);
-    const auto spike = bed.spike(0);
+    const Fixture fixture = make_fixture(shape, place.size);
+    const auto spike = fixture.spike(0);
     const bool left = side == sim::MatrixSide::row;
     double predicted = left ? spike.overlap_left.value : spike.overlap_right.value;
     if (place.planted("other-side")) predicted = left ? spike.overlap_right.value : spike.overlap_left.value;
     if (place.planted("certain")) predicted = 1.0;
     return [=](std::uint64_t replicate) {
-        const auto sample = bed.draw(place, replicate);
+        const auto sample = fixture.draw(place, replicate);
         estimators::AnalysedBlock& block = analysed(sample.observed);
         const auto vectors = block.vectors(1);
         const double inner = left ? arma::dot(vectors.left.col(0), sample.left.col(0))
@@ -80,20 +80,20 @@ Claim overlap(std::string id, sim::MatrixSide side) {
 /// Largest over the non-outlier vectors of both sides, up to half of them, of <u, xi_i>^2 ((d - alpha)^2 + kappa_i),
 /// times d, over log d.
 Trial delocalisation_trial(const TrialPlace& place, Noise noise) {
-    const Bed bed = make_bed({noise, 1.0, {2.0}}, place.size);
-    const double gap = bed.strength(0) - bed.law->detection_threshold().value;
+    const Fixture fixture = make_fixture({noise, 1.0, {2.0}}, place.size);
+    const double gap = fixture.strength(0) - fixture.law->detection_threshold().value;
     const arma::uword first = place.planted("outlier") ? 0 : 1;
     return [=](std::uint64_t replicate) {
-        const auto sample = bed.draw(place, replicate);
+        const auto sample = fixture.draw(place, replicate);
         const FullSvd svd = full_svd(sample.observed);
         double largest = 0.0;
         for (arma::uword i = first; i < svd.values.n_elem / 2; ++i) {
-            const double kappa = std::pow(static_cast<double>(i) / bed.d(), 2.0 / 3.0);
+            const double kappa = std::pow(static_cast<double>(i) / fixture.d(), 2.0 / 3.0);
             const double left = arma::dot(svd.left.col(i), sample.left.col(0));
             const double right = arma::dot(svd.right.col(i), sample.right.col(0));
             largest = std::max({largest, left * left * (gap * gap + kappa), right * right * (gap * gap + kappa)});
         }
-        return bed.d() * largest / std::log(bed.d());
+        return fixture.d() * largest / std::log(fixture.d());
     };
 }
 
@@ -106,7 +106,7 @@ struct UpperBound {
     double constant = 0.0;  ///< that one trial in 10^4 or fewer exceeded at d = 64, from another seed
     std::function<Trial(const TrialPlace&)> prepare;
     std::vector<Fault> faults;
-    std::vector<Fault> true_cases = {};
+    std::vector<Fault> positive_controls = {};
 };
 
 std::vector<Criterion> criteria_of(const UpperBound& bound) {
@@ -119,7 +119,7 @@ std::vector<Criterion> criteria_of(const UpperBound& bound) {
              .quick = {},
              .full = {{32, 10000}, {64, 10000}, {128, 10000}},
              .faults = bound.faults,
-             .true_cases = bound.true_cases,
+             .positive_controls = bound.positive_controls,
              .level = 0.99},
             {.form = bound.form,
              .name = "exceedance-" + bound.name,
@@ -134,7 +134,7 @@ std::vector<Criterion> criteria_of(const UpperBound& bound) {
              .quick = {{64, 2500}},
              .full = {{128, 2500}},
              .faults = bound.faults,
-             .true_cases = bound.true_cases}};
+             .positive_controls = bound.positive_controls}};
 }
 
 UpperBound delocalisation(Noise noise) {
@@ -150,24 +150,24 @@ UpperBound delocalisation(Noise noise) {
 
 /// Largest d zeta_k(j)^2 at a fixed coordinate j over right noise vectors: the first sqrt(d) of them, or all.
 Trial isotropic_trial(const TrialPlace& place, Noise noise, bool weak_channel, bool all) {
-    Bed bed = make_bed({noise, 1.0, {}}, place.size);
-    const arma::uword last = bed.columns() - 1;
+    Fixture fixture = make_fixture({noise, 1.0, {}}, place.size);
+    const arma::uword last = fixture.columns() - 1;
     if ((weak_channel && !place.planted("even")) || place.planted("detached")) {
-        arma::vec variances = bed.model.column.eigenvalues();
+        arma::vec variances = fixture.model.column.eigenvalues();
         variances(last) = place.planted("detached") ? 8.0 * variances.max() : 1e-3;
-        bed.model.column = sim::Covariance::diagonal(variances);
+        fixture.model.column = sim::Covariance::diagonal(variances);
     }
-    return [=, bed = std::move(bed)](std::uint64_t replicate) {
-        const FullSvd svd = full_svd(bed.draw(place, replicate).noise);
-        const auto near = static_cast<arma::uword>(std::sqrt(bed.d()));
+    return [=, fixture = std::move(fixture)](std::uint64_t replicate) {
+        const FullSvd svd = full_svd(fixture.draw(place, replicate).noise);
+        const auto near = static_cast<arma::uword>(std::sqrt(fixture.d()));
         const arma::uword count = all ? svd.values.n_elem : near;
         const double largest = arma::max(arma::square(svd.right.row(last).head(count)));
-        return bed.d() * largest / std::log(bed.d());
+        return fixture.d() * largest / std::log(fixture.d());
     };
 }
 
 UpperBound isotropic(Form form, std::string name, Noise noise, bool weak_channel, bool all, double constant,
-                     std::vector<Fault> faults, std::vector<Fault> true_cases = {}) {
+                     std::vector<Fault> faults, std::vector<Fault> positive_controls = {}) {
     return {.form = form,
             .name = std::move(name),
             .statistic = fmt::format("max d zeta_k(j)^2 / log d over {} at a fixed j{}, {} noise",
@@ -176,7 +176,7 @@ UpperBound isotropic(Form form, std::string name, Noise noise, bool weak_channel
             .constant = constant,
             .prepare = [=](const TrialPlace& place) { return isotropic_trial(place, noise, weak_channel, all); },
             .faults = std::move(faults),
-            .true_cases = std::move(true_cases)};
+            .positive_controls = std::move(positive_controls)};
 }
 
 std::vector<Criterion> criteria_of(const std::vector<UpperBound>& bounds) {

@@ -19,8 +19,8 @@ Criterion level(Form form, std::string name, NoiseLevelRule rule, BedShape shape
             .measures = "estimated over true level of the noise minus 1, " + words,
             .summary = Summary::mean,
             .prepare = [=](const TrialPlace& place) -> Trial {
-                return [=, bed = make_bed(shape, place.size)](std::uint64_t replicate) {
-                    estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
+                return [=, fixture = make_fixture(shape, place.size)](std::uint64_t replicate) {
+                    estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
                     const auto& values = block.singular_values();
                     const auto sides = block.shape();
                     double found =
@@ -32,7 +32,7 @@ Criterion level(Form form, std::string name, NoiseLevelRule rule, BedShape shape
                         found = 0.5 * (values[values.size() / 2 - 1] + values[values.size() / 2]) /
                                 std::sqrt(longer * middle);
                     }
-                    return found * std::sqrt(bed.d()) - 1.0;
+                    return found * std::sqrt(fixture.d()) - 1.0;
                 };
             },
             .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.01, 1.0)); },
@@ -62,11 +62,12 @@ Criterion known_level() {
                 "them at 4 and 3 thresholds, white noise, n/d = 1/4",
             .summary = Summary::share,
             .prepare = [](const TrialPlace& place) -> Trial {
-                return [=, bed = make_bed({Noise::white, 0.25, {4.0, 3.0}}, place.size)](std::uint64_t replicate) {
-                    estimators::AnalysedBlock& block = analysed(bed.draw(place, replicate).observed);
-                    const double sigma = 1.0 / std::sqrt(bed.d());
-                    return counted(block.singular_values(), block.shape(), sigma, place) == 2 ? 1.0 : 0.0;
-                };
+                return
+                    [=, fixture = make_fixture({Noise::white, 0.25, {4.0, 3.0}}, place.size)](std::uint64_t replicate) {
+                        estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
+                        const double sigma = 1.0 / std::sqrt(fixture.d());
+                        return counted(block.singular_values(), block.shape(), sigma, place) == 2 ? 1.0 : 0.0;
+                    };
             },
             .region = [](std::size_t) { return at_least(1.0, 0.05); },
             .quick = {{128, 500}},
@@ -87,10 +88,10 @@ Criterion indifference() {
             .prepare = [](const TrialPlace& place) -> Trial {
                 const double factor = place.planted("larger") ? 1.1 : place.planted("edge") ? 1.07 * 1.5 / 1.758 : 1.0;
                 const double threshold = factor * estimators::hard_threshold_coefficient(aspect);
-                Bed bed = make_bed({Noise::white, aspect, {}}, place.size);
-                bed.model.strengths = {bed.law->strength_of({threshold * threshold})};
-                return [=, bed = std::move(bed)](std::uint64_t replicate) {
-                    const auto sample = bed.draw(place, replicate);
+                Fixture fixture = make_fixture({Noise::white, aspect, {}}, place.size);
+                fixture.model.strengths = {fixture.law->strength_of({threshold * threshold})};
+                return [=, fixture = std::move(fixture)](std::uint64_t replicate) {
+                    const auto sample = fixture.draw(place, replicate);
                     estimators::AnalysedBlock& block = analysed(sample.observed);
                     const auto first = block.vectors(1);
                     const arma::mat kept = block.singular_values()[0] * first.left.col(0) * first.right.col(0).t();

@@ -156,7 +156,7 @@ struct Experiment {
     std::vector<ClaimText> claims;  ///< all that a check may name
     std::vector<Check> checks;
     std::vector<Json> figures;
-    std::vector<std::string> remarks;  ///< what is left out, and what would change that; for people
+    std::vector<std::string> notes;  ///< what is left out, and what would change that; for people
 
     /// Makes the worker of some replicates of one cell; each thread gets its own. The worker turns a replicate into
     /// observations, the same whatever range it was made for; asked in order, it prepares several at once.
@@ -164,7 +164,7 @@ struct Experiment {
     std::function<Worker(std::size_t cell, ReplicateRange range)> worker;
     /// Has the worker compute on a device whatever kernels can, from now on and for so many threads; says what stays on
     /// the CPU, and why. False where all of it does. Null: no kernel knows such studies.
-    std::function<bool(const spiked::cuda::Device& device, std::size_t threads, std::vector<std::string>& remarks)>
+    std::function<bool(const spiked::cuda::Device& device, std::size_t threads, std::vector<std::string>& notes)>
         move_to;
     std::string backend = "cpu";  ///< who computes: name_of its Backend
     bool mixed = false;           ///< whether a store of another backend may be gone on with

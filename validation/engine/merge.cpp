@@ -43,12 +43,12 @@ public:
 
 private:
     static void flush(const std::string& path, int flags) {
-        const sim::FileDescriptor file(::open(path.c_str(), flags | O_CLOEXEC));
+        const FileDescriptor file(::open(path.c_str(), flags | O_CLOEXEC));
         if (file.number() >= 0) ::fsync(file.number());
     }
 
     std::string target_;
-    sim::TemporaryName temporary_;
+    TemporaryName temporary_;
 };
 
 /// An open store under the name `part` beside the main one, for reading only.
@@ -143,8 +143,8 @@ public:
 
     void add(const std::string& path) {
         Database store = open_store(path);
-        refuse_lost_rows(store);
-        refuse_other_metrics(store);
+        reject_lost_rows(store);
+        reject_other_metrics(store);
         StudyIdentity identity = identity_of(store);
         if (first_.empty()) {
             first_ = path;

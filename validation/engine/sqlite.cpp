@@ -109,7 +109,7 @@ void Database::limit_reader() {
 std::string Database::readable_uri() const { return database_uri(file_, "ro"); }
 
 void Database::fail(int status) const {
-    const std::string why = sim::one_line(sqlite3_errmsg(handle_.get()));  // may hold a damaged file's own words
+    const std::string why = one_line(sqlite3_errmsg(handle_.get()));  // may hold a damaged file's own words
     switch (status & 0xFF) {
         case SQLITE_NOTADB:
         case SQLITE_CORRUPT:
@@ -182,7 +182,7 @@ Statement& Statement::bind(int position, std::string_view value) {
         throw input_error(
             "{}: the text {} holds a NUL byte (which no store keeps): take it out of the study, or of the file that "
             "names it",
-            database_->path(), sim::in_quotes(value));
+            database_->path(), in_quotes(value));
     const int status =
         sqlite3_bind_text(statement_.get(), position, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
     if (status != SQLITE_OK) database_->fail(status);

@@ -108,7 +108,7 @@ void reject_other_schema(Database& database) {
     if (const std::string name = name_of_first(expected, found); !name.empty())
         throw damaged_store(database.path(), fmt::format("its table or view \"{}\" is not that of a store", name));
     if (const std::string name = name_of_first(found, expected); !name.empty())
-        throw damaged_store(database.path(), fmt::format("it has {}, which no store has", sim::in_quotes(name)));
+        throw damaged_store(database.path(), fmt::format("it has {}, which no store has", in_quotes(name)));
 }
 
 /// Tables with a row a replicate, which are read one value at a time by who knows that it may be of any type.
@@ -151,7 +151,7 @@ constexpr TextLimit text_limits[] = {{"cell", "label", longest_label},
                                      {"claim", "statement", 20'000}};
 
 /// Damage that a look at few rows shows.
-void refuse_impossible_study(Database& database) {
+void reject_impossible_study(Database& database) {
     // What is no finite number, and what is no hexadecimal one.
     const auto infinite = [](const std::string& column) {
         return fmt::format("abs({}) > 1.7976931348623157e308", column);
@@ -206,7 +206,7 @@ void check_is_store(Database& database) {
     reject_other_schema(database);
     reject_other_types(database);
     reject_nul_bytes(database);
-    refuse_impossible_study(database);
+    reject_impossible_study(database);
 }
 
 bool exists_with_content(const std::string& path) {
@@ -255,7 +255,7 @@ void create_schema(Database& database) {
     add_new_metrics(database);
 }
 
-void refuse_other_metrics(Database& store) {
+void reject_other_metrics(Database& store) {
     Statement row(store, "SELECT metric_id, name FROM metric ORDER BY metric_id");
     for (std::size_t known = 0; row.step(); ++known) {
         if (known == metrics().size())
@@ -271,7 +271,7 @@ void refuse_other_metrics(Database& store) {
     }
 }
 
-void refuse_lost_rows(Database& store) {
+void reject_lost_rows(Database& store) {
     constexpr std::pair<const char*, const char*> lost[] = {
         {"a batch without its means",
          "SELECT cell_id, batch FROM batch WHERE reps > failed EXCEPT SELECT cell_id, batch FROM moment"},
@@ -359,8 +359,8 @@ Store::Store(const std::string& path, const Experiment& experiment, const std::s
       resumed_(database_.integer("PRAGMA page_count") > 0) {
     if (resumed_) {
         check_is_store(database_);
-        refuse_lost_rows(database_);
-        refuse_other_metrics(database_);
+        reject_lost_rows(database_);
+        reject_other_metrics(database_);
         match(experiment);
     } else {
         create(experiment);
@@ -516,7 +516,7 @@ void Store::match(const Experiment& experiment) {
 static std::string shortened(std::string message) {
     if (message.size() <= longest_message) return message;
     message.resize(longest_message - 3);
-    sim::leave_whole_characters(message);
+    leave_whole_characters(message);
     return message + "...";
 }
 

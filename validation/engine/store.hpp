@@ -79,11 +79,11 @@ private:
 void create_schema(Database& database);
 
 /// Throws input_error where means, batches and what they belong to do not fit together. Reads every row of means.
-void refuse_lost_rows(Database& store);
+void reject_lost_rows(Database& store);
 
 /// Throws input_error where a number of a metric is not its place in metrics(). A store of an earlier version may have
 /// fewer of them.
-void refuse_other_metrics(Database& store);
+void reject_other_metrics(Database& store);
 
 /// Opens a store for reading. Throws input_error when it is none, or of another schema than this program's.
 [[nodiscard]] Database open_store(const std::string& path);

@@ -41,7 +41,7 @@ std::optional<mode_t> kind_of(const std::string& path) {
 
 /// The `count` bytes of a regular file that end `from_end` bytes before its end; empty when it is shorter.
 std::string last_bytes(const std::string& path, std::size_t count) {
-    const sim::ByteFile file(path);
+    const ByteFile file(path);
     std::string bytes(count, '\0');
     if (file.size() < count) return "";
     file.read(file.size() - count, std::as_writable_bytes(std::span(bytes)));
@@ -64,7 +64,7 @@ std::uint32_t page_size_of(const std::string& path) {
     constexpr std::size_t page_size_at = 16;
     constexpr std::uint32_t largest = 65536;
     std::string head(page_size_at + 2, '\0');
-    const sim::ByteFile file(path);
+    const ByteFile file(path);
     if (file.size() < head.size()) return 0;
     file.read(0, std::as_writable_bytes(std::span(head)));
     if (!head.starts_with("SQLite format 3\0"sv)) return 0;
@@ -84,7 +84,7 @@ void reject_foreign_journal(const std::string& journal, const std::string& store
     constexpr std::size_t pages_at = 16;  // in the header of a journal: pages of the database, and the bytes of each
     constexpr std::size_t page_size_at = 24;
     std::string head(28, '\0');
-    const sim::ByteFile file(journal);
+    const ByteFile file(journal);
     if (file.size() < head.size()) return;
     file.read(0, std::as_writable_bytes(std::span(head)));
     const std::string_view text = head;
@@ -100,7 +100,7 @@ void reject_foreign_journal(const std::string& journal, const std::string& store
     const std::uint64_t claimed = std::uint64_t{big_endian(text.substr(pages_at))} * page_size;
     if (claimed > size_of(store))
         throw input_error("{0}: the journal beside it is of a larger store ({1}; this one has {2}): remove {0}-journal",
-                          store, sim::bytes_text(claimed), sim::bytes_text(size_of(store)));
+                          store, bytes_text(claimed), bytes_text(size_of(store)));
 }
 
 /// A store or its journal that says it is large and takes no room: who copies or reads it takes the room.
@@ -108,8 +108,8 @@ void reject_holes(const std::string& path, const char* advice) {
     constexpr std::uint64_t always = 64 << 20;
     constexpr std::uint64_t times = 64;  // file systems that pack pages do not reach it
     if (const std::uint64_t size = size_of(path); size > std::max(always, times * bytes_on_disk(path)))
-        throw input_error("{}: {} of which the disk holds {} (the rest is a hole): {}", path, sim::bytes_text(size),
-                          sim::bytes_text(bytes_on_disk(path)), advice);
+        throw input_error("{}: {} of which the disk holds {} (the rest is a hole): {}", path, bytes_text(size),
+                          bytes_text(bytes_on_disk(path)), advice);
 }
 
 /// A journal holds each page of the store once at most, with 8 bytes and, at worst, a header of a sector, which is no
@@ -119,7 +119,7 @@ void reject_long_journal(const std::string& journal, const std::string& real) {
     constexpr std::uint64_t times = 4;
     if (const std::uint64_t most = always + times * size_of(real); size_of(journal) > most)
         throw input_error("{}: {} (the journal of a store of {} has at most {}): remove it", journal,
-                          sim::bytes_text(size_of(journal)), sim::bytes_text(size_of(real)), sim::bytes_text(most));
+                          bytes_text(size_of(journal)), bytes_text(size_of(real)), bytes_text(most));
 }
 
 void reject_write_ahead(const std::string& path, const std::string& real) {
@@ -130,7 +130,7 @@ void reject_write_ahead(const std::string& path, const std::string& real) {
         if (kind_of(real + suffix)) reason = fmt::format("{}{} lies beside it", real, suffix);
     struct stat status {};
     if (::stat(real.c_str(), &status) == 0 && S_ISREG(status.st_mode) && reason.empty()) {
-        const sim::ByteFile file(real);
+        const ByteFile file(real);
         std::array<std::byte, 20> head{};
         if (file.size() >= head.size()) {
             file.read(0, head);

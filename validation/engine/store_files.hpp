@@ -25,7 +25,7 @@ public:
     [[nodiscard]] std::string path() const { return folder_.path() + "/store"; }
 
 private:
-    sim::TemporaryFolder folder_{"recovered"};
+    TemporaryFolder folder_{"recovered"};
 };
 
 /// Bytes that the disk holds of a file, which may have holes.

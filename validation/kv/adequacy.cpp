@@ -158,9 +158,9 @@ Adequacy measure_adequacy(const AdequacyPlan& plan) {
         std::vector<arma::mat> blocks;
         for (std::size_t b = 0; b < at.tensor->tokens / block_tokens; ++b)
             blocks.push_back(open.dumps[at.dump]->read_block(*at.tensor, at.head, b * block_tokens, block_tokens));
-        const AdequacyDraws draws{plan.seed,
-                                  head_identity(open.sha256[at.dump], at.tensor->name, at.head, block_tokens).text(),
-                                  found.draws, plan.threads};
+        const AdequacyDraws draws{
+            plan.seed, codec::head_identity(open.sha256[at.dump], at.tensor->name, at.head, block_tokens).text(),
+            found.draws, plan.threads};
         const auto [cluster, first] = clusters.emplace(open.cluster_of(at, by_prompt), clusters.size());
         heads.push_back(tally(at, cluster->second, judge_head(blocks, draws), plan.level));
         done += blocks.size();

@@ -31,7 +31,7 @@ public:
 
     [[nodiscard]] const arma::mat& rows() const { return rows_; }
     /// As `kv encode` and `kv decode` give it back: the tokens that fill no block in fp16.
-    [[nodiscard]] arma::mat decoded(const HeadCodec& codec, bool unrope) {
+    [[nodiscard]] arma::mat decoded(const estimators::HeadCodec& codec, bool unrope) {
         arma::mat back = rows_;
         const std::size_t tokens = study_.plan.block_tokens;
         for (std::size_t b = 0; b < blocks_.size(); ++b)
@@ -45,8 +45,8 @@ public:
         const std::size_t coded = blocks_.size() * tokens;
         if (const std::size_t left = back.n_rows - coded; left > 0)
             located(study_, at_, blocks_.size(), [&] {
-                const auto kept = keep_rows(rows_.tail_rows(left));
-                back.tail_rows(left) = kept_rows(kept.bytes, left, back.n_cols);
+                const auto kept = estimators::keep_rows(rows_.tail_rows(left));
+                back.tail_rows(left) = estimators::kept_rows(kept.bytes, left, back.n_cols);
             });
         return back;
     }
@@ -76,8 +76,8 @@ std::vector<std::vector<Observation>> measure_attention(const DumpStudy& study, 
     const bool is_key = at.tensor->side == Side::key;
     StudiedHead peer = at;
     peer.tensor = dump.find(at.tensor->layer, is_key ? Side::value : Side::key);
-    peer.rotation =
-        rotation_of(head_identity(study.open.sha256[at.dump], peer.tensor->name, peer.head, study.plan.block_tokens));
+    peer.rotation = codec::rotation_of(
+        codec::head_identity(study.open.sha256[at.dump], peer.tensor->name, peer.head, study.plan.block_tokens));
     Sequence own(study, at);
     Sequence other(study, peer);
     const AttentionHead exact{is_key ? own.rows() : other.rows(), is_key ? other.rows() : own.rows(),
@@ -114,7 +114,7 @@ std::vector<std::vector<Observation>> measure_attention(const DumpStudy& study, 
 }
 
 std::vector<std::string> find_queries(DumpStudy& study) {
-    std::vector<std::string> remarks;
+    std::vector<std::string> notes;
     const auto& asked = study.plan.attention;
     const bool viewed = study.plan.view.shuffle || study.plan.view.undo_rotary;
     const bool wanted = asked && *asked != AttentionMode::none;
@@ -122,7 +122,7 @@ std::vector<std::string> find_queries(DumpStudy& study) {
         throw usage_error(
             "attention cannot be measured in another order of the tokens or without the rotary embedding: leave "
             "attention, or order and rotary, out");
-    if (viewed) return remarks;
+    if (viewed) return notes;
     for (StudiedHead& at : study.heads) {
         const sim::KvDump& dump = *study.open.dumps[at.dump];
         const auto stated = stated_attention(dump.metadata());
@@ -139,9 +139,9 @@ std::vector<std::string> find_queries(DumpStudy& study) {
                 "{}: attention cannot be measured ({}): dump keys, values and queries together, or leave "
                 "--attention out",
                 dump.path(), lack);
-        const auto add = [&](std::string remark) {
-            if (std::find(remarks.begin(), remarks.end(), remark) == remarks.end())
-                remarks.push_back(std::move(remark));
+        const auto add = [&](std::string print_note) {
+            if (std::find(notes.begin(), notes.end(), print_note) == notes.end())
+                notes.push_back(std::move(print_note));
         };
         if (const std::string mismatch = queries_mismatch(dump, at.tensor->layer); !mismatch.empty())
             add(fmt::format("{}: queries are not used ({})", dump.path(), mismatch));
@@ -150,10 +150,10 @@ std::vector<std::string> find_queries(DumpStudy& study) {
         add(fmt::format(
             "{}: attention is not measured (its metadata {}): say --attention causal, bidirectional or none",
             dump.path(),
-            word ? fmt::format("say {}, which is neither causal nor bidirectional", sim::in_quotes(*word))
+            word ? fmt::format("say {}, which is neither causal nor bidirectional", in_quotes(*word))
                  : "do not say which keys a query sees"));
     }
-    return remarks;
+    return notes;
 }
 
 }  // namespace spiked::validation

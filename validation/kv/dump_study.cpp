@@ -4,7 +4,7 @@ namespace spiked::validation {
 
 using sim::Side;
 
-HeadCodec head_codec(const DumpStudy& study, const StudiedHead& at, std::size_t method) {
+estimators::HeadCodec head_codec(const DumpStudy& study, const StudiedHead& at, std::size_t method) {
     const auto& [compression, bits] = study.codecs[method];
     estimators::QuantizerOptions options = study.plan.quantizer;
     options.rotation_index = at.rotation;
@@ -12,7 +12,8 @@ HeadCodec head_codec(const DumpStudy& study, const StudiedHead& at, std::size_t 
     return spiked::located(
         [&] { return fmt::format("{}: tensor {}", study.open.dumps[at.dump]->path(), at.tensor->name); },
         [&] {
-            return HeadCodec(compression, at.tensor->dim, bits, options, at.tensor->tokens, study.plan.block_tokens);
+            return estimators::HeadCodec(compression, at.tensor->dim, bits, options, at.tensor->tokens,
+                                         study.plan.block_tokens);
         });
 }
 

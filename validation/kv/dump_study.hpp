@@ -32,13 +32,13 @@ struct DumpStudy {
     KvPlan plan;
     OpenDumps open;
     std::vector<std::pair<estimators::Method, double>> codecs;
-    Calibration calibration;
-    std::vector<std::unique_ptr<CacheRows>> caches;  ///< methods behind those of `codecs`
+    codec::Calibration calibration;
+    std::vector<std::unique_ptr<codec::CacheRows>> caches;  ///< methods behind those of `codecs`
     std::vector<StudiedHead> heads;
     std::vector<std::optional<sim::DumpRotary>> rotaries;  ///< of each dump, where a codec un-rotates keys
 };
 
-[[nodiscard]] HeadCodec head_codec(const DumpStudy& study, const StudiedHead& at, std::size_t method);
+[[nodiscard]] estimators::HeadCodec head_codec(const DumpStudy& study, const StudiedHead& at, std::size_t method);
 
 [[nodiscard]] arma::mat read_block(const DumpStudy& study, const StudiedHead& at, std::uint64_t block);
 /// The query heads that read the head, over some tokens.

@@ -25,7 +25,7 @@ namespace {
 using sim::Side;
 
 /// The bits of a cache method are those of its group of heads, the same for every block.
-void observe_cached(const CachedHead& head, const arma::mat& block, std::size_t first_token,
+void observe_cached(const codec::CachedHead& head, const arma::mat& block, std::size_t first_token,
                     const BlockQueries& queries, std::size_t method, std::vector<Observation>& to) {
     const auto add = [&](const std::string& metric, double value) {
         to.push_back({method, metric_index(metric), 0, value});
@@ -43,9 +43,9 @@ void observe_cached(const CachedHead& head, const arma::mat& block, std::size_t 
 }
 
 /// `turned_data` is null where no codec asks for it.
-std::vector<Observation> measure(const DumpStudy& study, const StudiedHead& at, const std::vector<HeadCodec>& codecs,
-                                 estimators::AnalysedBlock& data, estimators::AnalysedBlock* turned_data,
-                                 std::uint64_t block) {
+std::vector<Observation> measure(const DumpStudy& study, const StudiedHead& at,
+                                 const std::vector<estimators::HeadCodec>& codecs, estimators::AnalysedBlock& data,
+                                 estimators::AnalysedBlock* turned_data, std::uint64_t block) {
     TurnedBlock turned{turned_data, {}};
     if (turned_data != nullptr)
         turned.back = [&](const arma::mat& rows) { return rotated(study, *rotary_of(study, at), rows, block); };
@@ -133,10 +133,11 @@ void add_caches(Experiment& experiment, DumpStudy& study) {
     if (!study.plan.calibration.empty() && std::none_of(caches.begin(), caches.end(), calibrated))
         throw usage_error(
             "--calibrate is given and no method is calibrated: add palu, cskv, ojakv or kvtc to --method");
-    study.calibration = Calibration(study.plan.calibration, study.plan.dump, study.open.dumps, study.open.sha256);
+    study.calibration =
+        codec::Calibration(study.plan.calibration, study.plan.dump, study.open.dumps, study.open.sha256);
     for (const auto& cache : caches)
         study.caches.push_back(
-            std::make_unique<CacheRows>(cache.method, cache.bits, study.plan.quantizer, study.calibration));
+            std::make_unique<codec::CacheRows>(cache.method, cache.bits, study.plan.quantizer, study.calibration));
     if (study.calibration.empty()) return;
     Json sums = Json::array();
     for (const auto& sum : study.calibration.sums()) sums.push(sum);
@@ -158,7 +159,7 @@ ExperimentCell head_cell(const ExperimentInput& input, const DumpStudy& study, c
     cell.rows = plan.block_tokens;
     cell.columns = tensor.dim;
     cell.replicates = tensor.tokens / plan.block_tokens;
-    cell.params = head_identity(input.sha256, tensor.name, at.head, plan.block_tokens);
+    cell.params = codec::head_identity(input.sha256, tensor.name, at.head, plan.block_tokens);
     if (plan.view.shuffle) cell.params.set("order", "shuffled");
     if (plan.view.undo_rotary && tensor.side == Side::key) cell.params.set("rotary", "undone");
     cell.factors = {{"file", std::nullopt, input.path},
@@ -185,7 +186,7 @@ void add_cells(Experiment& experiment, DumpStudy& study) {
         at.blocks = std::make_shared<const sim::DumpHead>(
             *study.open.dumps[at.dump], *at.tensor, at.head, study.plan.view,
             stream::Stream(experiment.seed, at.cell, stream::Role::token_order, 0));
-        at.rotation = rotation_of(cell.params);
+        at.rotation = codec::rotation_of(cell.params);
         if (at.attention) experiment.batch = std::max(experiment.batch, cell.replicates);
         cells.push(cell.params);
         attends.push(at.attention ? Json(static_cast<std::int64_t>(*at.attention)) : Json());
@@ -207,7 +208,7 @@ struct HeadWork {
     std::shared_ptr<const DumpStudy> study;
     const StudiedHead* at;  ///< of the study
     ReplicateRange range;
-    std::vector<HeadCodec> codecs;
+    std::vector<estimators::HeadCodec> codecs;
     HeadBlocks blocks;
     std::optional<HeadBlocks> turned;  ///< where a codec asks for them
     ReplicateRange attending = {};
@@ -232,7 +233,7 @@ std::vector<Observation> work_on(HeadWork& work, std::uint64_t block) {
 
 Experiment::Worker head_worker(const std::shared_ptr<const DumpStudy>& study, const StudiedHead& at,
                                ReplicateRange range) {
-    std::vector<HeadCodec> codecs;
+    std::vector<estimators::HeadCodec> codecs;
     for (std::size_t m = 0; m < study->codecs.size(); ++m) codecs.push_back(head_codec(*study, at, m));
     HeadBlocks blocks =
         head_blocks(*study, range, [study, &at](std::uint64_t block) { return read_block(*study, at, block); });
@@ -273,7 +274,7 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
     for (const auto& place : study->open.heads) study->heads.push_back({place});
     add_caches(experiment, *study);
     find_rotaries(*study);
-    experiment.remarks = find_queries(*study);
+    experiment.notes = find_queries(*study);
 
     const auto& options = plan.quantizer;
     experiment.science.set("seed_of_rotations", options.seed.text());

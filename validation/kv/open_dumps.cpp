@@ -82,8 +82,7 @@ std::string queries_mismatch(const sim::KvDump& dump, std::size_t layer) {
     return fmt::format(
         "tensor {} has {} heads, {} tokens and {} channels, its keys {}, {} and {}: heads must be a multiple, tokens "
         "and channels the same",
-        sim::in_quotes(queries->name), queries->heads, queries->tokens, queries->dim, keys->heads, keys->tokens,
-        keys->dim);
+        in_quotes(queries->name), queries->heads, queries->tokens, queries->dim, keys->heads, keys->tokens, keys->dim);
 }
 
 OpenDumps open_dumps(const KvPlan& plan) {
@@ -95,7 +94,7 @@ OpenDumps open_dumps(const KvPlan& plan) {
         if (plan.dump.prompt_id_key != sim::DumpOptions{}.prompt_id_key && !dump.prompt_id())
             throw input_error("{}: the metadata have no \"{}\" (asked for with --prompt-id): see spiked kv inspect {}",
                               path, plan.dump.prompt_id_key, path);
-        dump.refuse_tiny_heads();
+        dump.reject_tiny_heads();
         const std::string sum = hex(sha256_of_file(path));
         for (std::size_t earlier = 0; earlier < open.sha256.size(); ++earlier)
             if (open.sha256[earlier] == sum)
@@ -123,7 +122,7 @@ std::string OpenDumps::cluster_of(const DumpHeadPlace& at, bool by_prompt) const
 }
 
 AttentionMode attention_mode(std::string_view word) {
-    return static_cast<AttentionMode>(estimators::position_of(word, "attention", {"causal", "bidirectional", "none"}));
+    return static_cast<AttentionMode>(position_of(word, "attention", {"causal", "bidirectional", "none"}));
 }
 
 std::optional<AttentionMode> stated_attention(const sim::Metadata& metadata) {
@@ -138,7 +137,7 @@ std::vector<std::string> expand_pattern(const std::string& pattern) {
     constexpr std::ptrdiff_t most_parts = 64;
     if (pattern.size() >= PATH_MAX || std::count(pattern.begin(), pattern.end(), '/') > most_parts)
         throw usage_error("{}: a path or pattern of {} bytes (at most {}, and {} folders): shorten it",
-                          sim::in_quotes(pattern), pattern.size(), PATH_MAX - 1, most_parts);
+                          in_quotes(pattern), pattern.size(), PATH_MAX - 1, most_parts);
     glob_t found{};
     found.gl_opendir = [](const char* path) -> void* { return opendir(path); };
     found.gl_readdir = [](void* folder) -> dirent* {

@@ -19,7 +19,7 @@ public:
     [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 
 private:
-    sim::TemporaryFolder folder_{"dumps"};
+    TemporaryFolder folder_{"dumps"};
     std::vector<std::string> paths_, names_;
 };
 

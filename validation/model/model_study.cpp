@@ -27,16 +27,16 @@ struct Task {
     sim::LlamaConfig shape;
     std::size_t count = 0;
     std::size_t first_choice = 0;  ///< as in cache_versions
-    std::function<Cost(std::size_t number, CompressedCache* cache)> cost;
+    std::function<Cost(std::size_t number, codec::CompressedCache* cache)> cost;
     /// What its questions attend to; empty where there are none.
-    std::function<PromptScore(std::size_t number, CompressedCache* cache)> attention = {};
+    std::function<PromptScore(std::size_t number, codec::CompressedCache* cache)> attention = {};
 };
 
 struct Source {
     std::string model, texts;
-    const std::vector<CacheRequest>& methods;
+    const std::vector<codec::CacheRequest>& methods;
     const estimators::QuantizerOptions& quantizer;
-    CachePart only;
+    codec::CachePart only;
     std::size_t block_tokens;
     Json settings;  ///< whatever else can change a number
 };
@@ -48,7 +48,7 @@ void add_input(Experiment& experiment, const std::string& path, const std::strin
     experiment.inputs.push_back(std::move(input));
 }
 
-void add_methods(Experiment& experiment, const std::vector<CacheVersion>& versions) {
+void add_methods(Experiment& experiment, const std::vector<codec::CacheVersion>& versions) {
     experiment.methods.push_back({"sample", "sample", "sample", std::nullopt, Json::object()});
     for (const auto& version : versions) {
         if (!version.cache) continue;
@@ -68,7 +68,7 @@ void add_methods(Experiment& experiment, const std::vector<CacheVersion>& versio
 }
 
 /// Of the first prompt, under every method, in the head that finds its needles best in full precision.
-std::vector<NamedArray> attention_of(const Task& task, const std::vector<CacheVersion>& versions) {
+std::vector<NamedArray> attention_of(const Task& task, const std::vector<codec::CacheVersion>& versions) {
     std::vector<NamedArray> arrays;
     arma::uword best_layer = 0;
     arma::uword best_head = 0;
@@ -89,7 +89,7 @@ std::vector<NamedArray> attention_of(const Task& task, const std::vector<CacheVe
 
 void make_experiment(Experiment& experiment, const Source& source, Task task) {
     experiment.kind = "kv_model";
-    const auto versions = std::make_shared<const std::vector<CacheVersion>>(cache_versions(
+    const auto versions = std::make_shared<const std::vector<codec::CacheVersion>>(codec::cache_versions(
         task.shape, source.methods, source.quantizer, source.only, source.block_tokens, task.first_choice));
     add_methods(experiment, *versions);
     const std::string name = fs::path(source.model + "/").parent_path().filename().string();
@@ -141,7 +141,7 @@ void make_experiment(Experiment& experiment, const Source& source, Task task) {
             std::size_t method = 0;
             for (const auto& version : *versions) {
                 if (!version.cache) continue;
-                CompressedCache cache = *version.cache;
+                codec::CompressedCache cache = *version.cache;
                 cache.draw_rotations(cell);
                 const Cost cost = task->cost(cell, &cache);
                 found.push_back({++method, metric_index(task->metric), 0, cost.nats - exact});
@@ -163,7 +163,7 @@ void make_perplexity_experiment(Experiment& experiment, const PerplexityPlan& pl
     make_experiment(experiment,
                     {plan.model, plan.tokens, plan.methods, plan.quantizer, plan.only, plan.block_tokens, settings},
                     {"added_nats", "document", documents->model.config(), documents->tokens.size(), plan.block_tokens,
-                     [documents, block = plan.block_tokens](std::size_t number, CompressedCache* cache) {
+                     [documents, block = plan.block_tokens](std::size_t number, codec::CompressedCache* cache) {
                          return Cost{document_nats(*documents, number, block, cache)};
                      }});
 }
@@ -187,7 +187,7 @@ void make_retrieval_experiment(Experiment& experiment, const RetrievalPlan& plan
         experiment,
         {plan.model, plan.filler, plan.methods, plan.quantizer, questions.part(), plan.block_tokens, settings},
         {"retrieval", "prompt", questions.shape, questions.prompts, questions.context,
-         [questions](std::size_t number, CompressedCache* cache) {
+         [questions](std::size_t number, codec::CompressedCache* cache) {
              const PromptScore score = questions.ask(number, cache);
              return Cost{-score.log_probability, 1.0 - score.right};
          },

@@ -47,7 +47,8 @@ Documents open_documents(const PerplexityPlan& plan) {
     return documents;
 }
 
-double document_nats(const Documents& documents, std::size_t number, std::size_t block_tokens, CompressedCache* cache) {
+double document_nats(const Documents& documents, std::size_t number, std::size_t block_tokens,
+                     codec::CompressedCache* cache) {
     const auto& document = documents.tokens[number];
     double sum = 0.0;
     std::size_t count = 0;
@@ -67,12 +68,12 @@ double document_nats(const Documents& documents, std::size_t number, std::size_t
 Perplexity measure_perplexity(const PerplexityPlan& plan) {
     const Documents documents = open_documents(plan);
     const std::size_t count = documents.tokens.size();
-    const auto versions = cache_versions(documents.model.config(), plan.methods, plan.quantizer, plan.only,
-                                         plan.block_tokens, plan.block_tokens);
+    const auto versions = codec::cache_versions(documents.model.config(), plan.methods, plan.quantizer, plan.only,
+                                                plan.block_tokens, plan.block_tokens);
 
     struct Reading {
         double nats = 0.0;
-        CacheBits bits;
+        codec::CacheBits bits;
         double entries = 0.0;
     };
     const std::size_t readings = versions.size() * count;
@@ -97,7 +98,7 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
     result.block_tokens = plan.block_tokens;
     for (std::size_t v = 0; v < versions.size(); ++v) {
         Moments nats;
-        CacheBits bits;
+        codec::CacheBits bits;
         double entries = 0.0;
         for (std::size_t d = 0; d < count; ++d) {
             const Reading& one = found[v * count + d];

@@ -12,9 +12,9 @@ namespace spiked::validation {
 struct PerplexityPlan {
     std::string model;   ///< folder
     std::string tokens;  ///< .npy of token ids, documents x tokens, or one document
-    std::vector<CacheRequest> methods;
+    std::vector<codec::CacheRequest> methods;
     std::size_t block_tokens = 128;
-    CachePart only;  ///< what is compressed
+    codec::CachePart only;  ///< what is compressed
     estimators::QuantizerOptions quantizer;
     std::size_t threads = 0;  ///< 0: all of the machine; never changes a number
     std::function<void(std::size_t done, std::size_t of)> progress = {};
@@ -24,7 +24,7 @@ struct PerplexityRow {
     std::string method;
     double bits = 0.0;
     std::optional<double> budget;  ///< of an eviction
-    CacheBits ledger;              ///< stored, an entry of what was compressed
+    codec::CacheBits ledger;       ///< stored, an entry of what was compressed
     double added_nats = 0.0;       ///< mean over documents of what a token costs more than in full precision
     double mcse_added_nats = 0.0;  ///< of the paired differences of documents; NaN for one document
 };
@@ -48,7 +48,7 @@ struct Documents {
 [[nodiscard]] Documents open_documents(const PerplexityPlan& plan);
 /// Mean nats of the tokens of a document that see a compressed block; in full precision where there is no cache.
 [[nodiscard]] double document_nats(const Documents& documents, std::size_t number, std::size_t block_tokens,
-                                   CompressedCache* cache);
+                                   codec::CompressedCache* cache);
 
 /// Full past blocks are coded and decoded, the block being read stays exact, and each layer sees what the compressed
 /// layers below make of it. `unrope+` turns keys back before they are coded. A layer, side and head has a rotation of

@@ -48,7 +48,7 @@ PromptScore no_score(const sim::LlamaConfig& shape) {
 /// Adds what question number so and so attended to; `tokens`: whose row each weight is of.
 void add_attention(PromptScore& score, std::size_t layer, std::size_t head, const std::vector<Needle>& needles,
                    std::size_t question, const arma::frowvec& weights, const std::vector<std::size_t>& tokens,
-                   const CompressedCache* cache) {
+                   const codec::CompressedCache* cache) {
     const bool merges = cache != nullptr && cache->merges();
     arma::mat& where = score.where[layer * score.mass.n_cols + head];
     if (where.is_empty()) where.zeros(needles.size(), needles.size() + 1);
@@ -121,7 +121,7 @@ NeedlePrompt needle_prompt(const RetrievalPlan& plan, const sim::LlamaConfig& mo
 }
 
 PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, const RetrievalPlan& plan,
-                         CompressedCache* cache) {
+                         codec::CompressedCache* cache) {
     const auto& shape = model.config();
     PromptScore score = no_score(shape);
     const NeedleVocabulary& vocabulary = plan.vocabulary;
@@ -163,7 +163,7 @@ PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, co
     return mean_of(std::move(score), prompt.needles.size());
 }
 
-PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan& plan, CompressedCache* cache) {
+PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan& plan, codec::CompressedCache* cache) {
     const auto& shape = readout.shape();
     const std::size_t layer = readout.layer();
     const std::size_t group = shape.heads / shape.kv_heads;
@@ -238,7 +238,7 @@ namespace {
 
 Questions questions_of_dumps(const RetrievalPlan& plan) {
     auto readouts = std::make_shared<std::vector<sim::LlamaReadout>>();
-    const bool turned = std::any_of(plan.methods.begin(), plan.methods.end(), [](const CacheRequest& request) {
+    const bool turned = std::any_of(plan.methods.begin(), plan.methods.end(), [](const codec::CacheRequest& request) {
         return request.how.method && request.how.method->unrope;
     });
     std::size_t asked_for = 0;
@@ -270,8 +270,9 @@ Questions questions_of_dumps(const RetrievalPlan& plan) {
         .context = context,
         .last_layer_only = true,
         .at_once = plan.at_once,
-        .ask = [readouts, plan](std::size_t prompt,
-                                CompressedCache* cache) { return score_readout((*readouts)[prompt], plan, cache); },
+        .ask = [readouts, plan](
+                   std::size_t prompt,
+                   codec::CompressedCache* cache) { return score_readout((*readouts)[prompt], plan, cache); },
         .check =
             [readouts, plan](const std::vector<double>& right) {
                 for (std::size_t d = 0; d < right.size(); ++d) {
@@ -318,7 +319,7 @@ Questions questions_of_model(const RetrievalPlan& plan) {
         .last_layer_only = plan.last_layer_only,
         .at_once = plan.at_once,
         .ask =
-            [model, plan, filler](std::size_t prompt, CompressedCache* cache) {
+            [model, plan, filler](std::size_t prompt, codec::CompressedCache* cache) {
                 return score_prompt(*model, needle_prompt(plan, model->config(), filler, prompt), plan, cache);
             },
         .check =
@@ -336,7 +337,7 @@ Questions questions_of_model(const RetrievalPlan& plan) {
 
 Questions questions_of(RetrievalPlan plan) {
     if (std::any_of(plan.methods.begin(), plan.methods.end(),
-                    [](const CacheRequest& request) { return request.how.eviction != nullptr; }))
+                    [](const codec::CacheRequest& request) { return request.how.eviction != nullptr; }))
         plan.at_once = true;
     else if (plan.observe_questions)
         throw usage_error(
@@ -351,7 +352,7 @@ arma::mat PromptScore::where_of(std::size_t layer, std::size_t head) const {
     return found.is_empty() ? arma::mat(questions, questions + 1, arma::fill::zeros) : found;
 }
 
-CachePart Questions::part() const {
+codec::CachePart Questions::part() const {
     if (!last_layer_only) return {};
     return {{shape.layers - 1, sim::Side::key}, {shape.layers - 1, sim::Side::value}};
 }
@@ -361,14 +362,15 @@ namespace {
 /// One prompt read with one version of the cache.
 struct PromptReading {
     PromptScore score;
-    CacheBits bits;
+    codec::CacheBits bits;
     double entries = 0.0;
 };
 using VersionReadings = std::vector<PromptReading>;  ///< of every prompt
 
 /// Reads all prompts with the versions from `first` to before `last`; those before `first` are read.
-void read_prompts(const RetrievalPlan& plan, const Questions& questions, const std::vector<CacheVersion>& versions,
-                  std::size_t first, std::size_t last, std::vector<VersionReadings>& found) {
+void read_prompts(const RetrievalPlan& plan, const Questions& questions,
+                  const std::vector<codec::CacheVersion>& versions, std::size_t first, std::size_t last,
+                  std::vector<VersionReadings>& found) {
     const std::size_t prompts = questions.prompts;
     std::size_t done = first * prompts;
     std::mutex telling;
@@ -401,8 +403,8 @@ MeanAndError over_questions(const VersionReadings& readings, const Value& value)
 }
 
 /// What one version answers, beside full precision and the first method.
-RetrievalRow table_row(const CacheVersion& version, const VersionReadings& readings, const VersionReadings& exact,
-                       const VersionReadings& first, const Retrieval& table) {
+RetrievalRow table_row(const codec::CacheVersion& version, const VersionReadings& readings,
+                       const VersionReadings& exact, const VersionReadings& first, const Retrieval& table) {
     RetrievalRow row{.method = version.label, .bits = version.bits, .budget = version.budget};
     const auto collect = [&](const auto& value) { return over_questions(readings, value); };
     const auto score = [&](std::size_t p) -> const PromptScore& { return readings[p].score; };
@@ -437,8 +439,8 @@ RetrievalRow table_row(const CacheVersion& version, const VersionReadings& readi
 Retrieval measure_retrieval(const RetrievalPlan& plan) {
     const Questions questions = questions_of(plan);
     const auto& shape = questions.shape;
-    const auto versions =
-        cache_versions(shape, plan.methods, plan.quantizer, questions.part(), plan.block_tokens, questions.context);
+    const auto versions = codec::cache_versions(shape, plan.methods, plan.quantizer, questions.part(),
+                                                plan.block_tokens, questions.context);
     Retrieval result{.prompts = questions.prompts,
                      .questions = questions.questions,
                      .needles = questions.needles,

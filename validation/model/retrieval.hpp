@@ -41,7 +41,7 @@ struct RetrievalPlan {
     std::size_t prompts = 64;
     /// Of a prompt with its questions; 0: the model's context, or less where the filler is shorter.
     std::size_t prompt_tokens = 0;
-    std::vector<CacheRequest> methods;
+    std::vector<codec::CacheRequest> methods;
     bool last_layer_only = false;
     bool exact_questions = false;  ///< the questions are read exactly, only the context before them is compressed
     /// All of the context is read before any of it is compressed or evicted, the questions behind it are exact. So it
@@ -77,8 +77,8 @@ struct HeadAttention {
 struct RetrievalRow {
     std::string method;  ///< "none" for full precision
     double bits = 16.0;
-    std::optional<double> budget;    ///< of an eviction
-    CacheBits ledger{.rows = 16.0};  ///< stored, an entry of what was compressed
+    std::optional<double> budget;           ///< of an eviction
+    codec::CacheBits ledger{.rows = 16.0};  ///< stored, an entry of what was compressed
     MeanAndError right, log_probability;
     MeanAndError lost;  ///< right of full precision minus right, paired by prompt
     /// Minus those of the first method at its first budget and bits, paired by prompt; of full precision, too.
@@ -108,12 +108,12 @@ struct Retrieval {
 /// Reads a prompt as the plan says, all in full precision where there is no cache. Attention on a needle is that of the
 /// row that holds its value: none where that was evicted, the row it became a part of where it was merged.
 [[nodiscard]] PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, const RetrievalPlan& plan,
-                                       CompressedCache* cache);
+                                       codec::CompressedCache* cache);
 
 /// Asks the questions of a dump of its last layer, as far as attention and what follows it go; answers are those the
 /// dump knows, and so is the log-probability. Else as the above.
 [[nodiscard]] PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan& plan,
-                                        CompressedCache* cache);
+                                        codec::CompressedCache* cache);
 
 /// Where questions come from: prompts built for a model, or dumps.
 struct Questions {
@@ -122,11 +122,11 @@ struct Questions {
     std::size_t needles = 0;                 ///< of a prompt that is built
     std::size_t context = 0;                 ///< tokens before the questions; the fewest, of dumps
     bool last_layer_only = false, at_once = false;
-    std::function<PromptScore(std::size_t prompt, CompressedCache* cache)> ask;
+    std::function<PromptScore(std::size_t prompt, codec::CompressedCache* cache)> ask;
     /// Throws input_error where what full precision gets right, by prompt from the first on, is not what it should be.
     std::function<void(const std::vector<double>& right)> check;
 
-    [[nodiscard]] CachePart part() const;  ///< what is compressed
+    [[nodiscard]] codec::CachePart part() const;  ///< what is compressed
 };
 /// Throws as measure_retrieval does before the work.
 [[nodiscard]] Questions questions_of(RetrievalPlan plan);

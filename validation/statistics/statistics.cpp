@@ -91,7 +91,7 @@ double smallest_detectable(const Interval& interval, const Region& region) {
     return region.margin + reach + upper_normal(missed) * interval.error;
 }
 
-double smallest_detectable_share(std::uint64_t trials, const Region& region, double alpha) {
+double smallest_detectable_fraction(std::uint64_t trials, const Region& region, double alpha) {
     const double n = static_cast<double>(trials);
     // The successes that fail are those up to some number, for a share too small; by symmetry for one too large.
     const auto share_that_fails = [&](double low, const auto& high_of) {

@@ -41,7 +41,7 @@ struct Region {
 [[nodiscard]] double smallest_detectable(const Interval& interval, const Region& region);
 /// The same of a share, by the binomial law: its interval at the share seen says little of the one at a share that
 /// fails. Infinite when no share fails.
-[[nodiscard]] double smallest_detectable_share(std::uint64_t trials, const Region& region, double alpha);
+[[nodiscard]] double smallest_detectable_fraction(std::uint64_t trials, const Region& region, double alpha);
 
 /// Of a mean, Student's law. Exact for normal values; for others the error of the normal limit. NaN values make it
 /// infinite: a missing value is not left out.

@@ -23,7 +23,7 @@ constexpr std::size_t deepest_key = 200;
 
 /// Every dot of a key is a table in a table, and the TOML library frees and searches them one in the other. Dots of
 /// texts count too: what is a text is known only to who has read all before it.
-void refuse_deep_keys(const std::string& text, const std::string& name) {
+void reject_deep_keys(const std::string& text, const std::string& name) {
     std::size_t dots = 0;
     for (std::size_t i = 0; i < text.size(); ++i) {
         if (text[i] == '.') {
@@ -40,8 +40,8 @@ void refuse_deep_keys(const std::string& text, const std::string& name) {
 
 void apply_overrides(toml::table& root, const StudyOverrides& overrides) {
     for (const auto& [key, value] : overrides.set) {
-        refuse_deep_keys(key, "--set");
-        refuse_deep_keys(value, "--set");
+        reject_deep_keys(key, "--set");
+        reject_deep_keys(value, "--set");
         toml::table parsed;
         try {
             parsed = toml::parse("value = " + value);
@@ -65,26 +65,26 @@ void apply_overrides(toml::table& root, const StudyOverrides& overrides) {
 
 /// What a sweep sets in every cell cannot be set for the model.
 /// Each method has numbers of its own in each cell, long before anything is computed.
-void refuse_pairs(std::size_t cells, const std::vector<NamedEstimator>& estimators,
-                  const std::vector<NamedCodec>& codecs, const toml::node& at, Mistakes& mistakes) {
+void reject_pairs(std::size_t cells, const std::vector<NamedEstimator>& estimators,
+                  const std::vector<NamedCodec>& codecs, const toml::node& at, Diagnostics& diagnostics) {
     constexpr std::size_t most_pairs = 500'000;
     std::size_t methods = estimators.size();
     for (const auto& codec : codecs) methods += codec.bits.size();
     if (methods * cells > most_pairs)
-        mistakes.add(at, fmt::format("{} methods in {} cells are too many (at most {} pairs): split the study", methods,
-                                     cells, most_pairs));
+        diagnostics.add(at, fmt::format("{} methods in {} cells are too many (at most {} pairs): split the study",
+                                        methods, cells, most_pairs));
 }
 
-void refuse_swept(const StudyOverrides& overrides, const toml::table* sweep, Mistakes& mistakes) {
+void reject_swept(const StudyOverrides& overrides, const toml::table* sweep, Diagnostics& diagnostics) {
     if (sweep == nullptr) return;
     for (const auto& [key, value] : overrides.set)
         for (const auto& [factor, values] : *sweep)
             if (key == "model." + std::string(factor.str())) {
                 const bool dotted = factor.str().find('.') != std::string_view::npos;
-                mistakes.add(toml::source_region{},
-                             fmt::format("--set {0} has no effect ([sweep] sets {1} in every cell): write --set "
-                                         "'sweep.{2}{1}{2}=[{3}]'",
-                                         key, factor.str(), dotted ? "\"" : "", value));
+                diagnostics.add(toml::source_region{},
+                                fmt::format("--set {0} has no effect ([sweep] sets {1} in every cell): write --set "
+                                            "'sweep.{2}{1}{2}=[{3}]'",
+                                            key, factor.str(), dotted ? "\"" : "", value));
             }
 }
 
@@ -120,7 +120,7 @@ std::vector<std::string> factors_of(const std::string& kind, const toml::table* 
     return factors;
 }
 
-void read_about(Section& root, const StudyOverrides& overrides, Experiment& experiment, Mistakes& mistakes) {
+void read_about(Section& root, const StudyOverrides& overrides, Experiment& experiment, Diagnostics& diagnostics) {
     Section about = root.below("study");
     about.require("name", "name = \"my-study\"");
     experiment.name = about.text("name", "study");
@@ -133,51 +133,51 @@ void read_about(Section& root, const StudyOverrides& overrides, Experiment& expe
         experiment.seed = stream::StudySeed::parse(overrides.seed);
         experiment.seed_source = "cli";
     } else {
-        guarded(*about.node("seed"), mistakes, [&] { experiment.seed = stream::StudySeed::parse(seed); });
+        guarded(*about.node("seed"), diagnostics, [&] { experiment.seed = stream::StudySeed::parse(seed); });
     }
     about.no_other_keys();
 }
 
-void read_exec(Section& root, Study& study, Mistakes& mistakes) {
+void read_exec(Section& root, Study& study, Diagnostics& diagnostics) {
     Section exec = root.below("exec");
     study.threads = exec.count("threads", 0, 0, 4096);
     study.device = exec.text("device", "");
     if (const toml::node* device = exec.node("device"); device != nullptr && !spiked::cuda::is_device(study.device))
-        mistakes.add(*device, "\"device\" is auto, cpu, cuda:0 and so on, or emulated");
+        diagnostics.add(*device, "\"device\" is auto, cpu, cuda:0 and so on, or emulated");
     exec.no_other_keys();
 }
 
-void read_store(Section& root, const toml::table& file, Study& study, Mistakes& mistakes) {
+void read_store(Section& root, const toml::table& file, Study& study, Diagnostics& diagnostics) {
     Section store = root.below("store");
     study.store_path = store.text("path", "results/" + study.experiment.name + ".spiked");
-    if (study.store_path.empty()) mistakes.add(file, "[store] path is empty: name a file");
+    if (study.store_path.empty()) diagnostics.add(file, "[store] path is empty: name a file");
     if (study.store_path == ":memory:")
-        mistakes.add(file,
-                     "[store] path \":memory:\" would keep the results in memory only, and lose them: name a file");
+        diagnostics.add(file,
+                        "[store] path \":memory:\" would keep the results in memory only, and lose them: name a file");
     if (study.store_path.find('\0') != std::string::npos)
-        mistakes.add(file, "[store] path holds a zero byte, where a name would end: leave it out");
+        diagnostics.add(file, "[store] path holds a zero byte, where a name would end: leave it out");
     if (const toml::node* raw = store.node("raw")) {
         if (const auto number = raw->value_exact<std::int64_t>(); number && *number >= 0)
             study.experiment.raw_per_cell = static_cast<std::size_t>(*number);
         else if (raw->value<std::string>() == "none")
             study.experiment.raw_per_cell = 0;
         else if (raw->value<std::string>() != "all")
-            mistakes.add(*raw, "\"raw\" is \"all\", \"none\" or a number of replicates a cell");
+            diagnostics.add(*raw, "\"raw\" is \"all\", \"none\" or a number of replicates a cell");
     }
     store.no_other_keys();
 }
 
 /// What a study of dumps cannot have.
-void refuse_tables_of_samples(Section& root, const toml::table* sweep, Mistakes& mistakes) {
-    if (sweep != nullptr) mistakes.add(*sweep, "a dump study has no sweep: its cells are the heads");
+void reject_tables_of_samples(Section& root, const toml::table* sweep, Diagnostics& diagnostics) {
+    if (sweep != nullptr) diagnostics.add(*sweep, "a dump study has no sweep: its cells are the heads");
     for (const char* key : {"estimator", "check"})
         if (const toml::node* asked = root.raw().get(key))
-            mistakes.add(*asked, fmt::format("a dump study takes no [[{}]]: name codecs "
-                                             "(spiked spectrum estimates blocks of a dump)",
-                                             key));
+            diagnostics.add(*asked, fmt::format("a dump study takes no [[{}]]: name codecs "
+                                                "(spiked spectrum estimates blocks of a dump)",
+                                                key));
     for (const char* key : {"reps", "until"})
         if (const toml::node* asked = root.raw()["run"][key].node())
-            mistakes.add(*asked, fmt::format("a dump study has no {}: its replicates are the blocks", key));
+            diagnostics.add(*asked, fmt::format("a dump study has no {}: its replicates are the blocks", key));
 }
 
 /// All that can change a number, but what cells and dumps add to it.
@@ -193,7 +193,7 @@ Json science_of(const toml::table& file, const std::string& kind, const Experime
     Json methods = Json::array();
     for (const auto& e : estimators) {
         Json method = Json::object({{"estimator", e.method.name}, {"loss", theory::name_of(e.loss)}, {"as", e.label}});
-        if (e.told_law) method.set("law", "known");
+        if (e.known_law) method.set("law", "known");
         methods.push(std::move(method));
     }
     for (const auto& c : codecs) {
@@ -221,7 +221,7 @@ std::vector<ClaimText> claims_of_studies() {
 }
 
 Study parse_study(const std::string& text, const std::string& name, const StudyOverrides& overrides) {
-    refuse_deep_keys(text, name);
+    reject_deep_keys(text, name);
     toml::table file;
     try {
         file = toml::parse(text, name);
@@ -231,7 +231,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     }
     apply_overrides(file, overrides);
 
-    Mistakes mistakes(name, overrides.set.empty() ? "" : " (as changed by --set)");
+    Diagnostics diagnostics(name, overrides.set.empty() ? "" : " (as changed by --set)");
     Study study;
     Experiment& experiment = study.experiment;
     experiment.config_source = text;
@@ -245,56 +245,56 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     for (const auto& [key, value] : overrides.set) keep_change(key, value);
     if (const std::string source = find_sources_beside(file, overrides.folder); !source.empty())
         keep_change("model.source", source);
-    Section root(file, "the study", mistakes);
+    Section root(file, "the study", diagnostics);
     root.require("spiked", "spiked = 1");
     if (const toml::node* version = root.node("spiked");
         version != nullptr && version->value_exact<std::int64_t>() != 1)
-        mistakes.add(*version,
-                     "\"spiked\" is the version of the study file's format, and this program reads 1: spiked = 1");
+        diagnostics.add(*version,
+                        "\"spiked\" is the version of the study file's format, and this program reads 1: spiked = 1");
 
-    read_about(root, overrides, experiment, mistakes);
-    const RunTable run = read_run(root, experiment, mistakes);
+    read_about(root, overrides, experiment, diagnostics);
+    const RunTable run = read_run(root, experiment, diagnostics);
     const auto precision = run.precision == "float" ? estimators::Precision::float32 : estimators::Precision::float64;
-    const auto estimators = read_estimators(root, mistakes);
-    const auto codecs = read_codecs(root, mistakes);
-    const auto checks = read_checks(root, mistakes);
+    const auto estimators = read_estimators(root, diagnostics);
+    const auto codecs = read_codecs(root, diagnostics);
+    const auto checks = read_checks(root, diagnostics);
     Section budget = root.below("checks");
     experiment.false_alarm = budget.number("false_alarm", 1e-6, 1e-300, 0.5);
     budget.no_other_keys();
-    const auto figures = read_figures(root, experiment, mistakes);
-    read_exec(root, study, mistakes);
-    read_store(root, file, study, mistakes);
+    const auto figures = read_figures(root, experiment, diagnostics);
+    read_exec(root, study, diagnostics);
+    read_store(root, file, study, diagnostics);
 
     root.require("model", "[model] with kind = \"spiked\"");
     const toml::table* model = root.table("model");
     const toml::table* sweep = root.table("sweep");
     root.no_other_keys();
-    if (model == nullptr) mistakes.throw_if_any();
-    Section kind_section(*model, "[model]", mistakes);
+    if (model == nullptr) diagnostics.throw_if_any();
+    Section kind_section(*model, "[model]", diagnostics);
     kind_section.require("kind", "kind = \"spiked\"");
     const std::string kind = kind_section.choice("kind", "spiked", model_kinds());
     std::vector<StudyPoint> points;
     KvPlan plan;
-    const std::size_t before = mistakes.count();
+    const std::size_t before = diagnostics.count();
     if (kind == "kv_dump") {
-        plan = read_dump_model(*model, mistakes);
-        refuse_tables_of_samples(root, sweep, mistakes);
-        if (root.raw().get("codec") == nullptr) mistakes.add(*model, "a dump study needs a [[codec]]");
+        plan = read_dump_model(*model, diagnostics);
+        reject_tables_of_samples(root, sweep, diagnostics);
+        if (root.raw().get("codec") == nullptr) diagnostics.add(*model, "a dump study needs a [[codec]]");
     } else {
-        points = read_points(kind, *model, sweep, mistakes);
+        points = read_points(kind, *model, sweep, diagnostics);
         if (root.raw().get("estimator") == nullptr && root.raw().get("codec") == nullptr &&
             root.raw().get("check") == nullptr)
-            mistakes.add(*model, "nothing is asked: add an [[estimator]], a [[codec]] or a [[check]]");
-        refuse_pairs(points.size(), estimators, codecs, sweep == nullptr ? *model : *sweep, mistakes);
+            diagnostics.add(*model, "nothing is asked: add an [[estimator]], a [[codec]] or a [[check]]");
+        reject_pairs(points.size(), estimators, codecs, sweep == nullptr ? *model : *sweep, diagnostics);
     }
     const auto factors = factors_of(kind, sweep);
-    refuse_swept(overrides, sweep, mistakes);
+    reject_swept(overrides, sweep, diagnostics);
     // Where [sweep] may be wrong, what asks for its factors is not.
-    if (sweep == nullptr || mistakes.count() == before) {
-        check_conditions(checks, factors, mistakes);
-        check_figures(kind == "kv_dump", factors, figures, overrides.figures, mistakes);
+    if (sweep == nullptr || diagnostics.count() == before) {
+        check_conditions(checks, factors, diagnostics);
+        check_figures(kind == "kv_dump", factors, figures, overrides.figures, diagnostics);
     }
-    mistakes.throw_if_any();
+    diagnostics.throw_if_any();
 
     experiment.science = science_of(file, kind, experiment, run, estimators, codecs);
     if (kind == "kv_dump") {
@@ -303,21 +303,21 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
         plan.precision = precision;
         make_dump_experiment(experiment, plan, codecs);
     } else {
-        guarded(*model, mistakes, [&] {
+        guarded(*model, diagnostics, [&] {
             make_block_experiment(experiment, kind, std::move(points), estimators, codecs, run.replicates, precision);
         });
-        mistakes.throw_if_any();
+        diagnostics.throw_if_any();
     }
 
-    check_stop_rules(file, experiment, mistakes);
+    check_stop_rules(file, experiment, diagnostics);
     std::set<std::string> hashes;
     for (const auto& cell : experiment.cells)
         if (!hashes.insert(cell.hash()).second)
-            mistakes.add(sweep == nullptr ? *model : *sweep,
-                         fmt::format("two cells are the same ({}): a value stands twice", cell.label));
-    mistakes.throw_if_any();
-    add_checks(checks, experiment, mistakes);
-    mistakes.throw_if_any();
+            diagnostics.add(sweep == nullptr ? *model : *sweep,
+                            fmt::format("two cells are the same ({}): a value stands twice", cell.label));
+    diagnostics.throw_if_any();
+    add_checks(checks, experiment, diagnostics);
+    diagnostics.throw_if_any();
     return study;
 }
 
@@ -361,7 +361,7 @@ Study read_study(const std::string& path, const StudyOverrides& overrides) {
         throw usage_error("{}: the study file cannot be opened: check the path, or make one with spiked init", path);
     std::string text;
     try {
-        text = sim::read_text_file(path, most_bytes, "a study file");
+        text = read_text_file(path, most_bytes, "a study file");
     } catch (const Error& error) {
         throw Error(ExitCode::usage, error.what());
     }

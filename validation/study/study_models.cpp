@@ -6,18 +6,18 @@
 #include <sstream>
 
 #include "sim/spiked/covariance_spec.hpp"
-#include "validation/engine/rehearsal.hpp"
+#include "validation/engine/dry_run.hpp"
 #include "validation/model/model_dumps.hpp"
 
 namespace spiked::validation {
 namespace {
 
-sim::CovarianceSpec read_covariance(Section& noise, const std::string& key, Mistakes& mistakes) {
+sim::CovarianceSpec read_covariance(Section& noise, const std::string& key, Diagnostics& diagnostics) {
     sim::CovarianceSpec spec;
-    const std::size_t before = mistakes.count();
+    const std::size_t before = diagnostics.count();
     const toml::table* table = noise.table(key, "{ kind = \"ar1\", rho = 0.5 }");
     if (table == nullptr) return spec;
-    Section section(*table, "noise." + key, mistakes);
+    Section section(*table, "noise." + key, diagnostics);
     section.require("kind", "kind = \"ar1\"");
     std::vector<std::string> kinds;
     for (const auto& kind : sim::covariance_kinds()) kinds.push_back(kind.name);
@@ -37,35 +37,35 @@ sim::CovarianceSpec read_covariance(Section& noise, const std::string& key, Mist
         }
     }
     section.no_other_keys();
-    if (mistakes.count() == before) guarded(*table, mistakes, [&] { sim::check_covariance(spec); });
+    if (diagnostics.count() == before) guarded(*table, diagnostics, [&] { sim::check_covariance(spec); });
     return spec;
 }
 
-std::optional<BlockSource> read_spiked(const toml::table& model, Mistakes& mistakes) {
-    const std::size_t before = mistakes.count();
+std::optional<BlockSource> read_spiked(const toml::table& model, Diagnostics& diagnostics) {
+    const std::size_t before = diagnostics.count();
     SpikedPoint point;
-    Section section(model, "[model]", mistakes);
+    Section section(model, "[model]", diagnostics);
     section.text("kind", "");
     section.require("n", "n = 128");
     section.require("d", "d = 128");
     point.rows = section.count("n", 128, 2, 65536);
     point.columns = section.count("d", 128, 2, 65536);
     if (const toml::table* noise = section.table("noise", "{ entries = \"gaussian\" }")) {
-        Section inside(*noise, "model.noise", mistakes);
+        Section inside(*noise, "model.noise", diagnostics);
         point.entries = inside.text("entries", "gaussian");
-        guarded(*noise, mistakes, [&] { (void)sim::EntryLaw::parse(point.entries); });
-        point.row = read_covariance(inside, "row_cov", mistakes);
-        point.column = read_covariance(inside, "col_cov", mistakes);
+        guarded(*noise, diagnostics, [&] { (void)sim::EntryLaw::parse(point.entries); });
+        point.row = read_covariance(inside, "row_cov", diagnostics);
+        point.column = read_covariance(inside, "col_cov", diagnostics);
         if (inside.choice("colouring", "dense", {"dense", "eigenbasis"}) == "eigenbasis")
             point.colouring = sim::Colouring::eigenbasis;
         inside.no_other_keys();
     }
     if (const toml::table* signal = section.table("signal", "{ strength = 2.0 }")) {
-        Section inside(*signal, "model.signal", mistakes);
+        Section inside(*signal, "model.signal", diagnostics);
         point.strengths = inside.numbers("strength");
         point.unit = inside.choice("unit", "threshold", {"threshold", "absolute", "sqrt_n"});
         const std::string both = inside.text("vectors", "haar");
-        guarded(*signal, mistakes, [&] {
+        guarded(*signal, diagnostics, [&] {
             const auto vectors = sim::parse_signal_vectors(both);
             point.left_vectors = inside.text("left_vectors", vectors.left.text());
             point.right_vectors = inside.text("right_vectors", vectors.right.text());
@@ -75,27 +75,27 @@ std::optional<BlockSource> read_spiked(const toml::table& model, Mistakes& mista
         const std::size_t rank = inside.count("rank", point.strengths.size(), 0, 65536);
         for (const double strength : point.strengths)
             if (!(strength >= 0.0))
-                mistakes.add(*signal->get("strength"),
-                             fmt::format("strength {} is not possible: give a number of at least 0", strength));
+                diagnostics.add(*signal->get("strength"),
+                                fmt::format("strength {} is not possible: give a number of at least 0", strength));
         if (rank != point.strengths.size())
-            mistakes.add(*signal->get("rank"),
-                         fmt::format("rank is {} but {} strengths are given: give one strength a component", rank,
-                                     point.strengths.size()));
+            diagnostics.add(*signal->get("rank"),
+                            fmt::format("rank is {} but {} strengths are given: give one strength a component", rank,
+                                        point.strengths.size()));
         inside.no_other_keys();
     }
     section.no_other_keys();
     std::optional<BlockSource> source;
-    if (mistakes.count() > before) return source;
-    refuse_beyond_memory(point.rows, point.columns, 1);  // their law alone would take long
-    guarded(model, mistakes, [&] { source = spiked_source(point); });
+    if (diagnostics.count() > before) return source;
+    reject_beyond_memory(point.rows, point.columns, 1);  // their law alone would take long
+    guarded(model, diagnostics, [&] { source = spiked_source(point); });
     return source;
 }
 
-std::optional<BlockSource> read_kv_like(const toml::table& model, Mistakes& mistakes) {
-    const std::size_t before = mistakes.count();
+std::optional<BlockSource> read_kv_like(const toml::table& model, Diagnostics& diagnostics) {
+    const std::size_t before = diagnostics.count();
     KvLikePoint point;
     sim::KvLikeOptions& options = point.options;
-    Section section(model, "[model]", mistakes);
+    Section section(model, "[model]", diagnostics);
     section.text("kind", "");
     options.tokens = section.count("n", options.tokens, 2, 65536);
     options.head_dim = section.count("d", options.head_dim, 2, 65536);
@@ -104,11 +104,12 @@ std::optional<BlockSource> read_kv_like(const toml::table& model, Mistakes& mist
     options.fresh_projections = section.flag("fresh_projections", false);
     constexpr double most = 1e9;
     if (const toml::table* table = section.table("context", "{ rank = 3 }")) {
-        Section inside(*table, "model.context", mistakes);
+        Section inside(*table, "model.context", diagnostics);
         auto& context = options.context;
         context.rank = inside.count("rank", context.rank, 0, 65536);
         context.decay = inside.number("decay", context.decay, 0.0, 1.0);
-        guarded(*table, mistakes, [&] { context.course = sim::parse_context_course(inside.text("course", "smooth")); });
+        guarded(*table, diagnostics,
+                [&] { context.course = sim::parse_context_course(inside.text("course", "smooth")); });
         context.period = inside.number("period", context.period, 0.0, most);
         context.key = inside.number("key", context.key, 0.0, most);
         context.value = inside.number("value", context.value, 0.0, most);
@@ -116,25 +117,25 @@ std::optional<BlockSource> read_kv_like(const toml::table& model, Mistakes& mist
         inside.no_other_keys();
     }
     if (const toml::table* table = section.table("noise", "{ entries = \"gaussian\" }")) {
-        Section inside(*table, "model.noise", mistakes);
+        Section inside(*table, "model.noise", diagnostics);
         auto& noise = options.noise;
         noise.scale = inside.number("scale", noise.scale, 0.0, most);
-        guarded(*table, mistakes, [&] { noise.entries = sim::EntryLaw::parse(inside.text("entries", "gaussian")); });
+        guarded(*table, diagnostics, [&] { noise.entries = sim::EntryLaw::parse(inside.text("entries", "gaussian")); });
         noise.token_correlation = inside.number("token_correlation", noise.token_correlation, -1.0, 1.0);
         noise.hidden_decay = inside.number("hidden_decay", noise.hidden_decay, 0.0, 100.0);
         inside.no_other_keys();
     }
     if (const toml::table* table = section.table("outliers")) {
-        Section inside(*table, "model.outliers", mistakes);
+        Section inside(*table, "model.outliers", diagnostics);
         auto& outliers = options.outliers;
         outliers.channels = inside.count("channels", outliers.channels, 0, 65536);
         outliers.mean = inside.number("mean", outliers.mean, 0.0, most);
         outliers.scale = inside.number("scale", outliers.scale, 0.0, most);
-        guarded(*table, mistakes, [&] { outliers.place = sim::parse_outlier_place(inside.text("place", "slow")); });
+        guarded(*table, diagnostics, [&] { outliers.place = sim::parse_outlier_place(inside.text("place", "slow")); });
         inside.no_other_keys();
     }
     if (const toml::table* table = section.table_or_false("sink")) {
-        Section inside(*table, "model.sink", mistakes);
+        Section inside(*table, "model.sink", diagnostics);
         auto& sink = *options.sink;
         sink.key = inside.number("key", sink.key, 0.0, most);
         sink.value = inside.number("value", sink.value, 0.0, most);
@@ -144,10 +145,10 @@ std::optional<BlockSource> read_kv_like(const toml::table& model, Mistakes& mist
         options.sink.reset();
     }
     if (const toml::table* table = section.table_or_false("rotary")) {
-        Section inside(*table, "model.rotary", mistakes);
+        Section inside(*table, "model.rotary", diagnostics);
         auto& rotary = *options.rotary;
         rotary.rope.base = inside.number("base", rotary.rope.base, 1.0, 1e12);
-        guarded(*table, mistakes,
+        guarded(*table, diagnostics,
                 [&] { rotary.rope.style = sim::parse_rope_style(inside.text("style", "rotate-half")); });
         rotary.position_start = inside.count("position_start", 0, 0, std::size_t{1} << 40);
         inside.no_other_keys();
@@ -155,7 +156,7 @@ std::optional<BlockSource> read_kv_like(const toml::table& model, Mistakes& mist
         options.rotary.reset();
     }
     if (const toml::table* table = section.table("queries")) {
-        Section inside(*table, "model.queries", mistakes);
+        Section inside(*table, "model.queries", diagnostics);
         auto& queries = options.queries;
         queries.heads = inside.count("heads", queries.heads, 0, 1024);
         queries.mean = inside.number("mean", queries.mean, 0.0, most);
@@ -164,7 +165,7 @@ std::optional<BlockSource> read_kv_like(const toml::table& model, Mistakes& mist
     }
     section.no_other_keys();
     std::optional<BlockSource> source;
-    if (mistakes.count() == before) guarded(model, mistakes, [&] { source = kv_like_source(point); });
+    if (diagnostics.count() == before) guarded(model, diagnostics, [&] { source = kv_like_source(point); });
     return source;
 }
 
@@ -204,21 +205,21 @@ struct Sweep {
 };
 
 /// Files of a `source` list, patterns expanded.
-std::vector<std::string> read_source(Section& section, Mistakes& mistakes) {
+std::vector<std::string> read_source(Section& section, Diagnostics& diagnostics) {
     std::vector<std::string> files;
     section.require("source", "source = [\"dumps/*.safetensors\"]");
     const toml::node* source = section.node("source");
     if (source == nullptr) return files;
     const toml::array* list = source->as_array();
     if (list == nullptr)
-        mistakes.add(*source, "\"source\" must be a list of files or patterns: write source = [\"FILE\"]");
+        diagnostics.add(*source, "\"source\" must be a list of files or patterns: write source = [\"FILE\"]");
     for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
         const auto pattern = list->get(i)->value<std::string>();
         const auto found = pattern ? expand_pattern(*pattern) : std::vector<std::string>{};
         if (found.empty())
-            mistakes.add(*list->get(i), fmt::format("no file is called {}: correct the path, or name yours with "
-                                                    "--set 'model.source=[\"FILE\"]'",
-                                                    node_text(*list->get(i))));
+            diagnostics.add(*list->get(i), fmt::format("no file is called {}: correct the path, or name yours with "
+                                                       "--set 'model.source=[\"FILE\"]'",
+                                                       node_text(*list->get(i))));
         files.insert(files.end(), found.begin(), found.end());
     }
     return files;
@@ -235,15 +236,15 @@ void complete(StudyPoint& point) {
     if (point.label.empty()) point.label = fmt::format("n={} d={}", point.source.rows, point.source.columns);
 }
 
-std::vector<StudyPoint> read_matrices(const toml::table& model, const toml::table* sweep, Mistakes& mistakes) {
-    Section section(model, "[model]", mistakes);
+std::vector<StudyPoint> read_matrices(const toml::table& model, const toml::table* sweep, Diagnostics& diagnostics) {
+    Section section(model, "[model]", diagnostics);
     section.text("kind", "");
-    const auto files = read_source(section, mistakes);
+    const auto files = read_source(section, diagnostics);
     section.no_other_keys();
-    if (sweep != nullptr) mistakes.add(*sweep, "a study of matrices has no sweep: its cells are the files");
+    if (sweep != nullptr) diagnostics.add(*sweep, "a study of matrices has no sweep: its cells are the files");
     std::vector<StudyPoint> points;
     for (const auto& file : files)
-        guarded(*model.get("source"), mistakes, [&] {
+        guarded(*model.get("source"), diagnostics, [&] {
             StudyPoint point{matrix_source(file), {{"file", std::nullopt, file}}, ""};
             complete(point);
             points.push_back(std::move(point));
@@ -254,13 +255,15 @@ std::vector<StudyPoint> read_matrices(const toml::table& model, const toml::tabl
 /// A point of the sweep where all of them hold is left out.
 using SkipRule = std::vector<FactorCondition>;
 
-std::vector<SkipRule> read_skip(const toml::node& node, const std::vector<std::string>& keys, Mistakes& mistakes) {
+std::vector<SkipRule> read_skip(const toml::node& node, const std::vector<std::string>& keys,
+                                Diagnostics& diagnostics) {
     std::vector<SkipRule> rules;
     const toml::array* list = node.as_array();
     if (list == nullptr || !list->is_homogeneous(toml::node_type::table)) {
-        mistakes.add(node,
-                     "\"skip\" must be a list of tables: write for example skip = [{ n = 64, \"noise.row_cov.rho\" = { "
-                     "gt = 0.5 } }]");
+        diagnostics.add(
+            node,
+            "\"skip\" must be a list of tables: write for example skip = [{ n = 64, \"noise.row_cov.rho\" = { "
+            "gt = 0.5 } }]");
         return rules;
     }
     for (const auto& one : *list) {
@@ -268,15 +271,15 @@ std::vector<SkipRule> read_skip(const toml::node& node, const std::vector<std::s
         for (const auto& [key, value] : *one.as_table()) {
             const std::string name(key.str());
             if (std::find(keys.begin(), keys.end(), name) == keys.end())
-                mistakes.add(key.source(), fmt::format("skip: \"{}\" is not swept{}", name, suggestion(name, keys)));
+                diagnostics.add(key.source(), fmt::format("skip: \"{}\" is not swept{}", name, suggestion(name, keys)));
             if (const toml::table* comparisons = value.as_table()) {
-                for (const auto& condition : read_comparisons(*comparisons, mistakes))
+                for (const auto& condition : read_comparisons(*comparisons, diagnostics))
                     rule.push_back({name, condition.comparison, condition.number, ""});
             } else {
                 rule.push_back({name, "is", 0.0, node_text(value)});
             }
         }
-        if (rule.empty()) mistakes.add(one, "a skip rule without conditions would leave out everything");
+        if (rule.empty()) diagnostics.add(one, "a skip rule without conditions would leave out everything");
         rules.push_back(std::move(rule));
     }
     return rules;
@@ -291,11 +294,11 @@ std::string longer_key(const toml::table& model, const std::string& key) {
     return "";
 }
 
-using PointReader = std::optional<BlockSource> (*)(const toml::table& model, Mistakes& mistakes);
+using PointReader = std::optional<BlockSource> (*)(const toml::table& model, Diagnostics& diagnostics);
 
 std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const toml::table* sweep_table,
-                               Mistakes& mistakes) {
-    const std::size_t mistakes_before = mistakes.count();
+                               Diagnostics& diagnostics) {
+    const std::size_t diagnostics_before = diagnostics.count();
     std::vector<Sweep> sweeps;
     bool zip = false;
     if (sweep_table != nullptr)
@@ -303,42 +306,42 @@ std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const
             if (key.str() == "mode") {
                 const auto mode = value.value<std::string>();
                 zip = mode == "zip";
-                if (mode != "zip" && mode != "cross") mistakes.add(value, "mode of [sweep] is \"cross\" or \"zip\"");
+                if (mode != "zip" && mode != "cross") diagnostics.add(value, "mode of [sweep] is \"cross\" or \"zip\"");
                 continue;
             }
             if (key.str() == "skip") continue;
             const toml::array* list = value.as_array();
-            if (key.str() == "kind") mistakes.add(value, "the kind of a model cannot be swept");
+            if (key.str() == "kind") diagnostics.add(value, "the kind of a model cannot be swept");
             if (list == nullptr || list->empty())
-                mistakes.add(value, fmt::format("\"{}\" of [sweep] must be a list of values", key.str()));
+                diagnostics.add(value, fmt::format("\"{}\" of [sweep] must be a list of values", key.str()));
             else
                 sweeps.push_back({std::string(key.str()), list});
         }
     std::size_t combinations = 1;
     for (const auto& sweep : sweeps) {
         if (zip && sweep.values->size() != sweeps.front().values->size())
-            mistakes.add(*sweep.values, "with mode = \"zip\" every list of [sweep] has the same length");
+            diagnostics.add(*sweep.values, "with mode = \"zip\" every list of [sweep] has the same length");
         combinations = zip ? sweep.values->size() : combinations * sweep.values->size();
         constexpr std::size_t most_cells = 15000;
         if (combinations > most_cells) {
-            mistakes.add(
+            diagnostics.add(
                 *sweep.values,
                 fmt::format("the sweep has more than {} cells: make it smaller, or split the study", most_cells));
             return {};
         }
     }
     // The model as written first: copies of it, which the sweep changes, have lost their places in the file.
-    const std::size_t of_model = mistakes.problems().size();
-    (void)read(model, mistakes);
+    const std::size_t of_model = diagnostics.problems().size();
+    (void)read(model, diagnostics);
     constexpr std::size_t most_problems = 20;  // more would be found at the price of the model read for each value
-    if (mistakes.count() - of_model >= most_problems) return {};
-    const std::set<std::string> known(mistakes.problems().begin() + static_cast<std::ptrdiff_t>(of_model),
-                                      mistakes.problems().end());
+    if (diagnostics.count() - of_model >= most_problems) return {};
+    const std::set<std::string> known(diagnostics.problems().begin() + static_cast<std::ptrdiff_t>(of_model),
+                                      diagnostics.problems().end());
     std::vector<SkipRule> skip;
     if (const toml::node* rules = sweep_table == nullptr ? nullptr : sweep_table->get("skip")) {
         std::vector<std::string> keys;
         for (const auto& one : sweeps) keys.push_back(one.key);
-        skip = read_skip(*rules, keys, mistakes);
+        skip = read_skip(*rules, keys, diagnostics);
     }
     // What is wrong with a model in which a sweep has put these values, beside what was wrong before.
     const auto problems_with = [&](const std::vector<std::pair<const Sweep*, const toml::node*>>& values) {
@@ -346,26 +349,26 @@ std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const
         std::vector<std::string> problems;
         for (const auto& [sweep, value] : values)
             if (!put(at, sweep->key, *value)) problems.push_back("it does not lead to a key of [model]");
-        Mistakes here("", "");
+        Diagnostics here("", "");
         (void)read(at, here);
         for (const auto& problem : here.problems())
             if (!known.contains(problem)) problems.push_back(problem);
         return problems;
     };
     // A value that is wrong by itself is named where it stands.
-    std::set<std::string> told;
+    std::set<std::string> reported;
     for (const auto& sweep : sweeps)
         for (const auto& value : *sweep.values) {
-            if (told.size() >= most_problems) break;
+            if (reported.size() >= most_problems) break;
             for (const auto& problem : problems_with({{&sweep, &value}}))
-                if (told.size() < most_problems &&
+                if (reported.size() < most_problems &&
                     (sweeps.size() == 1 || problem.starts_with("unknown key") ||
                      problem.starts_with("it does not lead")) &&
-                    told.insert(sweep.key + problem).second)
-                    mistakes.add(value,
-                                 fmt::format("[sweep] {}: {}{}", sweep.key, problem, longer_key(model, sweep.key)));
+                    reported.insert(sweep.key + problem).second)
+                    diagnostics.add(value,
+                                    fmt::format("[sweep] {}: {}{}", sweep.key, problem, longer_key(model, sweep.key)));
         }
-    if (mistakes.count() > mistakes_before) return {};
+    if (diagnostics.count() > diagnostics_before) return {};
     std::vector<StudyPoint> points;
     for (std::size_t c = 0; c < combinations; ++c) {
         toml::table at = model;
@@ -381,7 +384,7 @@ std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const
             factors.push_back(factor_of(sweep.key, value));
         }
         if (std::any_of(skip.begin(), skip.end(), [&](const SkipRule& rule) { return hold(rule, factors); })) continue;
-        Mistakes here("", "");
+        Diagnostics here("", "");
         auto source = read(at, here);
         StudyPoint point{source.value_or(BlockSource{}), std::move(factors), ""};
         complete(point);
@@ -391,19 +394,19 @@ std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const
             for (const auto& value : values)
                 if (!problems_with({value}).empty()) place = value.second;
             for (const auto& problem : here.problems())
-                if (told.insert(problem).second)
-                    mistakes.add(*place, fmt::format("[sweep] at {}: {}", point.label, problem));
+                if (reported.insert(problem).second)
+                    diagnostics.add(*place, fmt::format("[sweep] at {}: {}", point.label, problem));
         }
-        if (point.label.size() > longest_label && told.insert("label").second)
-            mistakes.add(*sweep_table,
-                         fmt::format("the values of a cell take {} bytes when written out (at most {}, they "
-                                     "stand in every table): sweep shorter ones",
-                                     point.label.size(), longest_label));
+        if (point.label.size() > longest_label && reported.insert("label").second)
+            diagnostics.add(*sweep_table,
+                            fmt::format("the values of a cell take {} bytes when written out (at most {}, they "
+                                        "stand in every table): sweep shorter ones",
+                                        point.label.size(), longest_label));
         points.push_back(std::move(point));
-        if (told.size() >= most_problems) break;
+        if (reported.size() >= most_problems) break;
     }
-    if (points.empty() && mistakes.count() == mistakes_before)
-        mistakes.add(*sweep_table, "the skip rules leave no cell");
+    if (points.empty() && diagnostics.count() == diagnostics_before)
+        diagnostics.add(*sweep_table, "the skip rules leave no cell");
     return points;
 }
 
@@ -415,9 +418,9 @@ const std::vector<std::string>& model_kinds() {
 }
 
 std::vector<StudyPoint> read_points(const std::string& kind, const toml::table& model, const toml::table* sweep,
-                                    Mistakes& mistakes) {
-    if (kind == "matrix") return read_matrices(model, sweep, mistakes);
-    return expand(kind == "kv_like" ? read_kv_like : read_spiked, model, sweep, mistakes);
+                                    Diagnostics& diagnostics) {
+    if (kind == "matrix") return read_matrices(model, sweep, diagnostics);
+    return expand(kind == "kv_like" ? read_kv_like : read_spiked, model, sweep, diagnostics);
 }
 
 /// Puts a value at a dotted path of a copy of the model.
@@ -442,14 +445,14 @@ bool put(toml::table& model, const std::string& path, const toml::node& value) {
     return true;
 }
 
-std::vector<NumberCondition> read_comparisons(const toml::table& table, Mistakes& mistakes) {
+std::vector<NumberCondition> read_comparisons(const toml::table& table, Diagnostics& diagnostics) {
     std::vector<NumberCondition> conditions;
     const std::vector<std::string> legal = {"ge", "gt", "le", "lt", "eq"};
     for (const auto& [comparison, number] : table) {
         const std::string name(comparison.str());
         if (std::find(legal.begin(), legal.end(), name) == legal.end() || !number.is_number())
-            mistakes.add(comparison.source(),
-                         fmt::format("\"{}\" is no comparison with a number{}", name, suggestion(name, legal)));
+            diagnostics.add(comparison.source(),
+                            fmt::format("\"{}\" is no comparison with a number{}", name, suggestion(name, legal)));
         else
             conditions.push_back({name, *number.value<double>()});
     }
@@ -474,10 +477,10 @@ Json json_of(const toml::node& node) {
     return {};
 }
 
-KvPlan read_dump_model(const toml::table& model, Mistakes& mistakes) {
+KvPlan read_dump_model(const toml::table& model, Diagnostics& diagnostics) {
     KvPlan plan;
-    const std::size_t before = mistakes.count();
-    Section section(model, "[model]", mistakes);
+    const std::size_t before = diagnostics.count();
+    Section section(model, "[model]", diagnostics);
     section.text("kind", "");
     if (const toml::node* folder = section.node("model")) {
         const std::string name = section.text("model", "");
@@ -487,29 +490,29 @@ KvPlan read_dump_model(const toml::table& model, Mistakes& mistakes) {
             if (row >= 0.0 && row < 1e9 && row == std::floor(row))
                 documents.push_back(static_cast<std::size_t>(row));
             else
-                mistakes.add(*section.node("documents"), fmt::format("document {} is no row of the tokens", row));
+                diagnostics.add(*section.node("documents"), fmt::format("document {} is no row of the tokens", row));
         }
         std::set<std::size_t> known;
         for (const std::size_t row : documents)
             if (!known.insert(row).second) {
-                mistakes.add(*section.node("documents"), fmt::format("document {} stands there twice", row));
+                diagnostics.add(*section.node("documents"), fmt::format("document {} stands there twice", row));
                 break;
             }
         if (section.node("source") != nullptr)
-            mistakes.add(*folder, "\"model\" and \"source\" are both given: the dumps are of one of them");
+            diagnostics.add(*folder, "\"model\" and \"source\" are both given: the dumps are of one of them");
         section.require("tokens", "tokens = \"pages.npy\"");
-        if (mistakes.count() == before)
-            guarded(*folder, mistakes, [&] {
+        if (diagnostics.count() == before)
+            guarded(*folder, diagnostics, [&] {
                 const auto dumps = std::make_shared<const ModelDumps>(name, tokens, documents);
                 plan.dumps = dumps->paths();
                 plan.names = dumps->names();
                 plan.kept = dumps;
             });
     } else {
-        plan.dumps = read_source(section, mistakes);
+        plan.dumps = read_source(section, diagnostics);
     }
     if (const toml::table* block = section.table("block")) {
-        Section inside(*block, "model.block", mistakes);
+        Section inside(*block, "model.block", diagnostics);
         plan.block_tokens = inside.count("tokens", 128, 1, 1 << 20);
         inside.choice("tail", "skip", {"skip"});
         inside.no_other_keys();
@@ -517,10 +520,10 @@ KvPlan read_dump_model(const toml::table& model, Mistakes& mistakes) {
     plan.view.shuffle = section.choice("order", "as-is", {"as-is", "shuffled"}) == "shuffled";
     plan.view.undo_rotary = section.choice("rotary", "as-is", {"as-is", "undone"}) == "undone";
     if (const toml::node* word = section.node("attention"))
-        guarded(*word, mistakes, [&] { plan.attention = attention_mode(word->value_or<std::string>("")); });
+        guarded(*word, diagnostics, [&] { plan.attention = attention_mode(word->value_or<std::string>("")); });
     plan.dump.prompt_id_key = section.text("cluster", plan.dump.prompt_id_key);
     if (const toml::table* tensor = section.table("tensor")) {
-        Section inside(*tensor, "model.tensor", mistakes);
+        Section inside(*tensor, "model.tensor", diagnostics);
         plan.dump.tensor_pattern = inside.text("name", plan.dump.tensor_pattern);
         plan.dump.layout = inside.text("layout", plan.dump.layout);
         inside.no_other_keys();

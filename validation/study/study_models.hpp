@@ -14,9 +14,9 @@ namespace spiked::validation {
 /// The cells of a study whose blocks are made or read whole: `model` at every point of the sweep (crossed or zipped,
 /// without the points of its skip rules). Mistakes are noted with their place; then the list may be short.
 [[nodiscard]] std::vector<StudyPoint> read_points(const std::string& kind, const toml::table& model,
-                                                  const toml::table* sweep, Mistakes& mistakes);
+                                                  const toml::table* sweep, Diagnostics& diagnostics);
 
 /// [model] kind = "kv_dump".
-[[nodiscard]] KvPlan read_dump_model(const toml::table& model, Mistakes& mistakes);
+[[nodiscard]] KvPlan read_dump_model(const toml::table& model, Diagnostics& diagnostics);
 
 }  // namespace spiked::validation

@@ -18,18 +18,18 @@
 namespace spiked::validation {
 
 /// Collects mistakes with their place in the file.
-class Mistakes {
+class Diagnostics {
 public:
     /// `unplaced` stands for what no line of the file holds.
-    Mistakes(std::string file, std::string unplaced) : file_(std::move(file)), unplaced_(std::move(unplaced)) {}
+    Diagnostics(std::string file, std::string unplaced) : file_(std::move(file)), unplaced_(std::move(unplaced)) {}
 
     void add(const toml::node& at, const std::string& problem) { add(at.source(), problem); }
     void add(const toml::source_region& at, const std::string& problem) {
         // A key or text of the file may hold line breaks; a mistake is one line.
         found_.push_back(
             {at.begin ? at.begin : nowhere,
-             sim::one_line(at.begin ? fmt::format("{}:{}:{}: {}", file_, at.begin.line, at.begin.column, problem)
-                                    : fmt::format("{}{}: {}", file_, unplaced_, problem))});
+             one_line(at.begin ? fmt::format("{}:{}:{}: {}", file_, at.begin.line, at.begin.column, problem)
+                               : fmt::format("{}{}: {}", file_, unplaced_, problem))});
         problems_.push_back(problem);
     }
     /// In the order of the file.
@@ -60,8 +60,8 @@ inline const toml::table empty_table;
 /// A table being read: remembers which keys were asked for, so that the others can be named as mistakes.
 class Section {
 public:
-    Section(const toml::table& table, std::string name, Mistakes& mistakes)
-        : table_(table), name_(std::move(name)), mistakes_(mistakes) {}
+    Section(const toml::table& table, std::string name, Diagnostics& diagnostics)
+        : table_(table), name_(std::move(name)), diagnostics_(diagnostics) {}
 
     const toml::node* node(const std::string& key) {
         if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.push_back(key);
@@ -72,7 +72,7 @@ public:
         const toml::node* found = node(key);
         if (found == nullptr) return nullptr;
         if (!found->is_table())
-            mistakes_.add(
+            diagnostics_.add(
                 *found,
                 fmt::format("\"{}\" must be a table{}", key,
                             example == nullptr ? "" : fmt::format(": write for example {} = {}", key, example)));
@@ -81,36 +81,37 @@ public:
     /// The table [key], or an empty one.
     Section below(const std::string& key) {
         const toml::table* found = table(key);
-        return {found == nullptr ? empty_table : *found, fmt::format("[{}]", key), mistakes_};
+        return {found == nullptr ? empty_table : *found, fmt::format("[{}]", key), diagnostics_};
     }
     /// A table, or nothing when the key is absent or `false`.
     const toml::table* table_or_false(const std::string& key) {
         const toml::node* found = node(key);
         if (found == nullptr || found->value_exact<bool>() == false) return nullptr;
-        if (!found->is_table()) mistakes_.add(*found, fmt::format("\"{}\" must be a table or false", key));
+        if (!found->is_table()) diagnostics_.add(*found, fmt::format("\"{}\" must be a table or false", key));
         return found->as_table();
     }
     bool flag(const std::string& key, bool fallback) {
         const toml::node* found = node(key);
         if (found == nullptr) return fallback;
         if (const auto value = found->value_exact<bool>()) return *value;
-        mistakes_.add(*found, fmt::format("\"{}\" must be true or false", key));
+        diagnostics_.add(*found, fmt::format("\"{}\" must be true or false", key));
         return fallback;
     }
     std::string text(const std::string& key, const std::string& fallback) {
         const toml::node* found = node(key);
         if (found == nullptr) return fallback;
         if (const auto value = found->value_exact<std::string>()) return *value;
-        mistakes_.add(*found, found->is_value() ? fmt::format("\"{0}\" must be a text in quotes: write {0} = \"{1}\"",
-                                                              key, written(*found))
-                                                : fmt::format("\"{}\" must be a text in quotes", key));
+        diagnostics_.add(
+            *found, found->is_value()
+                        ? fmt::format("\"{0}\" must be a text in quotes: write {0} = \"{1}\"", key, written(*found))
+                        : fmt::format("\"{}\" must be a text in quotes", key));
         return fallback;
     }
     std::string choice(const std::string& key, const std::string& fallback, const std::vector<std::string>& legal) {
         const std::string value = text(key, fallback);
         if (std::find(legal.begin(), legal.end(), value) == legal.end())
-            mistakes_.add(*table_.get(key),
-                          fmt::format("\"{}\" of {} is not possible{}", value, key, suggestion(value, legal)));
+            diagnostics_.add(*table_.get(key),
+                             fmt::format("\"{}\" of {} is not possible{}", value, key, suggestion(value, legal)));
         return value;
     }
     double number(const std::string& key, double fallback, double low, double high) {
@@ -118,7 +119,7 @@ public:
         if (found == nullptr) return fallback;
         const auto value = found->value<double>();
         if (value && found->is_number() && *value >= low && *value <= high) return *value;
-        mistakes_.add(*found, fmt::format("\"{}\" must be a number from {} to {}", key, low, high));
+        diagnostics_.add(*found, fmt::format("\"{}\" must be a number from {} to {}", key, low, high));
         return fallback;
     }
     std::size_t count(const std::string& key, std::size_t fallback, std::size_t low, std::size_t high) {
@@ -127,7 +128,7 @@ public:
         const auto value = found->value_exact<std::int64_t>();
         if (value && *value >= static_cast<std::int64_t>(low) && *value <= static_cast<std::int64_t>(high))
             return static_cast<std::size_t>(*value);
-        mistakes_.add(*found, fmt::format("\"{}\" must be a whole number from {} to {}", key, low, high));
+        diagnostics_.add(*found, fmt::format("\"{}\" must be a whole number from {} to {}", key, low, high));
         return fallback;
     }
     /// A number or a list of numbers.
@@ -139,7 +140,7 @@ public:
             if (one.is_number())
                 values.push_back(*one.value<double>());
             else
-                mistakes_.add(one, fmt::format("\"{}\" must be a number or a list of numbers", key));
+                diagnostics_.add(one, fmt::format("\"{}\" must be a number or a list of numbers", key));
         };
         if (const toml::array* list = found->as_array())
             for (const auto& one : *list) add(one);
@@ -149,18 +150,18 @@ public:
     }
     void require(const std::string& key, const char* example) {
         if (table_.get(key) == nullptr)
-            mistakes_.add(table_, fmt::format("\"{}\" is missing in {}: add for example {}", key, name_, example));
+            diagnostics_.add(table_, fmt::format("\"{}\" is missing in {}: add for example {}", key, name_, example));
     }
     void refuse(const std::string& key, const char* why) {
         if (const toml::node* found = node(key))
-            mistakes_.add(*found, fmt::format("\"{}\" is not in this version ({})", key, why));
+            diagnostics_.add(*found, fmt::format("\"{}\" is not in this version ({})", key, why));
     }
     /// To be called last.
     void no_other_keys() {
         for (const auto& [key, value] : table_)
             if (std::find(known_.begin(), known_.end(), key.str()) == known_.end())
-                mistakes_.add(key.source(), fmt::format("unknown key \"{}\" in {}{}", key.str(), name_,
-                                                        suggestion(key.str(), known_)));
+                diagnostics_.add(key.source(), fmt::format("unknown key \"{}\" in {}{}", key.str(), name_,
+                                                           suggestion(key.str(), known_)));
     }
     [[nodiscard]] const toml::table& raw() const { return table_; }
 
@@ -173,25 +174,25 @@ private:
 
     const toml::table& table_;
     std::string name_;
-    Mistakes& mistakes_;
+    Diagnostics& diagnostics_;
     std::vector<std::string> known_;
 };
 
 /// `example` shows how the tables are written, for who gave something else.
 template <class Make>
-void each_table(Section& root, const std::string& key, Mistakes& mistakes, const std::string& example,
+void each_table(Section& root, const std::string& key, Diagnostics& diagnostics, const std::string& example,
                 const Make& make) {
     const toml::node* found = root.node(key);
     if (found == nullptr) return;
     const toml::array* list = found->as_array();
     if (list == nullptr || !list->is_homogeneous(toml::node_type::table)) {
-        mistakes.add(*found, fmt::format("\"{}\" must be a list of tables: write {}", key, example));
+        diagnostics.add(*found, fmt::format("\"{}\" must be a list of tables: write {}", key, example));
         return;
     }
     constexpr std::size_t most = 1000;  // what stands in a list is compared with what stood before it
     if (list->size() > most) {
-        mistakes.add(*found, fmt::format("{} {} are too many (at most {} in one study): split the study", list->size(),
-                                         example.substr(0, example.find(' ')), most));
+        diagnostics.add(*found, fmt::format("{} {} are too many (at most {} in one study): split the study",
+                                            list->size(), example.substr(0, example.find(' ')), most));
         return;
     }
     for (const auto& one : *list) make(*one.as_table());
@@ -200,12 +201,12 @@ void each_table(Section& root, const std::string& key, Mistakes& mistakes, const
 /// Runs a parser of names, or a reader of a file that the study names, and turns its complaint into a mistake at the
 /// node. What no change of the file would mend (no memory, no place to write, a stop) goes on its way.
 template <class Work>
-void guarded(const toml::node& at, Mistakes& mistakes, const Work& work) {
+void guarded(const toml::node& at, Diagnostics& diagnostics, const Work& work) {
     try {
         work();
     } catch (const Error& error) {
         if (error.code() != ExitCode::usage && error.code() != ExitCode::unusable_input) throw;
-        mistakes.add(at, error.what());
+        diagnostics.add(at, error.what());
     }
 }
 
@@ -214,7 +215,7 @@ struct NumberCondition {
     std::string comparison;
     double number = 0.0;
 };
-[[nodiscard]] std::vector<NumberCondition> read_comparisons(const toml::table& table, Mistakes& mistakes);
+[[nodiscard]] std::vector<NumberCondition> read_comparisons(const toml::table& table, Diagnostics& diagnostics);
 
 [[nodiscard]] Json json_of(const toml::node& node);
 /// Puts a value at a dotted path of a table; false when a part of the path is no table.

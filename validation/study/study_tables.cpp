@@ -14,8 +14,8 @@
 namespace spiked::validation {
 namespace {
 
-StopRule read_stop_rule(const toml::table& table, Mistakes& mistakes) {
-    Section section(table, "run.until", mistakes);
+StopRule read_stop_rule(const toml::table& table, Diagnostics& diagnostics) {
+    Section section(table, "run.until", diagnostics);
     section.require("metric", "metric = \"relative_l2\"");
     std::vector<std::string> names;
     for (const auto& metric : metrics()) names.push_back(metric.name);
@@ -26,18 +26,18 @@ StopRule read_stop_rule(const toml::table& table, Mistakes& mistakes) {
     rule.absolute = section.number("mcse_abs", 0.0, 0.0, 1e300);
     section.no_other_keys();
     if (rule.relative <= 0.0 && rule.absolute <= 0.0)
-        mistakes.add(table, "a stop rule needs mcse_rel or mcse_abs above 0");
+        diagnostics.add(table, "a stop rule needs mcse_rel or mcse_abs above 0");
     return rule;
 }
 
 /// Words of figures; a list of them counts word by word.
 void check_words(const toml::node* node, const std::string& what, const std::vector<std::string>& legal,
-                 Mistakes& mistakes) {
+                 Diagnostics& diagnostics) {
     const auto check = [&](const toml::node& one) {
         const auto word = one.value_exact<std::string>();
         if (!word || std::find(legal.begin(), legal.end(), *word) == legal.end())
-            mistakes.add(one, fmt::format("{} of a [[figure]] is not \"{}\"{}", what, word.value_or(""),
-                                          suggestion(word.value_or(""), legal)));
+            diagnostics.add(one, fmt::format("{} of a [[figure]] is not \"{}\"{}", what, word.value_or(""),
+                                             suggestion(word.value_or(""), legal)));
     };
     if (node == nullptr) return;
     if (const toml::array* list = node->as_array())
@@ -47,84 +47,86 @@ void check_words(const toml::node* node, const std::string& what, const std::vec
 }
 
 /// A name of a row of every cell: a long one would take its length times the cells.
-void refuse_long_name(const toml::table& table, const std::string& key, const std::string& name, Mistakes& mistakes) {
+void reject_long_name(const toml::table& table, const std::string& key, const std::string& name,
+                      Diagnostics& diagnostics) {
     constexpr std::size_t longest = 200;
     if (name.size() > longest)
-        mistakes.add(table, fmt::format("{} has {} bytes (every row of every cell holds it, at most {}): shorten it",
-                                        key, name.size(), longest));
+        diagnostics.add(table, fmt::format("{} has {} bytes (every row of every cell holds it, at most {}): shorten it",
+                                           key, name.size(), longest));
 }
 
 template <class Methods>
-void refuse_second(const toml::table& table, const Methods& before, const std::string& label, Mistakes& mistakes) {
+void reject_second(const toml::table& table, const Methods& before, const std::string& label,
+                   Diagnostics& diagnostics) {
     if (std::any_of(before.begin(), before.end(), [&](const auto& other) { return other.label == label; }))
-        mistakes.add(table, fmt::format("\"{}\" stands here twice: give one another name with as", label));
+        diagnostics.add(table, fmt::format("\"{}\" stands here twice: give one another name with as", label));
 }
 
 }  // namespace
 
-std::vector<NamedEstimator> read_estimators(Section& root, Mistakes& mistakes) {
+std::vector<NamedEstimator> read_estimators(Section& root, Diagnostics& diagnostics) {
     std::vector<NamedEstimator> estimators;
-    each_table(root, "estimator", mistakes, "[[estimator]]", [&](const toml::table& table) {
-        Section section(table, "[[estimator]]", mistakes);
+    each_table(root, "estimator", diagnostics, "[[estimator]]", [&](const toml::table& table) {
+        Section section(table, "[[estimator]]", diagnostics);
         section.require("name", "name = \"eoptshrink\"");
         const std::string name = section.text("name", "eoptshrink");
         const std::string loss = section.choice("loss", "frobenius", {"frobenius", "operator", "nuclear"});
         const std::string label = section.text("as", name);
-        const bool told = section.choice("law", "unknown", {"unknown", "known"}) == "known";
+        const bool known = section.choice("law", "unknown", {"unknown", "known"}) == "known";
         section.no_other_keys();
-        refuse_long_name(table, table.contains("as") ? "as" : "name", label, mistakes);
-        guarded(table, mistakes, [&] {
+        reject_long_name(table, table.contains("as") ? "as" : "name", label, diagnostics);
+        guarded(table, diagnostics, [&] {
             const auto parsed = theory::loss_from(loss).value_or(theory::Loss::frobenius);
-            refuse_second(table, estimators, label, mistakes);
-            estimators.push_back({label, estimators::parse_estimator(name, parsed), parsed, told});
+            reject_second(table, estimators, label, diagnostics);
+            estimators.push_back({label, estimators::parse_estimator(name, parsed), parsed, known});
             if (parsed != theory::Loss::frobenius && estimators.back().method.estimator.keeps_values)
-                mistakes.add(table,
-                             fmt::format("loss changes nothing of \"{}\" (it keeps values as they are): leave it "
-                                         "out",
-                                         name));
+                diagnostics.add(table,
+                                fmt::format("loss changes nothing of \"{}\" (it keeps values as they are): leave it "
+                                            "out",
+                                            name));
             // What is told leaves nothing to estimate, as a name may ask.
-            if (told)
+            if (known)
                 (void)estimators::spectral_method(
                     name, parsed,
                     {estimators::NoiseCovariance::diagonal(arma::vec(1, arma::fill::ones)), std::nullopt});
-            if (told && !estimators.back().method.takes_noise_law)
-                mistakes.add(table,
-                             fmt::format("\"{}\" cannot be told the law (only tw-test and whiten+NAME make use of "
-                                         "it): leave law out",
-                                         name));
+            if (known && !estimators.back().method.takes_noise_law)
+                diagnostics.add(table,
+                                fmt::format("\"{}\" cannot be told the law (only tw-test and whiten+NAME make use of "
+                                            "it): leave law out",
+                                            name));
         });
     });
     return estimators;
 }
 
-std::vector<NamedCodec> read_codecs(Section& root, Mistakes& mistakes) {
+std::vector<NamedCodec> read_codecs(Section& root, Diagnostics& diagnostics) {
     std::vector<NamedCodec> codecs;
-    each_table(root, "codec", mistakes, "[[codec]]", [&](const toml::table& table) {
-        Section section(table, "[[codec]]", mistakes);
+    each_table(root, "codec", diagnostics, "[[codec]]", [&](const toml::table& table) {
+        Section section(table, "[[codec]]", diagnostics);
         section.require("name", "name = \"tq-mse\"");
         section.require("bits", "bits = [2, 3]");
         const std::string name = section.text("name", "tq-mse");
         const std::string label = section.text("as", name);
-        refuse_long_name(table, table.contains("as") ? "as" : "name", label, mistakes);
+        reject_long_name(table, table.contains("as") ? "as" : "name", label, diagnostics);
         std::vector<double> bits;
         for (const double value : section.numbers("bits")) {
             if (!(value > 0.0 && value <= 8.0))
-                mistakes.add(*table.get("bits"),
-                             fmt::format("{} bits are not possible: a quantizer takes 1 to 8", value));
+                diagnostics.add(*table.get("bits"),
+                                fmt::format("{} bits are not possible: a quantizer takes 1 to 8", value));
             else
                 bits.push_back(value);
         }
         section.no_other_keys();
-        guarded(table, mistakes, [&] {
-            refuse_second(table, codecs, label, mistakes);
+        guarded(table, diagnostics, [&] {
+            reject_second(table, codecs, label, diagnostics);
             std::set<double> known;
             const auto twice =
                 std::find_if(bits.begin(), bits.end(), [&](double b) { return !known.insert(b).second; });
-            if (twice != bits.end()) mistakes.add(table, fmt::format("{} bits are asked for twice", *twice));
+            if (twice != bits.end()) diagnostics.add(table, fmt::format("{} bits are asked for twice", *twice));
             constexpr std::size_t most_widths = 100;
             if (bits.size() > most_widths) {
-                mistakes.add(table, fmt::format("{} bit widths are too many (at most {}): ask for fewer", bits.size(),
-                                                most_widths));
+                diagnostics.add(table, fmt::format("{} bit widths are too many (at most {}): ask for fewer",
+                                                   bits.size(), most_widths));
                 return;
             }
             codecs.push_back({label, estimators::method_named(name), bits});
@@ -134,27 +136,28 @@ std::vector<NamedCodec> read_codecs(Section& root, Mistakes& mistakes) {
     return codecs;
 }
 
-CheckTables read_checks(Section& root, Mistakes& mistakes) {
+CheckTables read_checks(Section& root, Diagnostics& diagnostics) {
     CheckTables checks;
-    each_table(root, "check", mistakes, "[[check]]", [&](const toml::table& table) {
-        Section section(table, "[[check]]", mistakes);
+    each_table(root, "check", diagnostics, "[[check]]", [&](const toml::table& table) {
+        Section section(table, "[[check]]", diagnostics);
         section.require("claim", "claim = \"overlap.left\"");
         section.require("margin", "margin = { abs = 0.02, rate = \"n^-1/2\" }");
         Check check;
         check.claim = section.text("claim", "");
         check.name = section.text("name", check.claim);
-        refuse_long_name(table, table.contains("name") ? "name" : "claim", check.name, mistakes);
+        reject_long_name(table, table.contains("name") ? "name" : "claim", check.name, diagnostics);
         const auto first = std::find_if(checks.begin(), checks.end(),
                                         [&](const auto& other) { return other.first.name == check.name; });
         if (first != checks.end())
-            mistakes.add(table, fmt::format("check \"{}\" stands here twice (first in line {}): give one another name",
-                                            check.name, first->second->source().begin.line));
+            diagnostics.add(table,
+                            fmt::format("check \"{}\" stands here twice (first in line {}): give one another name",
+                                        check.name, first->second->source().begin.line));
         const Claim* claim = find_claim(check.claim);
         if (table.get("claim") != nullptr && (claim == nullptr || !claim->in_study)) {
             std::vector<std::string> names;
             for (const auto& one : claims())
                 if (one.in_study) names.push_back(one.id);
-            mistakes.add(
+            diagnostics.add(
                 *table.get("claim"),
                 claim == nullptr
                     ? fmt::format("unknown claim \"{}\"{}", check.claim, suggestion(check.claim, names))
@@ -163,7 +166,7 @@ CheckTables read_checks(Section& root, Mistakes& mistakes) {
                                   check.claim, fmt::join(names, ", ")));
         }
         if (const toml::table* margin = section.table("margin", "{ rel = 0.05 }")) {
-            Section inside(*margin, "margin", mistakes);
+            Section inside(*margin, "margin", diagnostics);
             check.margin_absolute = inside.number("abs", 0.0, 0.0, 1e6);
             check.margin_relative = inside.number("rel", 0.0, 0.0, 1.0);
             const std::vector<std::string> rates = {"1", "n^-1/3", "n^-1/2", "n^-2/3", "n^-1"};
@@ -173,8 +176,8 @@ CheckTables read_checks(Section& root, Mistakes& mistakes) {
             if (at != rates.end()) check.rate_exponent = exponents[at - rates.begin()];
             inside.no_other_keys();
             if (check.margin_absolute + check.margin_relative <= 0.0)
-                mistakes.add(*margin,
-                             "a margin needs abs or rel above 0 (limits are never exactly true at finite size)");
+                diagnostics.add(*margin,
+                                "a margin needs abs or rel above 0 (limits are never exactly true at finite size)");
         }
         if (const toml::table* where = section.table("where", "{ n = { ge = 128 } }"))
             for (const auto& [factor, condition] : *where) {
@@ -185,10 +188,10 @@ CheckTables read_checks(Section& root, Mistakes& mistakes) {
                     else if (const auto text = condition.value_exact<std::string>())
                         check.where.push_back({std::string(factor.str()), "is", 0.0, *text});
                     else
-                        mistakes.add(condition, "a condition is a number, a text or a table such as { ge = 1.2 }");
+                        diagnostics.add(condition, "a condition is a number, a text or a table such as { ge = 1.2 }");
                     continue;
                 }
-                for (const auto& [comparison, number] : read_comparisons(*comparisons, mistakes))
+                for (const auto& [comparison, number] : read_comparisons(*comparisons, diagnostics))
                     check.where.push_back({std::string(factor.str()), comparison, number, ""});
             }
         section.no_other_keys();
@@ -197,32 +200,33 @@ CheckTables read_checks(Section& root, Mistakes& mistakes) {
     return checks;
 }
 
-void check_conditions(const CheckTables& checks, const std::vector<std::string>& factors, Mistakes& mistakes) {
+void check_conditions(const CheckTables& checks, const std::vector<std::string>& factors, Diagnostics& diagnostics) {
     for (const auto& [check, table] : checks)
         if (const toml::table* where = (*table)["where"].as_table())
             for (const auto& [key, value] : *where)
                 if (std::find(factors.begin(), factors.end(), key.str()) == factors.end())
-                    mistakes.add(key.source(),
-                                 fmt::format("where: no cell has a factor \"{}\" (only what cells differ in is one){}",
-                                             key.str(), suggestion(key.str(), factors)));
+                    diagnostics.add(
+                        key.source(),
+                        fmt::format("where: no cell has a factor \"{}\" (only what cells differ in is one){}",
+                                    key.str(), suggestion(key.str(), factors)));
 }
 
 void check_figures(bool dumps, const std::vector<std::string>& factors, const std::vector<const toml::table*>& tables,
-                   const std::vector<FigureWords>& kinds, Mistakes& mistakes) {
+                   const std::vector<FigureWords>& kinds, Diagnostics& diagnostics) {
     if (kinds.empty()) return;
     std::vector<std::string> names;
     for (const auto& kind : kinds)
         if (dumps ? kind.of_dumps : kind.of_blocks) names.push_back(kind.kind);
     std::vector<std::string> metric_names;
     for (const auto& metric : metrics()) metric_names.push_back(metric.name);
-    std::set<std::string> told(factors.begin(), factors.end());
-    told.insert("cell");  // every cell by itself
-    const std::vector<std::string> axes(told.begin(), told.end());
+    std::set<std::string> known(factors.begin(), factors.end());
+    known.insert("cell");  // every cell by itself
+    const std::vector<std::string> axes(known.begin(), known.end());
     for (const toml::table* table : tables) {
-        check_words(table->get("kind"), "kind", names, mistakes);
-        check_words(table->get("x"), "x", axes, mistakes);
-        check_words(table->get("by"), "by", factors, mistakes);
-        check_words(table->get("y"), "y", metric_names, mistakes);
+        check_words(table->get("kind"), "kind", names, diagnostics);
+        check_words(table->get("x"), "x", axes, diagnostics);
+        check_words(table->get("by"), "by", factors, diagnostics);
+        check_words(table->get("y"), "y", metric_names, diagnostics);
         const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const FigureWords& kind) {
             return (*table)["kind"].value<std::string>() == kind.kind;
         });
@@ -231,18 +235,18 @@ void check_figures(bool dumps, const std::vector<std::string>& factors, const st
         keys.insert(keys.end(), found->keys.begin(), found->keys.end());
         for (const auto& [key, value] : *table)
             if (std::find(keys.begin(), keys.end(), key.str()) == keys.end())
-                mistakes.add(key.source(), fmt::format("unknown key \"{}\" in a [[figure]] of kind {}{}", key.str(),
-                                                       found->kind, suggestion(key.str(), keys)));
+                diagnostics.add(key.source(), fmt::format("unknown key \"{}\" in a [[figure]] of kind {}{}", key.str(),
+                                                          found->kind, suggestion(key.str(), keys)));
     }
 }
 
-void add_checks(const CheckTables& checks, Experiment& experiment, Mistakes& mistakes) {
+void add_checks(const CheckTables& checks, Experiment& experiment, Diagnostics& diagnostics) {
     constexpr std::size_t most_pairs = 1'000'000;  // each check is asked of each cell
     if (checks.size() * experiment.cells.size() > most_pairs) {
-        mistakes.add(*checks.front().second,
-                     fmt::format("{} checks of {} cells are too many (at most {} pairs): split the "
-                                 "study",
-                                 checks.size(), experiment.cells.size(), most_pairs));
+        diagnostics.add(*checks.front().second,
+                        fmt::format("{} checks of {} cells are too many (at most {} pairs): split the "
+                                    "study",
+                                    checks.size(), experiment.cells.size(), most_pairs));
         return;
     }
     for (const auto& [check, table] : checks) {
@@ -255,9 +259,9 @@ void add_checks(const CheckTables& checks, Experiment& experiment, Mistakes& mis
                 predicted = predicted || (applies && prediction.claim == check.claim);
         }
         if (!any)
-            mistakes.add(*table, fmt::format("check \"{}\" matches no cell: mend its \"where\"", check.name));
+            diagnostics.add(*table, fmt::format("check \"{}\" matches no cell: mend its \"where\"", check.name));
         else if (!predicted)
-            mistakes.add(
+            diagnostics.add(
                 *table,
                 fmt::format(
                     "check \"{}\": the claim says nothing about the cells it matches (wrong side of the threshold, "
@@ -267,40 +271,40 @@ void add_checks(const CheckTables& checks, Experiment& experiment, Mistakes& mis
     }
 }
 
-std::vector<const toml::table*> read_figures(Section& root, Experiment& experiment, Mistakes& mistakes) {
+std::vector<const toml::table*> read_figures(Section& root, Experiment& experiment, Diagnostics& diagnostics) {
     std::vector<const toml::table*> tables;
-    each_table(root, "figure", mistakes, "[[figure]]", [&](const toml::table& table) {
+    each_table(root, "figure", diagnostics, "[[figure]]", [&](const toml::table& table) {
         tables.push_back(&table);
-        Section section(table, "[[figure]]", mistakes);
+        Section section(table, "[[figure]]", diagnostics);
         section.require("kind", "kind = \"estimate-vs-theory\"");
         if (section.text("kind", "").empty() && table.get("kind") != nullptr)
-            mistakes.add(table, "a figure needs a kind");
+            diagnostics.add(table, "a figure needs a kind");
         experiment.figures.push_back(json_of(table));
     });
     return tables;
 }
 
-RunTable read_run(Section& root, Experiment& experiment, Mistakes& mistakes) {
+RunTable read_run(Section& root, Experiment& experiment, Diagnostics& diagnostics) {
     RunTable found;
     auto& replicates = found.replicates;
     Section run = root.below("run");
     if (const toml::table* reps = run.table("reps", "{ min = 200 }")) {
-        Section inside(*reps, "run.reps", mistakes);
+        Section inside(*reps, "run.reps", diagnostics);
         constexpr std::size_t most = 1000000000;
         const std::size_t largest = inside.count("max", 0, 1, most);
         replicates.least = inside.count("min", largest == 0 ? 200 : std::min<std::size_t>(200, largest), 1, most);
         replicates.most = largest == 0 ? replicates.least : largest;
         if (replicates.most < replicates.least)
-            mistakes.add(*reps->get("max"), fmt::format("max of reps is {}, below min, {}: swap or raise it",
-                                                        replicates.most, replicates.least));
+            diagnostics.add(*reps->get("max"), fmt::format("max of reps is {}, below min, {}: swap or raise it",
+                                                           replicates.most, replicates.least));
         experiment.batch = inside.count("batch", 50, 1, 1000000);
         inside.no_other_keys();
     }
     const std::string until = "until = [{ metric = \"outlier\", mcse_rel = 0.01 }]";
-    each_table(run, "until", mistakes, until,
-               [&](const toml::table& table) { experiment.until.push_back(read_stop_rule(table, mistakes)); });
+    each_table(run, "until", diagnostics, until,
+               [&](const toml::table& table) { experiment.until.push_back(read_stop_rule(table, diagnostics)); });
     if (replicates.most > replicates.least && experiment.until.empty())
-        mistakes.add(
+        diagnostics.add(
             *root.raw()["run"]["reps"].node(),
             "run.reps: min and max differ but nothing says when to stop: add for example " + until + " to [run]");
     run.refuse("max_time", "give --max-time to spiked run, or stop with Ctrl-C; the same command goes on");
@@ -310,7 +314,7 @@ RunTable read_run(Section& root, Experiment& experiment, Mistakes& mistakes) {
     return found;
 }
 
-void check_stop_rules(const toml::table& file, const Experiment& experiment, Mistakes& mistakes) {
+void check_stop_rules(const toml::table& file, const Experiment& experiment, Diagnostics& diagnostics) {
     for (std::size_t i = 0; i < experiment.until.size(); ++i) {
         const Metric& metric = metrics()[experiment.until[i].metric];
         // What is a sample's needs a known signal.
@@ -320,10 +324,10 @@ void check_stop_rules(const toml::table& file, const Experiment& experiment, Mis
                        (method.kind != "sample" || (experiment.kind != "matrix" && experiment.kind != "kv_dump"));
             });
         if (!measured)
-            mistakes.add(*file.at_path(fmt::format("run.until[{}]", i)).node(),
-                         fmt::format("nothing in this study measures \"{}\" (it is a metric of: {}): name another "
-                                     "metric, or add such a method",
-                                     metric.name, metric.of));
+            diagnostics.add(*file.at_path(fmt::format("run.until[{}]", i)).node(),
+                            fmt::format("nothing in this study measures \"{}\" (it is a metric of: {}): name another "
+                                        "metric, or add such a method",
+                                        metric.name, metric.of));
     }
 }
 

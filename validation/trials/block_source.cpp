@@ -38,7 +38,7 @@ Json spiked_json(const SpikedPoint& point) {
                          {"signal", std::move(signal)}});
 }
 
-estimators::NoiseCovariance told(const sim::Covariance& covariance) {
+estimators::NoiseCovariance known(const sim::Covariance& covariance) {
     if (covariance.is_diagonal()) return estimators::NoiseCovariance::diagonal(covariance.eigenvalues());
     return estimators::NoiseCovariance::on_basis(covariance.eigenvalues(), covariance.basis());
 }
@@ -103,8 +103,8 @@ BlockSource spiked_source(const SpikedPoint& point) {
             [model, seed, cell](std::uint64_t replicate) { return sim::sample(*model, seed, cell, replicate); },
             [model]() -> estimators::KnownNoise {
                 if (model->colouring == sim::Colouring::eigenbasis)
-                    return {told(model->row.in_eigenbasis()), told(model->column.in_eigenbasis())};
-                return {told(model->row), told(model->column)};
+                    return {known(model->row.in_eigenbasis()), known(model->column.in_eigenbasis())};
+                return {known(model->row), known(model->column)};
             },
             model};
     };

@@ -9,8 +9,8 @@
 #include <memory>
 #include <mutex>
 
+#include "core/runtime/call_once.hpp"
 #include "core/runtime/error.hpp"
-#include "core/runtime/once.hpp"
 #include "estimators/spectral/eoptshrink.hpp"
 #include "estimators/spectral/gavish_donoho.hpp"
 #include "validation/metrics/codec_measurement.hpp"
@@ -29,8 +29,8 @@ std::vector<estimators::SpectralMethod> methods_for(const std::vector<NamedEstim
     std::vector<estimators::SpectralMethod> methods;
     std::optional<estimators::KnownNoise> noise;
     for (const auto& estimator : named) {
-        if (estimator.told_law && !noise) noise = source.noise();
-        methods.push_back(estimator.told_law
+        if (estimator.known_law && !noise) noise = source.noise();
+        methods.push_back(estimator.known_law
                               ? estimators::spectral_method(estimator.method.name, estimator.loss, *noise)
                               : estimator.method);
     }
@@ -79,8 +79,8 @@ private:
     const std::vector<NamedEstimator>& estimators_;  ///< of the study, which outlives its cells
     stream::StudySeed seed_;
     std::string cell_;
-    Once once_;
-    Once planned_;
+    CallOnce once_;
+    CallOnce planned_;
     PreparedSource source_;
     cuda::TrialPlan plan_;
     std::vector<estimators::SpectralMethod> methods_;
@@ -126,7 +126,7 @@ struct StudySetup {
     std::vector<NamedEstimator> named;
     std::vector<std::pair<estimators::Method, double>> codecs;
     std::vector<CellSetup> cells;
-    std::unique_ptr<TrialLanes> lanes;  ///< of the device, where there is one
+    std::unique_ptr<TrialSlots> lanes;  ///< of the device, where there is one
     RecentCells recent;
 
     [[nodiscard]] std::shared_ptr<LazyCell> cell(std::size_t at) {
@@ -155,7 +155,7 @@ Json typed(const std::string& label, const std::string& name) {
 Json params_of(const NamedEstimator& named) {
     Json params = typed(named.label, named.method.name);
     params.set("loss", theory::name_of(named.loss));
-    if (named.told_law) params.set("law", "known");
+    if (named.known_law) params.set("law", "known");
     return params;
 }
 
@@ -329,12 +329,12 @@ Experiment::Worker device_worker(const std::shared_ptr<StudySetup>& study, const
 }
 
 /// Why no kernels compute a cell; empty, with its rules set, where they do.
-std::string obstacle(const StudySetup& study, CellSetup& cell, estimators::Shape shape) {
+std::string unsupported_reason(const StudySetup& study, CellSetup& cell, estimators::Shape shape) {
     if (!cell.no_kernels.empty()) return cell.no_kernels;
     cuda::TrialPlan& plan = cell.plan;
     for (const auto& [codec, bits] : study.codecs) {
         const estimators::QuantizerOptions options = coding(study, cell, 0);
-        if (const std::string why = coding_obstacle(codec, options, shape, bits); !why.empty())
+        if (const std::string why = coding_unsupported_reason(codec, options, shape, bits); !why.empty())
             return fmt::format("codec {}", why);
         plan.codecs.push_back(trial_codec(codec.quantizer, options, shape, bits));
         cell.ledgers.push_back(ledger_of(codec.quantizer, options, shape, bits));
@@ -354,15 +354,15 @@ std::string obstacle(const StudySetup& study, CellSetup& cell, estimators::Shape
     plan.columns = static_cast<std::uint32_t>(shape.columns);
     plan.in_float = study.precision == estimators::Precision::float32;
     plan.strengths = cell.strengths;
-    return plan.obstacle();
+    return plan.unsupported_reason();
 }
 
 bool move_to(StudySetup& study, const std::vector<estimators::Shape>& shapes, const spiked::cuda::Device& device,
-             std::size_t threads, std::vector<std::string>& remarks) {
+             std::size_t threads, std::vector<std::string>& notes) {
     std::map<std::string, std::size_t> stay;
     std::size_t moved = 0;
     for (std::size_t c = 0; c < study.cells.size(); ++c) {
-        const std::string why = obstacle(study, study.cells[c], shapes[c]);
+        const std::string why = unsupported_reason(study, study.cells[c], shapes[c]);
         study.cells[c].on_device = why.empty();
         if (why.empty())
             ++moved;
@@ -370,9 +370,9 @@ bool move_to(StudySetup& study, const std::vector<estimators::Shape>& shapes, co
             ++stay[why];
     }
     for (const auto& [why, count] : stay)
-        remarks.push_back(fmt::format("{} of {} cells are computed on the CPU, no kernel does this: {}", count,
-                                      study.cells.size(), why));
-    if (moved > 0) study.lanes = std::make_unique<TrialLanes>(device, threads);
+        notes.push_back(fmt::format("{} of {} cells are computed on the CPU, no kernel does this: {}", count,
+                                    study.cells.size(), why));
+    if (moved > 0) study.lanes = std::make_unique<TrialSlots>(device, threads);
     return moved > 0;
 }
 
@@ -441,7 +441,7 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
         experiment.methods.push_back({named.label, "estimator", named.label, std::nullopt, params_of(named)});
     for (const auto& codec : codecs)
         for (const double bits : codec.bits) {
-            estimators::refuse_unrope(codec.method);
+            estimators::reject_unrope(codec.method);
             experiment.methods.push_back({fmt::format("{} B={}", codec.label, bits), "codec", codec.label, bits,
                                           typed(codec.label, codec.method.text)});
             study->codecs.emplace_back(codec.method, bits);
@@ -453,7 +453,7 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
         shapes.push_back({source.rows, source.columns});
         for (const auto& codec : codecs) require_own_lines(source, codec);
         for (const auto& named : estimators)
-            if (named.told_law && !source.law)
+            if (named.known_law && !source.law)
                 throw usage_error(
                     "estimator \"{}\" is to be told the law (law = \"known\"), which this model has none of: "
                     "leave the key out",
@@ -484,8 +484,8 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
     }
     experiment.science.set("cells", std::move(cells));
     experiment.move_to = [study, shapes = std::move(shapes)](const spiked::cuda::Device& device, std::size_t threads,
-                                                             std::vector<std::string>& remarks) {
-        return move_to(*study, shapes, device, threads, remarks);
+                                                             std::vector<std::string>& notes) {
+        return move_to(*study, shapes, device, threads, notes);
     };
     experiment.worker = [study](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
         const auto lazy = study->cell(cell);

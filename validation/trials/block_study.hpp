@@ -20,7 +20,7 @@ struct NamedEstimator {
     std::string label;
     estimators::SpectralMethod method;
     theory::Loss loss = theory::Loss::frobenius;
-    bool told_law = false;  ///< an oracle: it is told the noise covariances of each cell
+    bool known_law = false;  ///< an oracle: it is told the noise covariances of each cell
 };
 
 struct NamedCodec {

@@ -59,7 +59,7 @@ arma::mat root_of(const sim::Covariance& covariance) {
 
 }  // namespace
 
-TrialLanes::TrialLanes(const spiked::cuda::Device& device, std::size_t threads)
+TrialSlots::TrialSlots(const spiked::cuda::Device& device, std::size_t threads)
     : backend_(device.backend), together_(device.backend == Backend::cuda ? trials_of_a_gpu : 8) {
     const std::size_t each =
         std::clamp<std::size_t>((threads + device.numbers.size() - 1) / device.numbers.size(), 1, most_lanes);
@@ -71,9 +71,9 @@ TrialLanes::TrialLanes(const spiked::cuda::Device& device, std::size_t threads)
     }
 }
 
-std::size_t lane_to_take(const std::vector<FreeLane>& free) {
+std::size_t slot_to_take(const std::vector<FreeSlot>& free) {
     const auto free_there = [&](std::size_t place) {
-        return std::count_if(free.begin(), free.end(), [&](const FreeLane& one) { return one.place == place; });
+        return std::count_if(free.begin(), free.end(), [&](const FreeSlot& one) { return one.place == place; });
     };
     std::size_t best = 0;
     for (std::size_t i = 1; i < free.size(); ++i) {
@@ -84,14 +84,14 @@ std::size_t lane_to_take(const std::vector<FreeLane>& free) {
 }
 
 template <class Work>
-auto TrialLanes::on_a_lane(const Work& work) {
+auto TrialSlots::on_a_lane(const Work& work) {
     Lane lane;
     {
         std::unique_lock lock(guard_);
         freed_.wait(lock, [&] { return !free_.empty(); });
-        std::vector<FreeLane> free;
+        std::vector<FreeSlot> free;
         for (const Lane& one : free_) free.push_back({one.place, one.device != nullptr});
-        const auto taken = free_.begin() + static_cast<std::ptrdiff_t>(lane_to_take(free));
+        const auto taken = free_.begin() + static_cast<std::ptrdiff_t>(slot_to_take(free));
         lane = std::move(*taken);
         free_.erase(taken);
     }
@@ -116,12 +116,12 @@ auto TrialLanes::on_a_lane(const Work& work) {
     }
 }
 
-std::vector<cuda::TrialResult> TrialLanes::run(const cuda::TrialPlan& plan, std::uint64_t first, std::size_t count,
+std::vector<cuda::TrialResult> TrialSlots::run(const cuda::TrialPlan& plan, std::uint64_t first, std::size_t count,
                                                const cuda::DrawTrial& draw) {
     return on_a_lane([&](cuda::TrialDevice& device) { return device.run(plan, first, count, draw); });
 }
 
-std::vector<cuda::CodedRows> TrialLanes::code_rows(const cuda::RowCoding& coding, std::size_t count,
+std::vector<cuda::CodedRows> TrialSlots::code_rows(const cuda::RowCoding& coding, std::size_t count,
                                                    const cuda::FillBlock& fill) {
     return on_a_lane([&](cuda::TrialDevice& device) { return device.code_rows(coding, count, fill); });
 }
@@ -168,8 +168,8 @@ cuda::DrawnFrames drawn_rotation(const estimators::QuantizerOptions& options) {
     return {one.key(), one.counter(0)[1]};
 }
 
-std::string coding_obstacle(const estimators::Method& method, const estimators::QuantizerOptions& options,
-                            estimators::Shape shape, double bits) {
+std::string coding_unsupported_reason(const estimators::Method& method, const estimators::QuantizerOptions& options,
+                                      estimators::Shape shape, double bits) {
     const auto groups = method.spectral ? std::nullopt : estimators::kivi_options(method.quantizer, options);
     const DeviceQuantizer* const quantizer = find_quantizer(method.quantizer);
     if (method.spectral || (!groups && quantizer == nullptr)) return method.text;
@@ -239,16 +239,16 @@ cuda::RowCoding row_coding(std::string_view quantizer, const estimators::Quantiz
     return coding;
 }
 
-std::string DeviceBlockCoder::obstacle(const BlockCode& code) const {
-    return coding_obstacle(code.method, code.options, code.shape, code.bits);
+std::string DeviceBlockCoder::unsupported_reason(const codec::BlockCode& code) const {
+    return coding_unsupported_reason(code.method, code.options, code.shape, code.bits);
 }
 
-std::vector<std::optional<CodedBlock>> DeviceBlockCoder::code(const BlockCode& code, std::size_t count,
-                                                              const FillRows& fill) {
+std::vector<std::optional<codec::CodedBlock>> DeviceBlockCoder::code(const codec::BlockCode& code, std::size_t count,
+                                                                     const codec::FillRows& fill) {
     const std::string& quantizer = code.method.quantizer;
     const auto coding = row_coding(quantizer, code.options, code.shape, code.bits);
     const estimators::Ledger ledger = ledger_of(quantizer, code.options, code.shape, code.bits);
-    std::vector<std::optional<CodedBlock>> blocks(count);
+    std::vector<std::optional<codec::CodedBlock>> blocks(count);
     auto found = lanes_.code_rows(coding, count, fill);
     for (std::size_t b = 0; b < count; ++b) {
         auto& rows = found[b];

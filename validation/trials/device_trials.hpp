@@ -18,19 +18,19 @@ namespace spiked::validation {
 /// Trials of one range that a GPU wants: kernels with a thread a matrix take as long for one as for thousands.
 inline constexpr std::size_t trials_of_a_gpu = 8192;
 
-struct FreeLane {
+struct FreeSlot {
     std::size_t place = 0;  ///< in the list of devices
     bool ready = false;     ///< has its memory
 };
 /// Of the lanes that are free, not none: one where the fewest batches are under way, there one that is ready.
-[[nodiscard]] std::size_t lane_to_take(const std::vector<FreeLane>& free);
+[[nodiscard]] std::size_t slot_to_take(const std::vector<FreeSlot>& free);
 
 /// The places of a device where trials are computed, shared by the threads of a run: each thread takes one for as long
 /// as it computes, so on a GPU one thread's kernels run while another's results travel.
-class TrialLanes {
+class TrialSlots {
 public:
     /// For so many threads. Memory is taken when a place is first used.
-    TrialLanes(const spiked::cuda::Device& device, std::size_t threads);
+    TrialSlots(const spiked::cuda::Device& device, std::size_t threads);
 
     /// As TrialDevice::run. Throws Error: out of memory (also of half the trials), or a GPU that failed.
     [[nodiscard]] std::vector<cuda::TrialResult> run(const cuda::TrialPlan& plan, std::uint64_t first,
@@ -65,8 +65,9 @@ private:
                                          std::vector<estimators::cuda::SpectralRule> estimators);
 
 /// What of a method no kernel does, for blocks of this shape; empty where they code its rows.
-[[nodiscard]] std::string coding_obstacle(const estimators::Method& method, const estimators::QuantizerOptions& options,
-                                          estimators::Shape shape, double bits);
+[[nodiscard]] std::string coding_unsupported_reason(const estimators::Method& method,
+                                                    const estimators::QuantizerOptions& options,
+                                                    estimators::Shape shape, double bits);
 /// The row quantizer of this name, without such an obstacle.
 [[nodiscard]] cuda::TrialCodec trial_codec(std::string_view quantizer, const estimators::QuantizerOptions& options,
                                            estimators::Shape shape, double bits);
@@ -81,31 +82,31 @@ private:
                                          estimators::Shape shape, double bits);
 
 /// Codes the blocks of containers on a device.
-class DeviceBlockCoder : public BlockCoder {
+class DeviceBlockCoder : public codec::BlockCoder {
 public:
     /// As TrialLanes.
     DeviceBlockCoder(const spiked::cuda::Device& device, std::size_t threads) : lanes_(device, threads) {}
 
-    [[nodiscard]] std::string obstacle(const BlockCode& code) const override;
+    [[nodiscard]] std::string unsupported_reason(const codec::BlockCode& code) const override;
     /// Throws as TrialLanes::run.
-    [[nodiscard]] std::vector<std::optional<CodedBlock>> code(const BlockCode& code, std::size_t count,
-                                                              const FillRows& fill) override;
+    [[nodiscard]] std::vector<std::optional<codec::CodedBlock>> code(const codec::BlockCode& code, std::size_t count,
+                                                                     const codec::FillRows& fill) override;
 
 private:
-    TrialLanes lanes_;
+    TrialSlots lanes_;
 };
 
 /// The trials of a range of replicates, computed in groups as they are asked for.
 class DeviceTrials {
 public:
-    DeviceTrials(TrialLanes& lanes, const cuda::TrialPlan& plan, ReplicateRange range, cuda::DrawTrial draw)
+    DeviceTrials(TrialSlots& lanes, const cuda::TrialPlan& plan, ReplicateRange range, cuda::DrawTrial draw)
         : lanes_(lanes), plan_(plan), range_(range), draw_(std::move(draw)) {}
 
     /// Valid until the next question.
     [[nodiscard]] const cuda::TrialResult& get(std::uint64_t replicate);
 
 private:
-    TrialLanes& lanes_;
+    TrialSlots& lanes_;
     const cuda::TrialPlan& plan_;
     ReplicateRange range_;
     cuda::DrawTrial draw_;

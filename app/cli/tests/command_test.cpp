@@ -270,9 +270,9 @@ TEST(SpectrumCommand, CovariancesGoToWhiteningAndToTheTracyWidomTest) {
     arma::mat matrix = arma::diagmat(arma::sqrt(variances)) * gaussian(60, 40) / std::sqrt(40.0) + signal;
     matrix = arma::join_cols(matrix, arma::mat(1, 40));  // a zero line: its variance is left out with it
     const std::string path = saved("uneven.npy", matrix);
-    const std::string told = " --row-spectrum " + saved("variances.npy", arma::join_cols(variances, arma::vec{1.0})) +
-                             " --col-spectrum identity";
-    const Outcome found = spiked("spectrum " + path + told + " --estimator whiten+gd-hard --estimator tw-test --json");
+    const std::string known = " --row-spectrum " + saved("variances.npy", arma::join_cols(variances, arma::vec{1.0})) +
+                              " --col-spectrum identity";
+    const Outcome found = spiked("spectrum " + path + known + " --estimator whiten+gd-hard --estimator tw-test --json");
     ASSERT_EQ(found.code, 0) << found.err;
     const Json json = found.json();
     const auto& estimates = *json.find("estimators")->items();
@@ -284,7 +284,7 @@ TEST(SpectrumCommand, CovariancesGoToWhiteningAndToTheTracyWidomTest) {
     const Json untold = spiked("spectrum " + path + " --estimator tw-test --json").json();
     EXPECT_GT(number(untold.find("estimators")->items()->front(), "rank"), 3);
 
-    const Outcome clean = spiked("spectrum " + path + told + " --estimator whiten+gd-hard --denoised " +
+    const Outcome clean = spiked("spectrum " + path + known + " --estimator whiten+gd-hard --denoised " +
                                  scratch("w.npy") + " --residual " + scratch("r.npy"));
     ASSERT_EQ(clean.code, 0) << clean.err;
     EXPECT_LT(arma::abs(sim::read_matrix(scratch("w.npy")) + sim::read_matrix(scratch("r.npy")) - matrix).max(), 1e-13);
@@ -537,141 +537,144 @@ TEST(Program, ProgressGoesToStandardErrorOnlyWhenAsked) {
     EXPECT_EQ(spiked(words + " --progress bar --quiet").err, "");
 }
 
-struct Mistake {
+struct Diagnostic {
     const char* name;
     std::string words;
     int code;
     const char* says;  ///< part of the message
 };
 
-void PrintTo(const Mistake& mistake, std::ostream* to) { *to << mistake.words; }
+void PrintTo(const Diagnostic& diagnostic, std::ostream* to) { *to << diagnostic.words; }
 
-class Mistakes : public testing::TestWithParam<Mistake> {};
+class Diagnostics : public testing::TestWithParam<Diagnostic> {};
 
-TEST_P(Mistakes, GetOneLineAndTheRightExitCode) {
-    const Mistake& mistake = GetParam();
-    const Outcome found = spiked(mistake.words);
-    EXPECT_EQ(found.code, mistake.code) << found.err;
-    EXPECT_NE(found.err.find(mistake.says), std::string::npos) << found.err;
+TEST_P(Diagnostics, GetOneLineAndTheRightExitCode) {
+    const Diagnostic& diagnostic = GetParam();
+    const Outcome found = spiked(diagnostic.words);
+    EXPECT_EQ(found.code, diagnostic.code) << found.err;
+    EXPECT_NE(found.err.find(diagnostic.says), std::string::npos) << found.err;
     EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), 1) << found.err;
     EXPECT_EQ(found.out, "");
-    const Outcome as_json = spiked(mistake.words + " --json");
-    EXPECT_EQ(as_json.code, mistake.code);
+    const Outcome as_json = spiked(diagnostic.words + " --json");
+    EXPECT_EQ(as_json.code, diagnostic.code);
     EXPECT_EQ(*as_json.json().find("schema")->string(), "spiked.error/1");
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Usage, Mistakes,
+    Usage, Diagnostics,
     testing::Values(
-        Mistake{"command", "spectrm x.npy", 2, "did you mean \"spectrum\""},
-        Mistake{"kv_command", "kv inspct x", 2, "did you mean \"kv inspect\""},
-        Mistake{"command_of_a_group", "dump x", 2, "did you mean \"kv dump\""},
-        Mistake{"option", "spectrum x.npy --los frobenius", 2, "unknown option \"--los\"; did you mean \"--loss\""},
-        Mistake{"short_option", "spectrum x.npy -z", 2, "unknown option \"-z\""},
-        Mistake{"no_file", "spectrum", 2, "usage is spiked spectrum FILE"},
-        Mistake{"two_files", "spectrum a.npy b.npy", 2, "\"b.npy\" is one word too many"},
-        Mistake{"loss", "spectrum x.npy --loss frobnius", 2, "did you mean \"frobenius\""},
-        Mistake{"estimator", "spectrum x.npy --estimator eoptshrnk", 2, "did you mean \"eoptshrink\""},
-        Mistake{"estimator_option", "spectrum x.npy --estimator eoptshrink:margn=1", 2, "did you mean \"margin\""},
-        Mistake{"method", "kv run x --method tq-mes", 2, "did you mean \"tq-mse\""},
-        Mistake{"estimator_as_method", "kv run x --method eoptshrink", 2, "write eoptshrink+tq-mse"},
-        Mistake{"bits", "kv run x --bits 9", 2, "--bits 9"}, Mistake{"bits_text", "kv run x --bits two", 2, "\"two\""},
-        Mistake{"block", "kv run x --block 0", 2, "0 tokens"},
-        Mistake{"side", "kv run x --side keys", 2, "did you mean \"key\""},
-        Mistake{"rotation", "quantize x.npy --rotation har", 2, "did you mean \"haar\""},
-        Mistake{"norm", "quantize x.npy --norm fp61", 2, "did you mean \"fp16\""},
-        Mistake{"seed", "quantize x.npy --seed 0xzz", 2, "hex digits"},
-        Mistake{"twice", "quantize x.npy --bits 2 --bits 3", 2, "takes one value"},
-        Mistake{"value_missing", "quantize x.npy --bits", 2, "--bits has no value behind it: write --bits B"},
-        Mistake{"values_missing", "theory --aspect 1 --strength --density 9", 2, "write --strength D[,D...]"},
-        Mistake{"progress", "doctor --progress bra", 2, "did you mean \"bar\""},
-        Mistake{"aspect_missing", "theory --strength 2", 2, "--aspect is missing"},
-        Mistake{"aspect", "theory --aspect 0", 2, "aspect ratio 0"},
-        Mistake{"strength", "theory --aspect 1 --strength -1", 2, "--strength \"-1\""},
-        Mistake{"empty_method", "kv run x --method ''", 2, "--method has no value behind it"},
-        Mistake{"transform_and_quantizer", "kv run x --method whiten+tq-mse", 2, "write whiten+gd-shrink+tq-mse"},
-        Mistake{"cache_and_quantizer", "kv run x --method palu+tq-mse", 2, "write palu alone"},
-        Mistake{"quantizer_as_estimator", "spectrum x.npy --estimator tq-mse", 2, "\"tq-mse\" quantizes"},
-        Mistake{"idle_option", "spectrum x.npy --estimator eoptshrink:rank=2:margin=1", 2, "margin= has no effect"},
-        Mistake{"help_mistyped", "hlep", 2, "did you mean \"help\""},
-        Mistake{"version_as_command", "version", 2, "did you mean \"--version\""},
-        Mistake{"group_forgotten", "inspct x", 2, "did you mean \"kv inspect\""},
-        Mistake{"words_of_two_lines", "spectrum 'no\nsuch.npy'", 4, "no such.npy"},
-        Mistake{"words_without_end", "spectrum x.npy --estimator '" + std::string(9000, 'x') + "'", 2, "xxx ..."},
-        Mistake{"law_beyond_doubles", "theory --strength 2 --row-spectrum power:1 --col-spectrum power:1 --aspect 1e-9",
-                2, "beyond double precision"},
-        Mistake{"blank_method", "kv run x --method 'tq-mse, ,eden'", 2, "empty entry"},
-        Mistake{"blank_in_list", "kv run x --method 'tq-mse, edne'", 2, "did you mean \"eden\""},
-        Mistake{"bits_twice", "kv run '" + sample_dump + "' --bits 2,2", 2, "asked for twice"},
-        Mistake{"dump_twice", "kv run '" + sample_dump + "' '" + sample_dump + "'", 2, "the same content"},
-        Mistake{"transform", "spectrum x.npy --estimator whitn+gd-shrink", 2, "did you mean \"whiten\""},
-        Mistake{"transform_alone", "spectrum x.npy --estimator whiten", 2, "lacks an estimator"},
-        Mistake{"reading", "spectrum x.npy --estimator eoptshrink:edgfit", 2, "did you mean \"edgefit\""},
-        Mistake{"option_twice", "spectrum x.npy --estimator eoptshrink:rank=1:rank=2", 2, "given twice"},
-        Mistake{"flag_value", "list --quiet=3", 2, "quiet was given"},
-        Mistake{"spec", "theory --aspect 1 --row-spectrum arr1:0.5", 2, "arr1"},
-        Mistake{"case", "quantize x.npy --method TQ-MSE", 2, "did you mean \"tq-mse\""},
-        Mistake{"name_elsewhere", "quantize x.npy --method turboquant", 2, "did you mean \"tq-mse\""},
-        Mistake{"rotation_elsewhere", "quantize x.npy --rotation hadamard", 2, "did you mean \"rht1\""},
-        Mistake{"composition", "quantize x.npy --method eoptshrink+tq_mse", 2, "did you mean \"eoptshrink+tq-mse\""},
-        Mistake{"order", "quantize x.npy --method tq-mse+eoptshrink", 2, "write eoptshrink+tq-mse"},
-        Mistake{"no_estimator", "quantize x.npy --method +tq-mse", 2, "unknown spectral estimator"},
-        Mistake{"estimator_without_rank", "quantize x.npy --method svd", 2, "write svd:1+tq-mse"},
-        Mistake{"method_as_estimator", "spectrum x.npy --estimator svd:1+tq-mse", 2, "write svd:1"},
-        Mistake{"loss_without_effect", "spectrum x.npy --estimator svd:2 --loss nuclear", 2,
-                "keeps values as they are"},
-        Mistake{"claims_apart", "validate --claim 'prop.norm prop.esd'", 2, "separate several with commas"},
-        Mistake{"two_methods", "quantize x.npy --method tq-mse,kivi", 2, "names several"},
-        Mistake{"denoised_as_text", "spectrum x.npy --denoised clean.txt", 2, "name it FILE.npy"},
-        Mistake{"input_as_text", "kv perplexity --model model/ --tokens '" SPIKED_SOURCE_DIR "/README.md'", 2,
-                "FILE.npy is expected: give a FILE.npy"},
-        Mistake{"page_as_text", "kv run x.safetensors --report page.txt", 2, "name it FILE.html"},
-        Mistake{"version_misspelt", "--verison", 2, "did you mean \"--version\"?"},
-        Mistake{"option_first", "--threads 2 run x.toml", 2, "write spiked run first"},
-        Mistake{"of_a_group", "kv zzzzzzzz x", 2, "one of: kv inspect, kv generate, kv run"},
-        Mistake{"of_another", "spectrum x.npy --calibrate y.npy", 2, "is an option of kv run, kv frontier"},
-        Mistake{"bits_apart", "kv run a.npz --bits 2 3 --block 16", 2, "write --bits 2,3"},
-        Mistake{"blank_behind_comma", "kv run a.npz --bits 2, 3 --block 16", 2, "write --bits 2,3"},
-        Mistake{"methods_apart", "kv run a.npz --method tq-mse tq-prod", 2, "write --method tq-mse,tq-prod"},
-        Mistake{"model_missing", "kv perplexity --tokens a.npy", 2, "write for example --model model/ --tokens"},
-        Mistake{"decimal_comma", "theory --aspect 0,5", 2, "with digits and a point, as 0.5"},
-        Mistake{"range", "kv run a.npz --heads 0-3", 2, "commas, 0,1,2"},
-        Mistake{"unused_group", "quantize x.npy --method tq-mse --group 32", 2, "it is of kivi"},
-        Mistake{"unused_factors", "quantize x.npy --method tq-mse --factor-bits 3", 2, "ESTIMATOR+QUANTIZER"},
-        Mistake{"unused_tail", "kv run '" + sample_dump + "' --method tq-mse --residual 8", 2,
-                "changes nothing of tq-mse"},
-        Mistake{"kind_of_file", "run data.npy", 2, "STUDY.toml is expected (.npy is read by spectrum, quantize"},
-        Mistake{"coded_dump", "kv run dump.spkv", 4, ".spkv is read by kv decode"},
-        Mistake{"kind_of_output", "kv run '" + sample_dump + "' --report page.pdf", 2, "FILE.html is expected"},
-        Mistake{"matrix_output", "spectrum x.npy --denoised clean.csv", 2, "FILE.npy is expected"},
-        Mistake{"kind_as_file", "init bbp", 2, "write --kind bbp"},
-        Mistake{"precision", "bench decompose --precision half", 2, "--precision \"half\" is not possible"},
-        Mistake{"kind", "init --kind bpp", 2, "did you mean \"bbp\""},
-        Mistake{"dtype", "kv generate --dtype f8", 2, "one of: f16, bf16, f32, f64"},
-        Mistake{"shell", "completion basj", 2, "did you mean \"bash\""},
-        Mistake{"which_layers", "kv retrieve x --layers lats", 2, "did you mean \"last\""},
-        Mistake{"attention", "kv run x --attention casual", 2, "did you mean \"causal\""},
-        Mistake{"metric", "kv frontier x --metric relativ_l2", 2, "did you mean \"relative_l2\""},
-        Mistake{"table", "show x.spiked --table sumary", 2, "did you mean \"summary\""},
-        Mistake{"format", "export x.spiked --format yaml", 2, "one of: csv, json, npy, latex"},
-        Mistake{"one_of_a_list", "report x.spiked --figures f --figure-format svg,gif", 2, "--figure-format \"gif\""},
-        Mistake{"list", "list turboqant", 2, "one of: estimators"}),
-    [](const auto& mistake) { return std::string(mistake.param.name); });
+        Diagnostic{"command", "spectrm x.npy", 2, "did you mean \"spectrum\""},
+        Diagnostic{"kv_command", "kv inspct x", 2, "did you mean \"kv inspect\""},
+        Diagnostic{"command_of_a_group", "dump x", 2, "did you mean \"kv dump\""},
+        Diagnostic{"option", "spectrum x.npy --los frobenius", 2, "unknown option \"--los\"; did you mean \"--loss\""},
+        Diagnostic{"short_option", "spectrum x.npy -z", 2, "unknown option \"-z\""},
+        Diagnostic{"no_file", "spectrum", 2, "usage is spiked spectrum FILE"},
+        Diagnostic{"two_files", "spectrum a.npy b.npy", 2, "\"b.npy\" is one word too many"},
+        Diagnostic{"loss", "spectrum x.npy --loss frobnius", 2, "did you mean \"frobenius\""},
+        Diagnostic{"estimator", "spectrum x.npy --estimator eoptshrnk", 2, "did you mean \"eoptshrink\""},
+        Diagnostic{"estimator_option", "spectrum x.npy --estimator eoptshrink:margn=1", 2, "did you mean \"margin\""},
+        Diagnostic{"method", "kv run x --method tq-mes", 2, "did you mean \"tq-mse\""},
+        Diagnostic{"estimator_as_method", "kv run x --method eoptshrink", 2, "write eoptshrink+tq-mse"},
+        Diagnostic{"bits", "kv run x --bits 9", 2, "--bits 9"},
+        Diagnostic{"bits_text", "kv run x --bits two", 2, "\"two\""},
+        Diagnostic{"block", "kv run x --block 0", 2, "0 tokens"},
+        Diagnostic{"side", "kv run x --side keys", 2, "did you mean \"key\""},
+        Diagnostic{"rotation", "quantize x.npy --rotation har", 2, "did you mean \"haar\""},
+        Diagnostic{"norm", "quantize x.npy --norm fp61", 2, "did you mean \"fp16\""},
+        Diagnostic{"seed", "quantize x.npy --seed 0xzz", 2, "hex digits"},
+        Diagnostic{"twice", "quantize x.npy --bits 2 --bits 3", 2, "takes one value"},
+        Diagnostic{"value_missing", "quantize x.npy --bits", 2, "--bits has no value behind it: write --bits B"},
+        Diagnostic{"values_missing", "theory --aspect 1 --strength --density 9", 2, "write --strength D[,D...]"},
+        Diagnostic{"progress", "doctor --progress bra", 2, "did you mean \"bar\""},
+        Diagnostic{"aspect_missing", "theory --strength 2", 2, "--aspect is missing"},
+        Diagnostic{"aspect", "theory --aspect 0", 2, "aspect ratio 0"},
+        Diagnostic{"strength", "theory --aspect 1 --strength -1", 2, "--strength \"-1\""},
+        Diagnostic{"empty_method", "kv run x --method ''", 2, "--method has no value behind it"},
+        Diagnostic{"transform_and_quantizer", "kv run x --method whiten+tq-mse", 2, "write whiten+gd-shrink+tq-mse"},
+        Diagnostic{"cache_and_quantizer", "kv run x --method palu+tq-mse", 2, "write palu alone"},
+        Diagnostic{"quantizer_as_estimator", "spectrum x.npy --estimator tq-mse", 2, "\"tq-mse\" quantizes"},
+        Diagnostic{"idle_option", "spectrum x.npy --estimator eoptshrink:rank=2:margin=1", 2, "margin= has no effect"},
+        Diagnostic{"help_mistyped", "hlep", 2, "did you mean \"help\""},
+        Diagnostic{"version_as_command", "version", 2, "did you mean \"--version\""},
+        Diagnostic{"group_forgotten", "inspct x", 2, "did you mean \"kv inspect\""},
+        Diagnostic{"words_of_two_lines", "spectrum 'no\nsuch.npy'", 4, "no such.npy"},
+        Diagnostic{"words_without_end", "spectrum x.npy --estimator '" + std::string(9000, 'x') + "'", 2, "xxx ..."},
+        Diagnostic{"law_beyond_doubles",
+                   "theory --strength 2 --row-spectrum power:1 --col-spectrum power:1 --aspect 1e-9", 2,
+                   "beyond double precision"},
+        Diagnostic{"blank_method", "kv run x --method 'tq-mse, ,eden'", 2, "empty entry"},
+        Diagnostic{"blank_in_list", "kv run x --method 'tq-mse, edne'", 2, "did you mean \"eden\""},
+        Diagnostic{"bits_twice", "kv run '" + sample_dump + "' --bits 2,2", 2, "asked for twice"},
+        Diagnostic{"dump_twice", "kv run '" + sample_dump + "' '" + sample_dump + "'", 2, "the same content"},
+        Diagnostic{"transform", "spectrum x.npy --estimator whitn+gd-shrink", 2, "did you mean \"whiten\""},
+        Diagnostic{"transform_alone", "spectrum x.npy --estimator whiten", 2, "lacks an estimator"},
+        Diagnostic{"reading", "spectrum x.npy --estimator eoptshrink:edgfit", 2, "did you mean \"edgefit\""},
+        Diagnostic{"option_twice", "spectrum x.npy --estimator eoptshrink:rank=1:rank=2", 2, "given twice"},
+        Diagnostic{"flag_value", "list --quiet=3", 2, "quiet was given"},
+        Diagnostic{"spec", "theory --aspect 1 --row-spectrum arr1:0.5", 2, "arr1"},
+        Diagnostic{"case", "quantize x.npy --method TQ-MSE", 2, "did you mean \"tq-mse\""},
+        Diagnostic{"name_elsewhere", "quantize x.npy --method turboquant", 2, "did you mean \"tq-mse\""},
+        Diagnostic{"rotation_elsewhere", "quantize x.npy --rotation hadamard", 2, "did you mean \"rht1\""},
+        Diagnostic{"composition", "quantize x.npy --method eoptshrink+tq_mse", 2, "did you mean \"eoptshrink+tq-mse\""},
+        Diagnostic{"order", "quantize x.npy --method tq-mse+eoptshrink", 2, "write eoptshrink+tq-mse"},
+        Diagnostic{"no_estimator", "quantize x.npy --method +tq-mse", 2, "unknown spectral estimator"},
+        Diagnostic{"estimator_without_rank", "quantize x.npy --method svd", 2, "write svd:1+tq-mse"},
+        Diagnostic{"method_as_estimator", "spectrum x.npy --estimator svd:1+tq-mse", 2, "write svd:1"},
+        Diagnostic{"loss_without_effect", "spectrum x.npy --estimator svd:2 --loss nuclear", 2,
+                   "keeps values as they are"},
+        Diagnostic{"claims_apart", "validate --claim 'prop.norm prop.esd'", 2, "separate several with commas"},
+        Diagnostic{"two_methods", "quantize x.npy --method tq-mse,kivi", 2, "names several"},
+        Diagnostic{"denoised_as_text", "spectrum x.npy --denoised clean.txt", 2, "name it FILE.npy"},
+        Diagnostic{"input_as_text", "kv perplexity --model model/ --tokens '" SPIKED_SOURCE_DIR "/README.md'", 2,
+                   "FILE.npy is expected: give a FILE.npy"},
+        Diagnostic{"page_as_text", "kv run x.safetensors --report page.txt", 2, "name it FILE.html"},
+        Diagnostic{"version_misspelt", "--verison", 2, "did you mean \"--version\"?"},
+        Diagnostic{"option_first", "--threads 2 run x.toml", 2, "write spiked run first"},
+        Diagnostic{"of_a_group", "kv zzzzzzzz x", 2, "one of: kv inspect, kv generate, kv run"},
+        Diagnostic{"of_another", "spectrum x.npy --calibrate y.npy", 2, "is an option of kv run, kv frontier"},
+        Diagnostic{"bits_apart", "kv run a.npz --bits 2 3 --block 16", 2, "write --bits 2,3"},
+        Diagnostic{"blank_behind_comma", "kv run a.npz --bits 2, 3 --block 16", 2, "write --bits 2,3"},
+        Diagnostic{"methods_apart", "kv run a.npz --method tq-mse tq-prod", 2, "write --method tq-mse,tq-prod"},
+        Diagnostic{"model_missing", "kv perplexity --tokens a.npy", 2, "write for example --model model/ --tokens"},
+        Diagnostic{"decimal_comma", "theory --aspect 0,5", 2, "with digits and a point, as 0.5"},
+        Diagnostic{"range", "kv run a.npz --heads 0-3", 2, "commas, 0,1,2"},
+        Diagnostic{"unused_group", "quantize x.npy --method tq-mse --group 32", 2, "it is of kivi"},
+        Diagnostic{"unused_factors", "quantize x.npy --method tq-mse --factor-bits 3", 2, "ESTIMATOR+QUANTIZER"},
+        Diagnostic{"unused_tail", "kv run '" + sample_dump + "' --method tq-mse --residual 8", 2,
+                   "changes nothing of tq-mse"},
+        Diagnostic{"kind_of_file", "run data.npy", 2, "STUDY.toml is expected (.npy is read by spectrum, quantize"},
+        Diagnostic{"coded_dump", "kv run dump.spkv", 4, ".spkv is read by kv decode"},
+        Diagnostic{"kind_of_output", "kv run '" + sample_dump + "' --report page.pdf", 2, "FILE.html is expected"},
+        Diagnostic{"matrix_output", "spectrum x.npy --denoised clean.csv", 2, "FILE.npy is expected"},
+        Diagnostic{"kind_as_file", "init bbp", 2, "write --kind bbp"},
+        Diagnostic{"precision", "bench decompose --precision half", 2, "--precision \"half\" is not possible"},
+        Diagnostic{"kind", "init --kind bpp", 2, "did you mean \"bbp\""},
+        Diagnostic{"dtype", "kv generate --dtype f8", 2, "one of: f16, bf16, f32, f64"},
+        Diagnostic{"shell", "completion basj", 2, "did you mean \"bash\""},
+        Diagnostic{"which_layers", "kv retrieve x --layers lats", 2, "did you mean \"last\""},
+        Diagnostic{"attention", "kv run x --attention casual", 2, "did you mean \"causal\""},
+        Diagnostic{"metric", "kv frontier x --metric relativ_l2", 2, "did you mean \"relative_l2\""},
+        Diagnostic{"table", "show x.spiked --table sumary", 2, "did you mean \"summary\""},
+        Diagnostic{"format", "export x.spiked --format yaml", 2, "one of: csv, json, npy, latex"},
+        Diagnostic{"one_of_a_list", "report x.spiked --figures f --figure-format svg,gif", 2,
+                   "--figure-format \"gif\""},
+        Diagnostic{"list", "list turboqant", 2, "one of: estimators"}),
+    [](const auto& diagnostic) { return std::string(diagnostic.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(
-    Input, Mistakes,
-    testing::Values(Mistake{"missing", "spectrum /nowhere/x.npy", 4, "/nowhere/x.npy"},
-                    Mistake{"missing_dump", "kv run /nowhere/x.safetensors", 4, "/nowhere/x.safetensors"},
-                    Mistake{"folder", "spectrum /tmp", 4, "/tmp"},
-                    Mistake{"store_folder", "show /tmp", 4, "that is a folder"},
-                    Mistake{"head", "spectrum '" + sample_dump + ":layers.0.key:9'", 4, "9"},
-                    Mistake{"tensor", "spectrum '" + sample_dump + ":layers.0.kee:0'", 4, "layers.0.key"},
-                    Mistake{"few_tokens", "kv run '" + sample_dump + "' --block 257", 4, "256 tokens"},
-                    Mistake{"no_such_layer", "kv run '" + sample_dump + "' --layers 7", 4,
-                            "it has layers 0, 3 and heads 0"},
-                    Mistake{"one_such_layer", "kv run '" + sample_dump + "' --layers 0,7", 4, "layer 7"},
-                    Mistake{"no_such_head", "kv run '" + sample_dump + "' --heads 0,9", 4, "head 9"}),
-    [](const auto& mistake) { return std::string(mistake.param.name); });
+    Input, Diagnostics,
+    testing::Values(Diagnostic{"missing", "spectrum /nowhere/x.npy", 4, "/nowhere/x.npy"},
+                    Diagnostic{"missing_dump", "kv run /nowhere/x.safetensors", 4, "/nowhere/x.safetensors"},
+                    Diagnostic{"folder", "spectrum /tmp", 4, "/tmp"},
+                    Diagnostic{"store_folder", "show /tmp", 4, "that is a folder"},
+                    Diagnostic{"head", "spectrum '" + sample_dump + ":layers.0.key:9'", 4, "9"},
+                    Diagnostic{"tensor", "spectrum '" + sample_dump + ":layers.0.kee:0'", 4, "layers.0.key"},
+                    Diagnostic{"few_tokens", "kv run '" + sample_dump + "' --block 257", 4, "256 tokens"},
+                    Diagnostic{"no_such_layer", "kv run '" + sample_dump + "' --layers 7", 4,
+                               "it has layers 0, 3 and heads 0"},
+                    Diagnostic{"one_such_layer", "kv run '" + sample_dump + "' --layers 0,7", 4, "layer 7"},
+                    Diagnostic{"no_such_head", "kv run '" + sample_dump + "' --heads 0,9", 4, "head 9"}),
+    [](const auto& diagnostic) { return std::string(diagnostic.param.name); });
 
 TEST(BadInput, NonFiniteEntriesAreCountedAndPlaced) {
     arma::mat matrix = gaussian(4, 3);

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy
 
-tool = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "export-kv")
+tool = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tools", "export-kv")
 loader = importlib.machinery.SourceFileLoader("export_kv", tool)
 export_kv = importlib.util.module_from_spec(importlib.util.spec_from_loader("export_kv", loader))
 sys.dont_write_bytecode = True

@@ -63,8 +63,8 @@ TEST(ExportKv, QueriesThatAreNarrowerThanKeysAreRemarkedOn) {
 
 /// SPIKED_TRANSFORMERS_PYTHON names a Python that has torch and transformers, for example one of a virtual environment.
 TEST(ExportKvReference, QueriesAndKeysGiveTheAttentionOfTheRealModel) {
-    const char* told = std::getenv("SPIKED_TRANSFORMERS_PYTHON");
-    const std::string program = told == nullptr ? "/usr/bin/python3" : told;
+    const char* known = std::getenv("SPIKED_TRANSFORMERS_PYTHON");
+    const std::string program = known == nullptr ? "/usr/bin/python3" : known;
     if (python(program, "-c 'import torch, transformers' >/dev/null 2>&1") != 0)
         GTEST_SKIP() << program << " has no torch or no transformers";
     const std::string folder = scratch("export-real");

@@ -127,22 +127,24 @@ TEST(Readme, ShowsWhatIsPrinted) {
     EXPECT_GE(count, 1);
 }
 
-/// Its folders with it, in the room's page or their own.
-TEST(Readme, NamesEveryFileOfEveryRoom) {
+/// In the page of its module or that of a folder in it.
+TEST(Readme, NamesEveryFileOfEveryModule) {
+    namespace fs = std::filesystem;
     const std::set<std::string> code = {".hpp", ".cpp", ".cuh", ".cu"};
     const std::set<std::string> others = {"tests", "bench", "fuzz"};
-    for (const char* room : {"theory", "sim", "estimators", "validation", "reports", "app"}) {
-        const std::filesystem::path folder = std::filesystem::path(SPIKED_SOURCE_DIR) / room;
-        std::string pages = contents((folder / "README.md").string());
-        if (room == std::string("estimators")) pages += contents((folder / "cuda/README.md").string());
-        for (auto entry = std::filesystem::recursive_directory_iterator(folder);
-             entry != std::filesystem::recursive_directory_iterator(); ++entry) {
-            const std::filesystem::path path = entry->path();
+    for (const char* module : {"core", "theory", "sim", "estimators", "codec", "validation", "reports", "app"}) {
+        const fs::path folder = fs::path(SPIKED_SOURCE_DIR) / module;
+        std::string pages;
+        for (const auto& entry : fs::recursive_directory_iterator(folder))
+            if (entry.path().filename() == "README.md") pages += contents(entry.path().string());
+        for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::recursive_directory_iterator();
+             ++entry) {
+            const fs::path path = entry->path();
             if (entry->is_directory() && others.contains(path.filename().string())) entry.disable_recursion_pending();
             if (!code.contains(path.extension().string())) continue;
             const std::string name = path.stem().string();
             EXPECT_TRUE(pages.find("`" + name) != std::string::npos || pages.find("/" + name) != std::string::npos)
-                << room << "/README.md does not name " << std::filesystem::relative(path, folder);
+                << module << "/README.md does not name " << fs::relative(path, folder);
         }
     }
 }

@@ -169,9 +169,9 @@ TEST(RetrieveDump, EvictsAsAModelDoes) {
         EXPECT_LE(number(few, "bits_per_entry"), 3.2);
         EXPECT_LT(number(few, "right"), 0.6);
     }
-    const Json told = found_in(dump, "--method h2o --budget 0.5 --observe-questions");
+    const Json known = found_in(dump, "--method h2o --budget 0.5 --observe-questions");
     const Json blind = found_in(dump, "--method h2o --budget 0.5");
-    EXPECT_NE(number(nth_row(told, 1), "attention_mass"), number(nth_row(blind, 1), "attention_mass"));
+    EXPECT_NE(number(nth_row(known, 1), "attention_mass"), number(nth_row(blind, 1), "attention_mass"));
     // Only the context is compressed.
     EXPECT_NE(number(nth_row(found_in(dump, "--method tq-mse --bits 2"), 1), "log_probability"),
               number(nth_row(found_in(dump, "--method tq-mse --bits 2 --exact-questions"), 1), "log_probability"));

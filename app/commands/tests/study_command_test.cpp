@@ -182,7 +182,7 @@ TEST(RunCommand, DryRunSaysWhatAStudyTakesAndKeepsNothing) {
     EXPECT_FALSE(fs::exists(folder + "/small.html"));
 }
 
-TEST(RunCommand, ARehearsalRefusesWhatTheRunWould) {
+TEST(RunCommand, ADryRunRejectsWhatTheRunWould) {
     const std::string folder = study_folder("rehearsed-words");
     for (const std::string& words :
          {std::string("--max-time -1"), std::string("--shard 5/3"), std::string("--seed ''"),

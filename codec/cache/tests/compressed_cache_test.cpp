@@ -5,7 +5,7 @@
 #include "core/files/tests/scratch.hpp"
 #include "sim/random/normal.hpp"
 
-namespace spiked::validation {
+namespace spiked::codec {
 namespace {
 
 using sim::CachedHead;
@@ -192,9 +192,9 @@ TEST(CompressedCache, ShowsEvictionsTheMeanOverTheHeadsOfAGroup) {
 
 /// Questions may be more than an observation window of 32.
 TEST(CompressedCache, ShowsEvictionsAllOfTheLastQueriesItIsToldOf) {
-    for (const bool told : {false, true}) {
+    for (const bool known : {false, true}) {
         auto own = cache("snapkv", 0.5);
-        if (told) own.observe_last(50);
+        if (known) own.observe_last(50);
         sim::LlamaReading reading;
         own.attach(reading);
         const arma::fmat keys = gaussian_rows(64, dim, 0);
@@ -204,7 +204,7 @@ TEST(CompressedCache, ShowsEvictionsAllOfTheLastQueriesItIsToldOf) {
         weights(64 - 50, 20) = 1.0F;
         for (const std::size_t head : {0UL, 1UL}) reading.attention({0, head, 0, weights, cached.tokens});
         reading.evict(0, 0, 64, cached);
-        EXPECT_EQ(std::count(cached.tokens.begin(), cached.tokens.end(), 20), told ? 1 : 0);
+        EXPECT_EQ(std::count(cached.tokens.begin(), cached.tokens.end(), 20), known ? 1 : 0);
     }
 }
 
@@ -344,4 +344,4 @@ TEST(CompressedCache, RefusesBudgetsAndPartsThatAreNone) {
 }
 
 }  // namespace
-}  // namespace spiked::validation
+}  // namespace spiked::codec

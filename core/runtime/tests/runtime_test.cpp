@@ -5,15 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "core/runtime/once.hpp"
+#include "core/runtime/call_once.hpp"
+#include "core/runtime/memo.hpp"
 #include "core/runtime/parallel.hpp"
-#include "core/runtime/remembered.hpp"
 
 namespace spiked {
 namespace {
 
-TEST(Remembered, MakesAResultOnceAndForgetsWhatDoesNotFit) {
-    Remembered<int, std::string, 2> known;
+TEST(Memo, MakesAResultOnceAndForgetsWhatDoesNotFit) {
+    Memo<int, std::string, 2> known;
     int made = 0;
     const auto word = [&](int key) {
         return known.of(key, [&] {
@@ -31,16 +31,16 @@ TEST(Remembered, MakesAResultOnceAndForgetsWhatDoesNotFit) {
     EXPECT_EQ(made, 4);
 }
 
-TEST(Remembered, AnswersThreadsThatAskAtOnce) {
-    Remembered<std::size_t, std::string, 8> known;
+TEST(Memo, AnswersThreadsThatAskAtOnce) {
+    Memo<std::size_t, std::string, 8> known;
     std::vector<std::string> said(400);
     for_each_parallel(said.size(), 4,
                       [&](std::size_t i) { said[i] = known.of(i % 16, [&] { return std::to_string(i % 16); }); });
     for (std::size_t i = 0; i < said.size(); ++i) EXPECT_EQ(said[i], std::to_string(i % 16));
 }
 
-TEST(Once, IsMadeByOneOfManyAndAgainAfterAFailure) {
-    Once once;
+TEST(CallOnce, IsMadeByOneOfManyAndAgainAfterAFailure) {
+    CallOnce once;
     std::atomic<int> tries{0};
     int made = 0;  // written by one thread only, read after it
     std::atomic<int> failed{0};

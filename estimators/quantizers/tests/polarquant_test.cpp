@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <numbers>
+
 #include "estimators/tests/quantizer_samples.hpp"
 
 namespace spiked::estimators {
 namespace {
 
-constexpr double pi = 3.14159265358979323846;
+using std::numbers::pi;
 
 struct LaterLevel {
     double kept;  ///< E cos(angle - level)

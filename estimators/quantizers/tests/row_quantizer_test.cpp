@@ -382,8 +382,8 @@ TEST(NumberFormat, WhatAFormatDoesNotHoldIsRefusedAtItsEnds) {
         EXPECT_NE(message.find(name_of(format)), std::string::npos) << message;
     }
     // Below 2^-14 an fp16 has steps of 2^-24: of 16.5 of them .5 are lost, 8 bits are not left; of 200.4 they are.
-    EXPECT_NO_THROW(refuse_underflow(200.4 * 0x1p-24, NumberFormat::fp16, "it"));
-    message_of([] { refuse_underflow(16.5 * 0x1p-24, NumberFormat::fp16, "it"); }, ExitCode::unusable_input);
+    EXPECT_NO_THROW(reject_underflow(200.4 * 0x1p-24, NumberFormat::fp16, "it"));
+    message_of([] { reject_underflow(16.5 * 0x1p-24, NumberFormat::fp16, "it"); }, ExitCode::unusable_input);
     // Of a list the largest in size decides, whatever its sign.
     BitWriter writer;
     message_of(

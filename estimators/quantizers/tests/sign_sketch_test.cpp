@@ -10,7 +10,7 @@
 namespace spiked::estimators {
 namespace {
 
-constexpr double pi = std::numbers::pi;
+using std::numbers::pi;
 
 /// <y, r^> / (|y| |r|) over many sketches, y and r at this cosine; r along an axis and not of length 1.
 arma::vec estimates(const char* method, std::size_t d, unsigned bits, double cosine, std::size_t sketches) {

@@ -85,11 +85,11 @@ TEST(CudaShrinkageIdentity, TheKernelSaysWhatTheFunctionSaysBitForBit) {
     for (const Shape shape : {Shape{2, 5}, Shape{12, 24}, Shape{64, 64}, Shape{128, 96}}) {
         std::vector<EOptShrinkOptions> readings = {
             {}, EOptShrinkOptions::paper(), EOptShrinkOptions::author(), EOptShrinkOptions::edge_fit()};
-        EOptShrinkOptions told;
-        told.rank = 3;
-        readings.push_back(told);
-        told.rank = 60;
-        readings.push_back(told);
+        EOptShrinkOptions known;
+        known.rank = 3;
+        readings.push_back(known);
+        known.rank = 60;
+        readings.push_back(known);
         EOptShrinkOptions no_imputation = EOptShrinkOptions::edge_fit();
         no_imputation.imputation = Imputation::none;
         no_imputation.loss = theory::Loss::nuclear;

@@ -272,8 +272,8 @@ TEST_P(EveryEstimator, PureNoiseHasNoLargeEstimate) {
         const Shrinkage answer = estimate(singular_values(white_block(64, 96, replicate, "pure noise")), shape);
         found += static_cast<int>(answer.rank);
     }
-    const bool told = is("svd:2") || is("optshrink:2") || is("eoptshrink:rank=2");
-    if (told) {
+    const bool known = is("svd:2") || is("optshrink:2") || is("eoptshrink:rank=2");
+    if (known) {
         EXPECT_EQ(found, 40);
     } else if (is("eoptshrink") || is("eoptshrink:edgefit") || is("gd-hard") || is("gd-hard:quantile") ||
                is("eoptshrink:impute=none")) {

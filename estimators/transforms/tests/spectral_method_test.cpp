@@ -202,8 +202,8 @@ TEST(Whitening, ToldCovariancesMakeTheNoiseWhiteAndTheEstimateComesBackInColour)
 TEST(Whitening, BehindToldCovariancesTheLevelIsToldToo) {
     // Noise of twice the told standard deviation is all signal to who knows the level, and none to who estimates it.
     AnalysedBlock block(2.0 * white_block(40, 60, 2));
-    const KnownNoise told{NoiseCovariance::diagonal(arma::vec(40, arma::fill::ones)), std::nullopt};
-    EXPECT_GE(spectral_method("whiten+tw-test", theory::Loss::frobenius, told).estimate(block).rank, 5U);
+    const KnownNoise known{NoiseCovariance::diagonal(arma::vec(40, arma::fill::ones)), std::nullopt};
+    EXPECT_GE(spectral_method("whiten+tw-test", theory::Loss::frobenius, known).estimate(block).rank, 5U);
     EXPECT_LE(spectral_method("whiten+tw-test").estimate(block).rank, 1U);
 }
 

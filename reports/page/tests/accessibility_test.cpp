@@ -36,20 +36,20 @@ protected:
 };
 
 /// Levels of headings that go deeper by more than one at once, or a first one that is not 1, or another 1.
-std::size_t heading_mistakes(const std::string& page) {
-    std::size_t mistakes = 0;
+std::size_t heading_diagnostics(const std::string& page) {
+    std::size_t diagnostics = 0;
     int before = 0;
     for (const auto& level : matches(page, "<h([1-6])[ >]")) {
         const int now = std::stoi(level);
-        if (now > before + 1 || (now == 1 && before != 0)) ++mistakes;
+        if (now > before + 1 || (now == 1 && before != 0)) ++diagnostics;
         before = now;
     }
-    return mistakes + (before == 0 ? 1 : 0);
+    return diagnostics + (before == 0 ? 1 : 0);
 }
 
 TEST_F(AccessiblePage, HeadingsGoDeeperStepByStepBelowOneTitle) {
     for (const auto& page : pages()) {
-        EXPECT_EQ(heading_mistakes(page), 0U);
+        EXPECT_EQ(heading_diagnostics(page), 0U);
         EXPECT_EQ(matches(page, "<h1>").size(), 1U);
         EXPECT_EQ(matches(page, "<main>").size(), 1U);
         EXPECT_NE(page.find("<html lang=\"en\">"), std::string::npos);
@@ -57,10 +57,10 @@ TEST_F(AccessiblePage, HeadingsGoDeeperStepByStepBelowOneTitle) {
 }
 
 TEST(AccessiblePageControl, HeadingsOutOfOrderAreSeen) {
-    EXPECT_EQ(heading_mistakes("<h1>a</h1><h3>b</h3>"), 1U);
-    EXPECT_EQ(heading_mistakes("<h2>a</h2>"), 1U);
-    EXPECT_EQ(heading_mistakes("<h1>a</h1><h2>b</h2><h1>c</h1>"), 1U);
-    EXPECT_EQ(heading_mistakes("no heading"), 1U);
+    EXPECT_EQ(heading_diagnostics("<h1>a</h1><h3>b</h3>"), 1U);
+    EXPECT_EQ(heading_diagnostics("<h2>a</h2>"), 1U);
+    EXPECT_EQ(heading_diagnostics("<h1>a</h1><h2>b</h2><h1>c</h1>"), 1U);
+    EXPECT_EQ(heading_diagnostics("no heading"), 1U);
 }
 
 TEST_F(AccessiblePage, TablesHaveHeadersAndPicturesHaveWords) {

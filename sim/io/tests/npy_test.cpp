@@ -44,7 +44,7 @@ arma::mat matrix_of(const std::string& bytes) {
     return read_matrix(scratch.write("a.npy", bytes));
 }
 
-void expect_equal(const arma::mat& found, const arma::mat& expected) {
+void expect_same_entries(const arma::mat& found, const arma::mat& expected) {
     ASSERT_EQ(found.n_rows, expected.n_rows);
     ASSERT_EQ(found.n_cols, expected.n_cols);
     EXPECT_TRUE(arma::approx_equal(found, expected, "absdiff", 0.0)) << found;
@@ -54,11 +54,11 @@ TEST(Npy, ReadsBothOrdersAndAllVersions) {
     const arma::mat rows{{1, 2, 3}, {4, 5, 6}};
     const arma::mat columns{{1, 3, 5}, {2, 4, 6}};
     for (const int version : {1, 2, 3}) {
-        expect_equal(matrix_of(npy_bytes(header("<f8", "(2, 3)"), six, version)), rows);
-        expect_equal(matrix_of(npy_bytes(header("<f8", "(2, 3)", "True"), six, version)), columns);
+        expect_same_entries(matrix_of(npy_bytes(header("<f8", "(2, 3)"), six, version)), rows);
+        expect_same_entries(matrix_of(npy_bytes(header("<f8", "(2, 3)", "True"), six, version)), columns);
     }
-    expect_equal(matrix_of(npy_bytes(header("<f8", "(6,)"), six)), arma::mat(arma::vec{1, 2, 3, 4, 5, 6}));
-    expect_equal(matrix_of(npy_bytes("{\"shape\":(2L,3L),'fortran_order':False,'descr':'=f8'}", six)), rows);
+    expect_same_entries(matrix_of(npy_bytes(header("<f8", "(6,)"), six)), arma::mat(arma::vec{1, 2, 3, 4, 5, 6}));
+    expect_same_entries(matrix_of(npy_bytes("{\"shape\":(2L,3L),'fortran_order':False,'descr':'=f8'}", six)), rows);
 }
 
 TEST(Npy, ReadsEveryNumberType) {
@@ -83,7 +83,7 @@ TEST(Npy, WritesWhatItReads) {
     arma::mat matrix(130, 170);
     for (std::size_t i = 0; i < matrix.n_elem; ++i) matrix[i] = 1.0 / static_cast<double>(i + 1);
     write_npy(path, matrix);
-    expect_equal(read_matrix(path), matrix);
+    expect_same_entries(read_matrix(path), matrix);
     const std::string bytes = bytes_of_file(path);
     EXPECT_EQ(bytes.size(), 128 + 8 * matrix.n_elem);
     EXPECT_EQ(bytes.substr(0, 10), std::string("\x93NUMPY\x01\x00\x76\x00", 10));
@@ -196,8 +196,8 @@ TEST(Npz, ReadsMembers) {
     const auto b = npy_bytes(header("<f8", "(2, 3)", "True"), six);
     const auto path = write_zip(scratch, {{"a.npy", a}, {"b.npy", b, ZIP_CM_DEFLATE}, {"note.txt", "hello"}});
     const arma::mat rows{{1, 2, 3}, {4, 5, 6}};
-    expect_equal(read_matrix(path + ":a"), rows);
-    expect_equal(read_matrix(path + ":b"), arma::mat{{1, 3, 5}, {2, 4, 6}});
+    expect_same_entries(read_matrix(path + ":a"), rows);
+    expect_same_entries(read_matrix(path + ":b"), arma::mat{{1, 3, 5}, {2, 4, 6}});
     expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path); },
                  {path, "2 tensors", "\"a\", \"b\"", "a.npz:NAME"});
     expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path + ":aa"); },
@@ -214,9 +214,9 @@ TEST(Npz, AHeadOfACacheInEitherOrder) {
     const ScratchFolder scratch;
     const auto path = write_zip(scratch, {{"c.npy", npy_bytes(header("<f8", "(3, 1, 2)"), six)},
                                           {"f.npy", npy_bytes(header("<f8", "(3, 1, 2)", "True"), six)}});
-    expect_equal(read_matrix(path + ":c:1", "head,token,dim"), arma::mat{{3, 4}});
-    expect_equal(read_matrix(path + ":f:1", "head,token,dim"), arma::mat{{2, 5}});
-    expect_equal(read_matrix(path + ":f:0", "dim,head,token"), arma::mat{{1, 2, 3}, {4, 5, 6}});
+    expect_same_entries(read_matrix(path + ":c:1", "head,token,dim"), arma::mat{{3, 4}});
+    expect_same_entries(read_matrix(path + ":f:1", "head,token,dim"), arma::mat{{2, 5}});
+    expect_same_entries(read_matrix(path + ":f:0", "dim,head,token"), arma::mat{{1, 2, 3}, {4, 5, 6}});
     expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path + ":c:1"); },
                  {path, "\"c\"", "unknown layout", "save one head as a matrix"});
 }
@@ -233,8 +233,8 @@ TEST(Npy, LongMatricesInEitherOrder) {
             expected(i, j) = entry(i, j);
             by_rows += f64({entry(i, j)});
         }
-    expect_equal(matrix_of(npy_bytes(header("<f8", "(3001, 211)"), by_rows)), expected);
-    expect_equal(matrix_of(npy_bytes(header("<f8", "(211, 3001)", "True"), by_rows)), expected.t());
+    expect_same_entries(matrix_of(npy_bytes(header("<f8", "(3001, 211)"), by_rows)), expected);
+    expect_same_entries(matrix_of(npy_bytes(header("<f8", "(211, 3001)", "True"), by_rows)), expected.t());
 }
 
 TEST(NpzBadInput, Refused) {
@@ -446,14 +446,14 @@ np.save("bool.npy", a > 3)
     for (const char* t : {"<f2", "<f4", "<f8", ">f2", ">f4", ">f8", "i1", "i2", ">i4", "i8", "u1", "u2", ">u4", "u8"})
         for (const char* order : {"c-", "f-"}) {
             SCOPED_TRACE(std::string(order) + t);
-            expect_equal(read_matrix(scratch.path(std::string(order) + t + ".npy")), matrix);
+            expect_same_entries(read_matrix(scratch.path(std::string(order) + t + ".npy")), matrix);
         }
-    for (const char* version : {"v1.npy", "v2.npy", "v3.npy"}) expect_equal(read_matrix(scratch.path(version)), matrix);
-    expect_equal(read_matrix(scratch.path("plain.npz") + ":a"), matrix);
-    expect_equal(read_matrix(scratch.path("plain.npz") + ":b"), matrix.t());
-    expect_equal(read_matrix(scratch.path("packed.npz") + ":a"), matrix);
-    expect_equal(read_matrix(scratch.path("packed.npz") + ":b"), arma::mat(300, 300, arma::fill::zeros));
-    expect_equal(read_matrix(scratch.path("bool.npy")), arma::conv_to<arma::mat>::from(matrix > 3));
+    for (const char* version : {"v1.npy", "v2.npy", "v3.npy"}) expect_same_entries(read_matrix(scratch.path(version)), matrix);
+    expect_same_entries(read_matrix(scratch.path("plain.npz") + ":a"), matrix);
+    expect_same_entries(read_matrix(scratch.path("plain.npz") + ":b"), matrix.t());
+    expect_same_entries(read_matrix(scratch.path("packed.npz") + ":a"), matrix);
+    expect_same_entries(read_matrix(scratch.path("packed.npz") + ":b"), arma::mat(300, 300, arma::fill::zeros));
+    expect_same_entries(read_matrix(scratch.path("bool.npy")), arma::conv_to<arma::mat>::from(matrix > 3));
     expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(scratch.path("plain.npz") + ":c"); },
                  {"member \"c\"", "<U4"});
 }

@@ -38,9 +38,9 @@ TEST_F(DumpViewTest, UndoneKeysAreTheKeysBeforeTheEmbedding) {
     KvLikeOptions plain = options_;
     plain.rotary.reset();
     const arma::mat before = KvLikeHead(plain, {}, "kv-like layer 0", 1).sample(0).key.observed;
-    const arma::mat undone = head(dump, Side::key, {.undo_rotary = true}).read_block(16, 32);
-    EXPECT_LT(arma::abs(undone - before.rows(16, 47)).max(), 1e-13);
-    EXPECT_GT(arma::abs(undone - turned.rows(16, 47)).max(), 0.01);
+    const arma::mat derotated = head(dump, Side::key, {.undo_rotary = true}).read_block(16, 32);
+    EXPECT_LT(arma::abs(derotated - before.rows(16, 47)).max(), 1e-13);
+    EXPECT_GT(arma::abs(derotated - turned.rows(16, 47)).max(), 0.01);
     // Values were never turned.
     const arma::mat values = head(dump, Side::value, {}).read_block(0, 64);
     EXPECT_TRUE(

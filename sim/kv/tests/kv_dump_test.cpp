@@ -357,9 +357,9 @@ TEST(KvDumpBadInput, HeadsOfAFewBytesAreAWrongLayout) {
     const auto dump_of = [&](std::size_t count, std::size_t size) {
         return KvDump(write_dump(scratch, {{"layout", "head,token,dim"}}, {filled("layers.0.key", {count, 4, size})}));
     };
-    EXPECT_NO_THROW(dump_of(1024, 2).refuse_tiny_heads());
-    EXPECT_NO_THROW(dump_of(1025, 256).refuse_tiny_heads());
-    expect_error(ExitCode::unusable_input, [&] { dump_of(1025, 2).refuse_tiny_heads(); }, {"1025 heads", "--layout"});
+    EXPECT_NO_THROW(dump_of(1024, 2).reject_tiny_heads());
+    EXPECT_NO_THROW(dump_of(1025, 256).reject_tiny_heads());
+    expect_error(ExitCode::unusable_input, [&] { dump_of(1025, 2).reject_tiny_heads(); }, {"1025 heads", "--layout"});
 }
 
 TEST(KvDump, AreFoundByLayerAndSide) {

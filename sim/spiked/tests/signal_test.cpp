@@ -186,7 +186,7 @@ TEST(VectorLaw, EigenVectorsAreThoseOfTheSidesCovariance) {
 }
 
 /// Share of the energy beyond 1.5 radians a token; the fastest rotary wave turns 1, the slow ones add pi i / n.
-double fast_share(const arma::mat& vectors) {
+double fast_fraction(const arma::mat& vectors) {
     double fast = 0.0;
     for (arma::uword j = 0; j < vectors.n_cols; ++j) {
         const arma::vec power = arma::square(arma::abs(arma::fft(vectors.col(j))));
@@ -201,8 +201,8 @@ double fast_share(const arma::mat& vectors) {
 
 TEST(VectorLaw, SmoothVectorsVarySlowlyOverTheTokens) {
     for (std::uint64_t r = 0; r < 50; ++r) {
-        EXPECT_LT(fast_share(draw("smooth", 128, 4, r)), 0.05) << r;
-        EXPECT_GT(fast_share(draw("haar", 128, 4, r)), 0.3) << r;  // the control: white has 0.52
+        EXPECT_LT(fast_fraction(draw("smooth", 128, 4, r)), 0.05) << r;
+        EXPECT_GT(fast_fraction(draw("haar", 128, 4, r)), 0.3) << r;  // the control: white has 0.52
     }
 }
 

@@ -694,7 +694,7 @@ TEST(QuantizerErrors, CompressorMatchesThePrintedTables) {
     EXPECT_NEAR(predict_compressor(setting).relative_l2, 0.426, 5e-4);
     EXPECT_DOUBLE_EQ(predict_compressor(setting).bits_per_entry, 3.25);
     setting.quantizer = RowQuantizerKind::tq_mse;
-    setting.residual_energy_share = 0.519 * 0.519;
+    setting.residual_energy_fraction = 0.519 * 0.519;
     setting.rank = 1;
     const CompressorPrediction found = predict_compressor(setting);
     EXPECT_NEAR(found.relative_l2, 0.177, 5e-4);
@@ -714,7 +714,7 @@ TEST(QuantizerErrors, CompressorMatchesThePrintedTables) {
 
 TEST(QuantizerErrors, CompressorWithNothingLeftHasNoError) {
     CompressorSetting setting;
-    setting.residual_energy_share = 0.0;
+    setting.residual_energy_fraction = 0.0;
     setting.rank = 128;
     for (const RowQuantizerKind kind : every_kind) {
         setting.quantizer = kind;
@@ -732,7 +732,7 @@ TEST(QuantizerErrors, CompressorMatchesSimulatedRowsBehindAProjection) {
     constexpr int rows = 30000;
     CompressorSetting setting;
     setting.dimension = dimension;
-    setting.residual_energy_share = 1.0 / 3.0;
+    setting.residual_energy_fraction = 1.0 / 3.0;
     setting.rank = 2;
     for (const CodebookLaw law : {CodebookLaw::sphere, CodebookLaw::normal}) {
         for (const RowQuantizerKind kind : {RowQuantizerKind::tq_mse, RowQuantizerKind::eden_mmse}) {
@@ -743,7 +743,7 @@ TEST(QuantizerErrors, CompressorMatchesSimulatedRowsBehindAProjection) {
             const Codebook codebook = law == CodebookLaw::sphere ? lloyd_max_sphere(dimension, 1) : lloyd_max_normal(1);
             RowSampler sampler(dimension, codebook, 71);
             Sample error, along, along_square;
-            const double length = std::sqrt(setting.residual_energy_share);
+            const double length = std::sqrt(setting.residual_energy_fraction);
             for (int i = 0; i < rows; ++i) {
                 const RandomRow drawn = sampler.draw();  // the residual's direction; the low-rank part is across
                 const double scale = row_scale(drawn, kind);
@@ -820,7 +820,7 @@ TEST(QuantizerErrors, RefusesImpossibleInput) {
         expect_refused([&] { (void)predict_compressor(setting); }, words);
     };
     for (const double share : {-0.01, 1.01, not_a_number, infinite})
-        refused([&](CompressorSetting& s) { s.residual_energy_share = share; }, "share");
+        refused([&](CompressorSetting& s) { s.residual_energy_fraction = share; }, "share");
     for (const int bits : {0, 9}) refused([&](CompressorSetting& s) { s.bits = bits; }, "1 to 8");
     for (const int rank : {-1, 129}) refused([&](CompressorSetting& s) { s.rank = rank; }, "rank");
     for (const int bits : {0, 65}) {

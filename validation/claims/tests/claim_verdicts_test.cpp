@@ -116,11 +116,11 @@ TEST(Claims, DelocalisationMeasuresWhatItSays) {
     ASSERT_NE(growth, claim->criteria.end());
     const TrialPlace place{24, "", stream::StudySeed::parse("0xde10"), "delocalisation by hand"};
     const Trial trial = growth->prepare(place);
-    const Bed bed = make_bed({Noise::coloured, 1.0, {2.0}}, place.size);
+    const Fixture fixture = make_fixture({Noise::coloured, 1.0, {2.0}}, place.size);
     const double d = 24.0;
-    const double alpha_plus = bed.strength(0) / 2.0;  // 2 thresholds: as far above as the threshold is high
+    const double alpha_plus = fixture.strength(0) / 2.0;  // 2 thresholds: as far above as the threshold is high
     for (std::uint64_t replicate = 0; replicate < 40; ++replicate) {
-        const auto sample = bed.draw(place, replicate);
+        const auto sample = fixture.draw(place, replicate);
         arma::mat left, right;
         arma::vec values;
         ASSERT_TRUE(arma::svd(left, values, right, sample.observed, "std"));
@@ -172,22 +172,22 @@ TEST(ClaimsOnDumps, AreNamedApart) {
 
 // What refutes where the sentence is true refutes nothing.
 TEST(ClaimVerdicts, ARefutationNeedsATrueCaseThatPasses) {
-    const auto with_true_case = [](double centre, double true_centre) {
+    const auto with_positive_control = [](double centre, double true_centre) {
         auto criterion = made_up(Form::printed, "a", centre, 0.1, {}, true_centre);
-        criterion.true_cases = {{"case", "another middle"}};
+        criterion.positive_controls = {{"case", "another middle"}};
         return judged({criterion}, PrintedVerdict::refuted);
     };
-    const auto sound = with_true_case(5.0, 0.5);
+    const auto sound = with_positive_control(5.0, 0.5);
     EXPECT_EQ(sound.printed, PrintedVerdict::refuted);
     EXPECT_FALSE(sound.failed);
-    ASSERT_EQ(sound.criteria[0].true_cases.size(), 1U);
-    EXPECT_TRUE(sound.criteria[0].true_cases[0].passes());
+    ASSERT_EQ(sound.criteria[0].positive_controls.size(), 1U);
+    EXPECT_TRUE(sound.criteria[0].positive_controls[0].passes());
     EXPECT_FALSE(sound.criteria[0].extended);
-    const auto blind = with_true_case(5.0, 4.0);
+    const auto blind = with_positive_control(5.0, 4.0);
     EXPECT_EQ(blind.printed, PrintedVerdict::inconclusive);
     EXPECT_TRUE(blind.failed);
     EXPECT_EQ(blind.reason, "a: refutes \"case\" too, which is true");
-    const auto open = with_true_case(5.0, 1.0);
+    const auto open = with_positive_control(5.0, 1.0);
     EXPECT_EQ(open.printed, PrintedVerdict::inconclusive);
     EXPECT_FALSE(open.failed);
     EXPECT_TRUE(open.criteria[0].extended);
@@ -204,7 +204,7 @@ TEST(ClaimVerdicts, ARefutationNeedsATrueCaseThatPasses) {
     };
     auto criterion = made_up(Form::printed, "a", 5.0, 0.1);
     EXPECT_EQ(asked({criterion}), 1U);
-    criterion.true_cases = {{"case", "another middle"}};
+    criterion.positive_controls = {{"case", "another middle"}};
     EXPECT_EQ(asked({criterion}), 2U);
 }
 
@@ -370,7 +370,8 @@ TEST(Claims, AreCompleteAsData) {
                          one.faults.empty())
                 << claim.id << " " << one.name;
             // What is meant to be refuted has something true that it would not refute.
-            EXPECT_EQ(one.form == Form::printed && claim.settled == PrintedVerdict::refuted, !one.true_cases.empty())
+            EXPECT_EQ(one.form == Form::printed && claim.settled == PrintedVerdict::refuted,
+                      !one.positive_controls.empty())
                 << claim.id << " " << one.name;
         }
         EXPECT_TRUE(quick) << claim.id << " is not asked in the quick tier";
@@ -393,7 +394,7 @@ TEST(Claims, EveryFaultChangesItsTrials) {
             if (claim.id == "rope.cost" || claim.id == "bits.formula" || one.summary == Summary::distance) size = 16;
             if (claim.id == "one-bit-saved" || claim.id == "adaptive-rank" || claim.id.starts_with("rank.")) size = 64;
             auto changes = one.faults;
-            changes.insert(changes.end(), one.true_cases.begin(), one.true_cases.end());
+            changes.insert(changes.end(), one.positive_controls.begin(), one.positive_controls.end());
             for (const auto& change : changes) {
                 const auto sum = [&](const std::string& planted) {
                     const Trial trial = one.prepare({size, planted, {}, "test"});
@@ -427,9 +428,9 @@ TEST(ClaimsOnDumps, AreJudgedOnTheBlocksOfEachDump) {
         for (const auto& one : claim.criteria) {
             EXPECT_EQ(one.criterion->faults.empty(),
                       one.criterion->form == Form::printed && one.criterion->name != "order");
-            EXPECT_EQ(one.criterion->true_cases.empty(), one.criterion->form == Form::corrected);
+            EXPECT_EQ(one.criterion->positive_controls.empty(), one.criterion->form == Form::corrected);
             for (const auto& control : one.controls) EXPECT_TRUE(control.fails()) << one.criterion->name;
-            for (const auto& each : one.true_cases) EXPECT_TRUE(each.passes()) << one.criterion->name;
+            for (const auto& each : one.positive_controls) EXPECT_TRUE(each.passes()) << one.criterion->name;
         }
     }
     const auto& rope = found.claims[2];
@@ -440,15 +441,15 @@ TEST(ClaimsOnDumps, AreJudgedOnTheBlocksOfEachDump) {
 
     const sim::KvDump dump(plan.dumps[0]);
     double stored = 0.0;
-    double undone = 0.0;
+    double derotated = 0.0;
     for (const auto& tensor : dump.tensors())
         if (tensor.side == sim::Side::key && tensor.layer == 0)
             for (std::size_t first = 0; first + 128 <= tensor.tokens; first += 128) {
                 const arma::mat block = dump.read_block(tensor, 0, first, 128);
                 stored += tail_of(block);
-                undone += tail_of(sim::undo_rope(block, {}, static_cast<double>(first)));
+                derotated += tail_of(sim::undo_rope(block, {}, static_cast<double>(first)));
             }
-    EXPECT_NEAR(rope.criteria[1].outcome.findings[0].interval.estimate, stored / undone, 1e-6);
+    EXPECT_NEAR(rope.criteria[1].outcome.findings[0].interval.estimate, stored / derotated, 1e-6);
 }
 
 TEST(ClaimsOnDumps, AnyPrintedVerdictIsAResult) {

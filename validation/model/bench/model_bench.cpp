@@ -63,10 +63,10 @@ ModelTimings time_model(const std::string& folder, const std::string& path, doub
                                                               {"norm_epsilon", shape.norm_epsilon},
                                                               {"rope_base", shape.rope.base},
                                                               {"tied", shape.tied}})}});
-    estimators::NumpyPeer numpy(model_numpy_program, header, [](estimators::NumpyPeer&) {});
+    NumpyPeer numpy(model_numpy_program, header, [](NumpyPeer&) {});
     result.numpy = numpy.description();
     numpy.say("read");
-    result.nats_in_numpy = estimators::NumpyPeer::number(numpy.answer(), "nats");
+    result.nats_in_numpy = NumpyPeer::number(numpy.answer(), "nats");
     if (!(std::abs(result.nats - result.nats_in_numpy) <= agreement * std::max(1.0, result.nats)))
         throw bug("NumPy finds {:.9g} nats a token where spiked finds {:.9g}", result.nats_in_numpy, result.nats);
     // The unit is a reading: what lasts a sample and how many fit the time are found in units.
@@ -75,7 +75,7 @@ ModelTimings time_model(const std::string& folder, const std::string& path, doub
                                      {},
                                      [&](std::size_t readings) {
                                          numpy.say(fmt::format("time {}", readings));
-                                         return estimators::NumpyPeer::number(numpy.answer(), "microseconds");
+                                         return NumpyPeer::number(numpy.answer(), "microseconds");
                                      }}},
                                    seconds);
     for (Timing& row : result.rows) {

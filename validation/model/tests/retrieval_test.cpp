@@ -124,20 +124,20 @@ TEST_F(Needles, SurviveCompressionAsAPrototypeSays) {
             EXPECT_NEAR(right.mean, expected[i].right, 5.0 * std::hypot(expected[i].error, own)) << i;
         }
     };
-    plan_.methods = cache_requests({"tq-mse", "svd:1+tq-mse"}, {1.0, 2.0});
+    plan_.methods = codec::cache_requests({"tq-mse", "svd:1+tq-mse"}, {1.0, 2.0});
     agree({{0.851, 0.010}, {0.998, 0.001}, {0.954, 0.007}, {0.999, 0.001}});
     plan_.last_layer_only = true;
-    plan_.methods = cache_requests({"tq-mse"}, {1.0});
+    plan_.methods = codec::cache_requests({"tq-mse"}, {1.0});
     agree({{0.997, 0.002}});
     plan_.last_layer_only = false;
     plan_.prompts = 8;
     plan_.needles = 240;
-    plan_.methods = cache_requests({"tq-mse"}, {1.0, 3.0});
+    plan_.methods = codec::cache_requests({"tq-mse"}, {1.0, 3.0});
     agree({{0.648, 0.010}, {0.997, 0.002}});
 }
 
 TEST_F(Needles, ScoreTheSameOnAnyNumberOfThreads) {
-    plan_.methods = cache_requests({"tq-mse"}, {1.0, 4.0});
+    plan_.methods = codec::cache_requests({"tq-mse"}, {1.0, 4.0});
     plan_.threads = 1;
     plan_.prompts = 2;
     const auto one = measure_retrieval(plan_);
@@ -149,7 +149,7 @@ TEST_F(Needles, ScoreTheSameOnAnyNumberOfThreads) {
 
 TEST_F(Needles, SurviveAnEvictionThatKnowsTheQuestions) {
     plan_.prompts = 10;
-    plan_.methods = cache_requests({"snapkv"}, {2}, {1.0, 0.25});
+    plan_.methods = codec::cache_requests({"snapkv"}, {2}, {1.0, 0.25});
     const Retrieval blind = measure_retrieval(plan_);
     ASSERT_EQ(blind.rows.size(), 3);
     EXPECT_TRUE(blind.at_once);
@@ -158,15 +158,15 @@ TEST_F(Needles, SurviveAnEvictionThatKnowsTheQuestions) {
     EXPECT_EQ(blind.rows[1].ledger.total(), 16.0);
     EXPECT_LE(blind.rows[2].ledger.total(), 4.0);
     plan_.observe_questions = true;
-    const Retrieval told = measure_retrieval(plan_);
-    EXPECT_GE(told.rows[2].right.mean, 0.97);
-    EXPECT_GE(told.rows[2].mass.mean, 0.9);
+    const Retrieval known = measure_retrieval(plan_);
+    EXPECT_GE(known.rows[2].right.mean, 0.97);
+    EXPECT_GE(known.rows[2].mass.mean, 0.9);
     EXPECT_LT(blind.rows[2].right.mean, 0.75);
     EXPECT_LT(blind.rows[2].mass.mean, 0.6);
     // As many questions as are asked at most: twice as many tokens as an observation window.
     plan_.needles = 32;
     plan_.prompts = 4;
-    plan_.methods = cache_requests({"snapkv"}, {2}, {0.4});
+    plan_.methods = codec::cache_requests({"snapkv"}, {2}, {0.4});
     EXPECT_GE(measure_retrieval(plan_).rows[1].right.mean, 0.95);
 }
 

@@ -202,7 +202,7 @@ TEST(Statistics, SmallestDetectableShareFailsWithItsProbability) {
     constexpr std::uint64_t trials = 300;
     constexpr double alpha = 1e-6;
     for (const Region& region : {at_least(1.0, 0.05), at_most(0.0, 0.05), at_most(0.2, 0.1)}) {
-        const double detectable = smallest_detectable_share(trials, region, alpha);
+        const double detectable = smallest_detectable_fraction(trials, region, alpha);
         const double p = region.predicted + (std::isfinite(region.high) ? detectable : -detectable);
         ASSERT_TRUE(p > 0.0 && p < 1.0) << detectable;
         double fails = 0.0;
@@ -215,10 +215,10 @@ TEST(Statistics, SmallestDetectableShareFailsWithItsProbability) {
         }
         EXPECT_NEAR(fails, 0.99, 1e-9);
     }
-    EXPECT_TRUE(std::isinf(smallest_detectable_share(4, at_least(1.0, 0.05), alpha)));
+    EXPECT_TRUE(std::isinf(smallest_detectable_fraction(4, at_least(1.0, 0.05), alpha)));
     const Region two_sided = around(0.5, 0.1);
-    EXPECT_NEAR(smallest_detectable_share(trials, two_sided, alpha),
-                smallest_detectable_share(trials, at_most(0.5, 0.1), alpha), 1e-12);
+    EXPECT_NEAR(smallest_detectable_fraction(trials, two_sided, alpha),
+                smallest_detectable_fraction(trials, at_most(0.5, 0.1), alpha), 1e-12);
 }
 
 // A distance near 0: the lower limit is cut off there, what must be reached is not.

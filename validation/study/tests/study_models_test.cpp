@@ -120,12 +120,12 @@ TEST(StudyModels, AWhiteningThatIsToldTheLawGetsTheCovariancesOfTheBlocks) {
         arma::vec eigenvalues = arma::reverse(arma::eig_sym(rows));
         const auto row = colouring == std::string("dense") ? estimators::NoiseCovariance::full(rows)
                                                            : estimators::NoiseCovariance::diagonal(eigenvalues);
-        const estimators::SpectralMethod told = estimators::spectral_method(
+        const estimators::SpectralMethod known = estimators::spectral_method(
             name, theory::Loss::frobenius, {row, estimators::NoiseCovariance::diagonal(columns)});
         const auto worker = experiment.worker(0, {0, 4});
         for (std::uint64_t replicate = 0; replicate < 4; ++replicate) {
             estimators::AnalysedBlock block(experiment.block(0, replicate));
-            const estimators::Shrinkage expected = told.estimate(block);
+            const estimators::Shrinkage expected = known.estimate(block);
             ASSERT_GE(expected.rank, 1U);
             for (const auto& o : worker(replicate)) {
                 if (o.metric == metric_index("rank") && o.method == 1) {

@@ -148,9 +148,9 @@ DeviceTimings time_decompositions_in(const spiked::cuda::Device& device, estimat
                                      std::pair{backend + "-bidiagonal", cuda::DecompositionPart::bidiagonal}})
         add(what, cuda::decomposition_pass(device.backend, number, memory, blocks, count, part));
     constexpr std::size_t most_of_a_library = 4096;  // cuSOLVER 12 refuses 16384 blocks of 128 x 128
-    const std::string obstacle = cuda::library_obstacle(device.backend, blocks);
-    found.left_out = obstacle;
-    if (obstacle.empty())
+    const std::string unsupported_reason = cuda::library_unsupported_reason(device.backend, blocks);
+    found.left_out = unsupported_reason;
+    if (unsupported_reason.empty())
         for (const auto& [what, route] : {std::pair{"cusolver-syev-gram", cuda::LibraryRoute::syev_gram},
                                           std::pair{"cusolver-gesvda", cuda::LibraryRoute::gesvda}})
             try {
@@ -175,9 +175,9 @@ std::vector<Timing> time_studies(const spiked::cuda::Device& device, std::size_t
         jobs.push_back(study_job(fmt::format("{}:cpu", what), parse_study(text, "bench").experiment, 16, threads));
         if (device.backend == spiked::cuda::Backend::cpu) continue;
         Experiment moved = parse_study(text, "bench").experiment;
-        std::vector<std::string> remarks;
-        if (!moved.move_to(device, threads, remarks) || !remarks.empty())
-            throw bug("no kernel computes the study of the benchmark: {}", remarks.empty() ? "" : remarks.front());
+        std::vector<std::string> notes;
+        if (!moved.move_to(device, threads, notes) || !notes.empty())
+            throw bug("no kernel computes the study of the benchmark: {}", notes.empty() ? "" : notes.front());
         jobs.push_back(
             study_job(fmt::format("{}:{}", what, name_of(device.backend)), std::move(moved), group, threads));
     }

@@ -17,7 +17,7 @@ Json header(const TrialSetup& setup) {
                          {"thresholds", setup.codebook.thresholds}});
 }
 
-void send_matrices(estimators::NumpyPeer& peer, const TrialSetup& setup) {
+void send_matrices(NumpyPeer& peer, const TrialSetup& setup) {
     const auto send_matrix = [&peer](const arma::mat& matrix) {
         const auto entries = arma::conv_to<arma::fmat>::from(matrix);
         peer.send(entries.memptr(), entries.n_elem * sizeof(float));
@@ -37,12 +37,11 @@ void send_matrices(estimators::NumpyPeer& peer, const TrialSetup& setup) {
 }  // namespace
 
 TrialInNumpy::TrialInNumpy(const TrialSetup& setup)
-    : peer_(trial_numpy_program, header(setup), [&setup](estimators::NumpyPeer& peer) { send_matrices(peer, setup); }) {
-}
+    : peer_(trial_numpy_program, header(setup), [&setup](NumpyPeer& peer) { send_matrices(peer, setup); }) {}
 
 double TrialInNumpy::microseconds(std::string_view decomposition, std::size_t trials) {
     peer_.say(fmt::format("time {} {}", decomposition, trials));
-    return estimators::NumpyPeer::number(peer_.answer(), "microseconds");
+    return NumpyPeer::number(peer_.answer(), "microseconds");
 }
 
 TrialOutcome TrialInNumpy::run(std::string_view decomposition, const arma::fmat& white) {
@@ -50,9 +49,9 @@ TrialOutcome TrialInNumpy::run(std::string_view decomposition, const arma::fmat&
     peer_.send(white.memptr(), white.n_elem * sizeof(float));
     const Json found = peer_.answer();
     TrialOutcome outcome;
-    outcome.rank = static_cast<std::size_t>(estimators::NumpyPeer::number(found, "rank"));
-    outcome.shrunk = estimators::NumpyPeer::numbers(found, "shrunk");
-    outcome.mean_squared_error = estimators::NumpyPeer::number(found, "mean_squared_error");
+    outcome.rank = static_cast<std::size_t>(NumpyPeer::number(found, "rank"));
+    outcome.shrunk = NumpyPeer::numbers(found, "shrunk");
+    outcome.mean_squared_error = NumpyPeer::number(found, "mean_squared_error");
     return outcome;
 }
 

@@ -18,7 +18,7 @@ public:
     [[nodiscard]] TrialOutcome run(std::string_view decomposition, const arma::fmat& white);
 
 private:
-    estimators::NumpyPeer peer_;
+    NumpyPeer peer_;
 };
 
 }  // namespace spiked::validation

@@ -51,7 +51,7 @@ enum class CodingPart {
 ///   gesvda      gesvdaStridedBatched: `vectors` leading values and vectors
 enum class LibraryRoute { syev_gram, gesvda };
 /// Why it cannot be timed here; empty when it can. Blocks with more columns than rows are not.
-[[nodiscard]] std::string library_obstacle(spiked::cuda::Backend backend, const BlocksToDecompose& blocks);
+[[nodiscard]] std::string library_unsupported_reason(spiked::cuda::Backend backend, const BlocksToDecompose& blocks);
 [[nodiscard]] std::unique_ptr<DevicePass> library_pass(int number, const BlocksToDecompose& blocks, std::size_t count,
                                                        LibraryRoute route);
 

@@ -30,12 +30,12 @@ public:
 
     std::vector<TrialResult> run(const TrialPlan& plan, std::uint64_t first, std::size_t count, const DrawTrial& draw,
                                  TrialStages* stages) override {
-        if (const std::string obstacle = plan.obstacle(); !obstacle.empty())
-            throw bug("trials that no kernel computes ({})", obstacle);
+        if (const std::string unsupported_reason = plan.unsupported_reason(); !unsupported_reason.empty())
+            throw bug("trials that no kernel computes ({})", unsupported_reason);
         return plan.in_float ? run_in<float>(plan, first, count, draw, stages)
                              : run_in<double>(plan, first, count, draw, stages);
     }
-    [[nodiscard]] std::size_t piece() const override { return piece_; }
+    [[nodiscard]] std::size_t chunk() const override { return chunk_; }
 
     std::vector<CodedRows> code_rows(const RowCoding& coding, std::size_t count, const FillBlock& fill) override {
         unsigned char* const memory = take(
@@ -44,8 +44,8 @@ public:
             [&](std::size_t blocks) { return row_arrays(nullptr, coding, blocks).staged(); });
         std::vector<CodedRows> found;
         found.reserve(count);
-        for (std::size_t done = 0; done < count; done += piece_)
-            code_piece(coding, done, std::min(piece_, count - done), memory, fill, found);
+        for (std::size_t done = 0; done < count; done += chunk_)
+            code_chunk(coding, done, std::min(chunk_, count - done), memory, fill, found);
         return found;
     }
 
@@ -55,17 +55,17 @@ private:
     template <class Bytes, class Staged>
     unsigned char* take(std::size_t count, std::size_t entries, const Bytes& bytes, const Staged& staged) {
         // Launches count their blocks in 32 bits.
-        piece_ = std::clamp<std::size_t>(count, 1, std::max<std::size_t>(1, (std::size_t{1} << 31) / entries));
-        piece_ = blocks_that_fit(piece_, machine_.memory(), bytes);
+        chunk_ = std::clamp<std::size_t>(count, 1, std::max<std::size_t>(1, (std::size_t{1} << 31) / entries));
+        chunk_ = blocks_that_fit(chunk_, machine_.memory(), bytes);
         const auto reserve = [&] {
-            machine_.staging(staged(piece_));
-            return machine_.reserve(bytes(piece_));
+            machine_.staging(staged(chunk_));
+            return machine_.reserve(bytes(chunk_));
         };
         try {
             return reserve();
         } catch (const spiked::cuda::DeviceFailure& failure) {
-            if (!failure.out_of_memory() || piece_ == 1) throw;
-            piece_ = (piece_ + 1) / 2;
+            if (!failure.out_of_memory() || chunk_ == 1) throw;
+            chunk_ = (chunk_ + 1) / 2;
             return reserve();
         }
     }
@@ -79,13 +79,13 @@ private:
             [&](std::size_t trials) { return staged_bytes(plan, trials); });
         std::vector<TrialResult> found;
         found.reserve(count);
-        for (std::size_t done = 0; done < count; done += piece_)
-            run_piece<Real>(plan, first + done, std::min(piece_, count - done), memory, draw, done == 0, found, stages);
+        for (std::size_t done = 0; done < count; done += chunk_)
+            run_chunk<Real>(plan, first + done, std::min(chunk_, count - done), memory, draw, done == 0, found, stages);
         return found;
     }
 
     template <class Real>
-    void run_piece(const TrialPlan& plan, std::uint64_t first, std::size_t count, unsigned char* memory,
+    void run_chunk(const TrialPlan& plan, std::uint64_t first, std::size_t count, unsigned char* memory,
                    const DrawTrial& draw, bool send_constants, std::vector<TrialResult>& found, TrialStages* stages) {
         const Constants constant = constants(memory, plan, false);
         const Inputs in = inputs(memory + constant.bytes, plan, count);
@@ -322,7 +322,7 @@ private:
         return {spread(sums.renormalised, sums.renormalised_squares), spread(sums.plain, sums.plain_squares)};
     }
 
-    void code_piece(const RowCoding& coding, std::size_t first, std::size_t count, unsigned char* memory,
+    void code_chunk(const RowCoding& coding, std::size_t first, std::size_t count, unsigned char* memory,
                     const FillBlock& fill, std::vector<CodedRows>& found) {
         using namespace estimators::cuda;
         const RowArrays on = row_arrays(memory, coding, count);
@@ -413,7 +413,7 @@ private:
     }
 
     Machine machine_;
-    std::size_t piece_ = 0;
+    std::size_t chunk_ = 0;
 };
 
 }  // namespace spiked::validation::cuda

@@ -22,7 +22,7 @@ std::uint32_t TrialPlan::vectors() const {
         std::min<std::size_t>({most, std::min(rows, columns), estimators::cuda::most_vectors}));
 }
 
-std::string TrialPlan::obstacle() const {
+std::string TrialPlan::unsupported_reason() const {
     const std::size_t longer = std::max(rows, columns);
     const std::size_t shorter = std::min(rows, columns);
     if (!estimators::cuda::fits(longer, shorter))
@@ -80,7 +80,7 @@ std::unique_ptr<DevicePass> coding_pass(Backend backend, int number, std::size_t
     return std::make_unique<CodingPass<spiked::cuda::EmulatedMachine>>(number, memory, coding, count, fill, part);
 }
 
-std::string library_obstacle(Backend backend, const BlocksToDecompose& blocks) {
+std::string library_unsupported_reason(Backend backend, const BlocksToDecompose& blocks) {
     if (backend != Backend::cuda) return "no GPU is timed";
     if (blocks.columns > blocks.rows) return "more columns than rows";
     return gpu_library_problem();

@@ -59,7 +59,7 @@ struct TrialPlan {
     /// far as kernels go.
     [[nodiscard]] std::uint32_t vectors() const;
     /// Why it cannot be computed on a device; empty when it can.
-    [[nodiscard]] std::string obstacle() const;
+    [[nodiscard]] std::string unsupported_reason() const;
 };
 
 /// Where the host puts what it draws for one trial; null for what it does not.
@@ -145,7 +145,7 @@ public:
     [[nodiscard]] virtual std::vector<CodedRows> code_rows(const RowCoding& coding, std::size_t count,
                                                            const FillBlock& fill) = 0;
     /// Trials of the pieces of the last run, at most.
-    [[nodiscard]] virtual std::size_t piece() const = 0;
+    [[nodiscard]] virtual std::size_t chunk() const = 0;
 };
 
 /// Emulated blocks that promise `memory` bytes and have no more than `has`: as on a GPU that others use too.

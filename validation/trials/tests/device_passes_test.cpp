@@ -82,9 +82,9 @@ TEST(CodingPass, HasTheErrorOfItsCodec) {
 }
 
 TEST(LibraryPass, IsLeftOutWithAReason) {
-    EXPECT_EQ(library_obstacle(Backend::emulated, blocks_of(16, 16, true)), "no GPU is timed");
-    EXPECT_EQ(library_obstacle(Backend::cuda, blocks_of(10, 17, true)), "more columns than rows");
-    const std::string problem = library_obstacle(Backend::cuda, blocks_of(17, 10, true));
+    EXPECT_EQ(library_unsupported_reason(Backend::emulated, blocks_of(16, 16, true)), "no GPU is timed");
+    EXPECT_EQ(library_unsupported_reason(Backend::cuda, blocks_of(10, 17, true)), "more columns than rows");
+    const std::string problem = library_unsupported_reason(Backend::cuda, blocks_of(17, 10, true));
     if (std::filesystem::exists("/usr/local/cuda/lib64/libcusolver.so"))
         EXPECT_TRUE(problem.empty() || problem == "this build has no CUDA code") << problem;
     else

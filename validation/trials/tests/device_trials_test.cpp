@@ -63,12 +63,12 @@ TEST(DeviceTrials, DoNotDependOnTheirBatch) {
         const auto at_once = cuda::emulated_trials(plenty, plenty);
         const auto together = at_once->run(plan, 3, 9, draw_of(model), nullptr);
         ASSERT_EQ(together.size(), 9U);
-        EXPECT_EQ(at_once->piece(), 9U);
+        EXPECT_EQ(at_once->chunk(), 9U);
         const auto little = cuda::emulated_trials(std::size_t{100} << 10, plenty);
-        const auto in_pieces = little->run(plan, 3, 9, draw_of(model), nullptr);
-        EXPECT_LT(little->piece(), 9U);
+        const auto in_chunks = little->run(plan, 3, 9, draw_of(model), nullptr);
+        EXPECT_LT(little->chunk(), 9U);
         for (std::size_t t = 0; t < 9; ++t) {
-            EXPECT_EQ(numbers(in_pieces[t]), numbers(together[t])) << t;
+            EXPECT_EQ(numbers(in_chunks[t]), numbers(together[t])) << t;
             EXPECT_EQ(numbers(at_once->run(plan, 3 + t, 1, draw_of(model), nullptr).front()), numbers(together[t]))
                 << t;
             EXPECT_EQ(together[t].status, cuda::TrialStatus::fine);
@@ -87,8 +87,8 @@ TEST(DeviceTrials, MemoryThatIsNotThereHalvesTheBatchOnceAndChangesNoNumber) {
         const auto tight = cuda::emulated_trials(plenty, kib << 10);
         try {
             const auto found = tight->run(plan, 0, 8, draw_of(model), nullptr);
-            EXPECT_TRUE(tight->piece() == 8U || tight->piece() == 4U);
-            halved += tight->piece() == 4U ? 1 : 0;
+            EXPECT_TRUE(tight->chunk() == 8U || tight->chunk() == 4U);
+            halved += tight->chunk() == 4U ? 1 : 0;
             for (std::size_t t = 0; t < 8; ++t) EXPECT_EQ(numbers(found[t]), numbers(together[t]));
         } catch (const DeviceFailure& failure) {
             EXPECT_TRUE(failure.out_of_memory());
@@ -101,35 +101,37 @@ TEST(DeviceTrials, MemoryThatIsNotThereHalvesTheBatchOnceAndChangesNoNumber) {
 
 /// Whatever is coded in rows: on a GPU each of these is a method of studies and of `kv encode`.
 TEST(DeviceTrials, NamesOfQuantizersHaveKernelsOrAReason) {
-    const auto obstacle = [](const char* name, const estimators::QuantizerOptions& options = {}, double bits = 2) {
-        return coding_obstacle(estimators::parse_method(name), options, {12, 10}, bits);
+    const auto unsupported_reason = [](const char* name, const estimators::QuantizerOptions& options = {},
+                                       double bits = 2) {
+        return coding_unsupported_reason(estimators::parse_method(name), options, {12, 10}, bits);
     };
     for (const char* name :
          {"tq-mse", "eden", "eden-mmse", "eden-norm", "tq-prod", "kivi", "kivi-hf", "kivi:group=3:axis=key"})
-        EXPECT_EQ(obstacle(name), "") << name;
-    EXPECT_EQ(obstacle("tq-prod", {}, 3), "");
-    EXPECT_NE(coding_obstacle(estimators::parse_method("tq-prod"), {}, {3, 5}, 3), "") << "45 bits are no whole bytes";
-    EXPECT_NE(obstacle("kivi", {.residual = 4}), "");
-    EXPECT_EQ(obstacle("kivi:residual=0", {.residual = 4}), "");
-    EXPECT_NE(obstacle("kivi:residual=4"), "");
-    EXPECT_NE(obstacle("tq-mse", {.norm = estimators::NumberFormat::bf16}), "");
-    EXPECT_EQ(obstacle("tq-prod:projection=orthogonal"), "tq-prod:projection=orthogonal");
-    EXPECT_EQ(obstacle("eoptshrink+tq-mse"), "eoptshrink+tq-mse");
+        EXPECT_EQ(unsupported_reason(name), "") << name;
+    EXPECT_EQ(unsupported_reason("tq-prod", {}, 3), "");
+    EXPECT_NE(coding_unsupported_reason(estimators::parse_method("tq-prod"), {}, {3, 5}, 3), "")
+        << "45 bits are no whole bytes";
+    EXPECT_NE(unsupported_reason("kivi", {.residual = 4}), "");
+    EXPECT_EQ(unsupported_reason("kivi:residual=0", {.residual = 4}), "");
+    EXPECT_NE(unsupported_reason("kivi:residual=4"), "");
+    EXPECT_NE(unsupported_reason("tq-mse", {.norm = estimators::NumberFormat::bf16}), "");
+    EXPECT_EQ(unsupported_reason("tq-prod:projection=orthogonal"), "tq-prod:projection=orthogonal");
+    EXPECT_EQ(unsupported_reason("eoptshrink+tq-mse"), "eoptshrink+tq-mse");
 }
 
 TEST(DeviceTrials, BatchesGoWhereTheFewestAreUnderWay) {
     // Two GPUs of three lanes: the first two batches go to one each, then to what has memory already.
-    std::vector<FreeLane> free = {{0, false}, {0, false}, {0, false}, {1, false}, {1, false}, {1, false}};
+    std::vector<FreeSlot> free = {{0, false}, {0, false}, {0, false}, {1, false}, {1, false}, {1, false}};
     const auto take = [&] {
-        const std::size_t at = lane_to_take(free);
-        const FreeLane taken = free[at];
+        const std::size_t at = slot_to_take(free);
+        const FreeSlot taken = free[at];
         free.erase(free.begin() + static_cast<std::ptrdiff_t>(at));
         return taken;
     };
     EXPECT_EQ(take().place, 0U);
     EXPECT_EQ(take().place, 1U);
     free.push_back({1, true});  // given back: where nothing is under way
-    const FreeLane third = take();
+    const FreeSlot third = take();
     EXPECT_EQ(third.place, 1U);
     EXPECT_TRUE(third.ready);
     std::map<std::size_t, int> rest;
@@ -199,15 +201,15 @@ TEST(DeviceTrials, AFailedOneHasItsStatusAndDoesNotTouchItsNeighbours) {
 
 TEST(DeviceTrials, WhatNoKernelTakesIsSaidBeforeAndRefused) {
     cuda::TrialPlan plan = small_plan(small_model(), estimators::Precision::float64);
-    EXPECT_EQ(plan.obstacle(), "");
+    EXPECT_EQ(plan.unsupported_reason(), "");
     plan.rows = 257;
-    EXPECT_NE(plan.obstacle().find("257 x 10"), std::string::npos);
+    EXPECT_NE(plan.unsupported_reason().find("257 x 10"), std::string::npos);
     const auto device = cuda::emulated_trials(plenty, plenty);
     EXPECT_THROW((void)device->run(plan, 0, 1, {}, nullptr), Error);
     plan.rows = 256;
-    EXPECT_EQ(plan.obstacle(), "");
+    EXPECT_EQ(plan.unsupported_reason(), "");
     plan.row_roots[4] = 0.0;
-    EXPECT_NE(plan.obstacle(), "");
+    EXPECT_NE(plan.unsupported_reason(), "");
 }
 
 /// Emulated blocks with a fault behind one kernel.

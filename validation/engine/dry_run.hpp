@@ -36,12 +36,12 @@ struct Forecast {
 /// Runs the first replicates of every cell (at most 8, small cells first) into a store in memory, on `threads` threads,
 /// and throws them away; no cell is begun that would end after `seconds`. Cells that were not reached are taken to cost
 /// n d min(n, d) as much as the largest that was. Errors of the blocks are those of a run.
-[[nodiscard]] Forecast rehearse(const Experiment& experiment, std::size_t threads, double seconds);
+[[nodiscard]] Forecast dry_run(const Experiment& experiment, std::size_t threads, double seconds);
 
 /// Throws an Error of exit code 7 for a study of which even a part of what a replicate holds at once is more than this
 /// process may have.
-void refuse_beyond_memory(const Experiment& experiment, std::size_t threads);
+void reject_beyond_memory(const Experiment& experiment, std::size_t threads);
 /// The same of blocks of one size on so many threads.
-void refuse_beyond_memory(std::size_t rows, std::size_t columns, std::size_t threads);
+void reject_beyond_memory(std::size_t rows, std::size_t columns, std::size_t threads);
 
 }  // namespace spiked::validation

@@ -6,7 +6,7 @@ namespace spiked {
 
 /// What the first who asks makes and others wait for. What making throws reaches who asked; the next one tries again.
 /// (So does std::call_once, but under the thread sanitizer, where everybody after a failure waits for ever.)
-class Once {
+class CallOnce {
 public:
     template <class Make>
     void operator()(const Make& make) {

@@ -1,4 +1,4 @@
-#include "estimators/coding/line_outliers.hpp"
+#include "estimators/coding/vector_outliers.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "core/runtime/error.hpp"
-#include "estimators/coding/half_entries.hpp"
+#include "estimators/coding/fp16_entries.hpp"
 
 namespace spiked::estimators {
 namespace {
@@ -15,12 +15,12 @@ unsigned place_bits(std::size_t length) { return length < 2 ? 1U : static_cast<u
 
 }  // namespace
 
-std::size_t LineOutliers::at_an_end(double share, std::size_t length) {
+std::size_t VectorOutliers::at_an_end(double share, std::size_t length) {
     const auto count = static_cast<std::size_t>(std::lround(0.5 * share * static_cast<double>(length)));
     return std::min(count, length / 2);
 }
 
-LineOutliers::LineOutliers(const arma::mat& lines, double share) : length_(lines.n_rows) {
+VectorOutliers::VectorOutliers(const arma::mat& lines, double share) : length_(lines.n_rows) {
     const auto ends = static_cast<std::ptrdiff_t>(at_an_end(share, length_));
     for (std::size_t l = 0; l < lines.n_cols; ++l) {
         std::vector<std::size_t> order(length_);
@@ -37,7 +37,7 @@ LineOutliers::LineOutliers(const arma::mat& lines, double share) : length_(lines
     }
 }
 
-void LineOutliers::write(BitWriter& writer) const {
+void VectorOutliers::write(BitWriter& writer) const {
     for (std::size_t l = 0; l < places_.size(); ++l)
         for (std::size_t i = 0; i < places_[l].size(); ++i) {
             writer.write(Item::outliers, places_[l][i], place_bits(length_));
@@ -45,7 +45,7 @@ void LineOutliers::write(BitWriter& writer) const {
         }
 }
 
-void LineOutliers::read(BitReader& reader, double share, arma::mat& lines) {
+void VectorOutliers::read(BitReader& reader, double share, arma::mat& lines) {
     const std::size_t count = 2 * at_an_end(share, lines.n_rows);
     for (std::size_t l = 0; l < lines.n_cols; ++l)
         for (std::size_t i = 0; i < count; ++i) {

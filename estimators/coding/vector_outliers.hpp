@@ -12,12 +12,12 @@ inline constexpr std::string_view outlier_advice = "keep no outliers (outliers=0
 /// The outermost entries of the lines (columns here) of a block, kept in fp16 beside what codes the others: of m
 /// entries the round(m share / 2) smallest and as many largest. Stored a line after another, the smallest first: place
 /// in ceil(log2 m) bits, value. Throws what half_of throws.
-class LineOutliers {
+class VectorOutliers {
 public:
     /// At either end of a line of that many entries.
     static std::size_t at_an_end(double share, std::size_t length);
 
-    LineOutliers(const arma::mat& lines, double share);
+    VectorOutliers(const arma::mat& lines, double share);
 
     /// Places of a line's outliers.
     [[nodiscard]] const std::vector<std::size_t>& places(std::size_t line) const { return places_[line]; }

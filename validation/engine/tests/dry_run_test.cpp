@@ -1,4 +1,4 @@
-#include "validation/engine/rehearsal.hpp"
+#include "validation/engine/dry_run.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 double bytes_of(const std::string& path) { return static_cast<double>(std::filesystem::file_size(path)); }
 
-TEST(Rehearsal, ForecastsTheSizeOfTheStore) {
+TEST(DryRun, ForecastsTheSizeOfTheStore) {
     for (const std::size_t raw : {std::size_t{0}, std::size_t{1000000}}) {
         FakeStudy study;
         study.most = 4000;
@@ -22,15 +22,15 @@ TEST(Rehearsal, ForecastsTheSizeOfTheStore) {
         const Experiment experiment = study.experiment();
         const std::string path = scratch_path("rehearsed");
         ASSERT_EQ(run_into(experiment, path), RunOutcome::complete);
-        const double forecast = static_cast<double>(rehearse(experiment, 1, 60.0).store_bytes);
+        const double forecast = static_cast<double>(dry_run(experiment, 1, 60.0).store_bytes);
         EXPECT_NEAR(forecast / bytes_of(path), 1.0, 0.25) << raw;
     }
 }
 
-TEST(Rehearsal, KeepsNothingAndTriesEveryCell) {
+TEST(DryRun, KeepsNothingAndTriesEveryCell) {
     FakeStudy study;
     const Experiment experiment = study.experiment();
-    const Forecast forecast = rehearse(experiment, 2, 60.0);
+    const Forecast forecast = dry_run(experiment, 2, 60.0);
     EXPECT_EQ(forecast.cells_tried, experiment.cells.size());
     EXPECT_EQ(forecast.replicates_tried, 8 * experiment.cells.size());
     EXPECT_GT(forecast.most_seconds, 0.0);
@@ -38,21 +38,21 @@ TEST(Rehearsal, KeepsNothingAndTriesEveryCell) {
     EXPECT_GT(forecast.memory_bytes, 1000000U);
 }
 
-TEST(Rehearsal, TellsTheCostOfStopRules) {
+TEST(DryRun, TellsTheCostOfStopRules) {
     FakeStudy study;
     study.least = 10;
     study.most = 100000;
     study.until = {{.metric = metric_index("relative_l2"), .relative = 0.01}};
-    const Forecast forecast = rehearse(study.experiment(), 1, 60.0);
+    const Forecast forecast = dry_run(study.experiment(), 1, 60.0);
     EXPECT_GT(forecast.most_seconds, 100.0 * forecast.least_seconds);
 }
 
-TEST(Rehearsal, TellsWhichChecksReachTheirMargin) {
+TEST(DryRun, TellsWhichChecksReachTheirMargin) {
     FakeStudy study;
     study.cells = {{"narrow", 1.0, 0.01}, {"wide", 1.0, 5.0}};
     study.most = 100;
     study.margin = 0.5;
-    const Forecast forecast = rehearse(study.experiment(), 1, 60.0);
+    const Forecast forecast = dry_run(study.experiment(), 1, 60.0);
     ASSERT_EQ(forecast.checks.size(), 1U);
     const CheckForecast& check = forecast.checks[0];
     EXPECT_EQ(check.questions, 2U);
@@ -80,20 +80,20 @@ TEST(Rehearsal, TellsWhichChecksReachTheirMargin) {
     EXPECT_EQ(count_verdicts(store).passed, 2U);
 }
 
-TEST(Rehearsal, TellsMarginsThatHideTheFault) {
+TEST(DryRun, TellsMarginsThatHideTheFault) {
     FakeStudy study;
     study.margin = 11.0;  // the fault is planted 10 away
-    const Forecast forecast = rehearse(study.experiment(), 1, 60.0);
+    const Forecast forecast = dry_run(study.experiment(), 1, 60.0);
     EXPECT_EQ(forecast.checks[0].blind, forecast.checks[0].questions);
     EXPECT_EQ(forecast.checks[0].reachable, 0U);
 }
 
-TEST(Rehearsal, StopsInTimeAndScalesWhatItSaw) {
+TEST(DryRun, StopsInTimeAndScalesWhatItSaw) {
     FakeStudy study;
     study.cells.clear();
     for (int i = 0; i < 200; ++i) study.cells.push_back({std::to_string(i)});
     const Experiment experiment = study.experiment();
-    const Forecast forecast = rehearse(experiment, 1, 0.0);
+    const Forecast forecast = dry_run(experiment, 1, 0.0);
     EXPECT_LT(forecast.cells_tried, 200U);
     EXPECT_GE(forecast.cells_tried, 1U);
     EXPECT_GT(forecast.checks[0].untried, 150U);

@@ -11,6 +11,6 @@ namespace spiked::app {
 
 /// `run --dry-run`: tries a few replicates for at most ten seconds and says what the study takes and what its checks
 /// can tell. Returns the exit code.
-int rehearse_study(const Arguments& arguments, const validation::Study& study);
+int dry_run_study(const Arguments& arguments, const validation::Study& study);
 
 }  // namespace spiked::app

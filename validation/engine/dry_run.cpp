@@ -1,4 +1,4 @@
-#include "validation/engine/rehearsal.hpp"
+#include "validation/engine/dry_run.hpp"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -18,7 +18,7 @@
 namespace spiked::validation {
 namespace {
 
-constexpr std::uint64_t rehearsed_replicates = 8;
+constexpr std::uint64_t dry_run_replicates = 8;
 
 // Measured on stores of 10^3 .. 10^6 rows; what SQLite takes for a row of these tables hardly depends on the study.
 constexpr double bytes_of_value = 22.0;
@@ -79,7 +79,7 @@ std::vector<Tried> try_cells(const Experiment& experiment, Store& store, std::si
     for_each_parallel(order.size(), threads, [&](std::size_t i) { run(order[i], 0, 1); });
     for_each_parallel(order.size(), threads, [&](std::size_t i) {
         const std::size_t c = order[i];
-        const std::uint64_t more = std::min<std::uint64_t>(experiment.cells[c].replicates, rehearsed_replicates);
+        const std::uint64_t more = std::min<std::uint64_t>(experiment.cells[c].replicates, dry_run_replicates);
         if (tried[c].replicates == 1 && more > 1) run(c, 1, more - 1);
     });
     return tried;
@@ -186,7 +186,7 @@ void forecast_checks(Forecast& forecast, const Experiment& experiment, Database&
 
 }  // namespace
 
-Forecast rehearse(const Experiment& experiment, std::size_t threads, double seconds) {
+Forecast dry_run(const Experiment& experiment, std::size_t threads, double seconds) {
     Experiment plan = experiment;
     plan.until.clear();
     plan.raw_per_cell = 0;
@@ -200,7 +200,7 @@ Forecast rehearse(const Experiment& experiment, std::size_t threads, double seco
     return forecast;
 }
 
-void refuse_beyond_memory(const Experiment& experiment, std::size_t threads) {
+void reject_beyond_memory(const Experiment& experiment, std::size_t threads) {
     const auto& cells = experiment.cells;
     if (cells.empty()) return;
     const auto entries = [](const ExperimentCell& cell) {
@@ -208,10 +208,10 @@ void refuse_beyond_memory(const Experiment& experiment, std::size_t threads) {
     };
     const auto& largest = *std::max_element(cells.begin(), cells.end(),
                                             [&](const auto& a, const auto& b) { return entries(a) < entries(b); });
-    refuse_beyond_memory(largest.rows, largest.columns, std::min<std::uint64_t>(threads, experiment.replicates()));
+    reject_beyond_memory(largest.rows, largest.columns, std::min<std::uint64_t>(threads, experiment.replicates()));
 }
 
-void refuse_beyond_memory(std::size_t rows, std::size_t columns, std::size_t threads) {
+void reject_beyond_memory(std::size_t rows, std::size_t columns, std::size_t threads) {
     const double of_one = least_copies_of_a_block * 8.0 * static_cast<double>(rows) * static_cast<double>(columns);
     const double needed = of_one * static_cast<double>(threads);
     const double allowed = static_cast<double>(allowed_memory());

@@ -22,12 +22,12 @@ void expect_part(const std::string& message, const std::string& part) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
 }
 
-TEST(StudyMistakes, StrengthsComeLargestFirst) {
+TEST(StudyDiagnostics, StrengthsComeLargestFirst) {
     expect_part(refusal(study_with("signal = { strength = [1.8, 3.0] }")), "largest first");
     EXPECT_NO_THROW((void)parse_study(study_with("signal = { strength = [3.0, 1.8] }"), "x"));
 }
 
-TEST(StudyMistakes, NothingIsClaimedOfComponentsOfOneStrength) {
+TEST(StudyDiagnostics, NothingIsClaimedOfComponentsOfOneStrength) {
     const std::string check = "[[check]]\nclaim = \"overlap.left\"\nmargin = { abs = 0.1 }\n";
     expect_part(refusal(study_with("signal = { strength = [3.0, 3.0] }", check)), "says nothing");
     const Study mixed = parse_study(study_with("signal = { strength = [3.0, 3.0, 2.0] }", check), "x");
@@ -38,7 +38,7 @@ TEST(StudyMistakes, NothingIsClaimedOfComponentsOfOneStrength) {
     EXPECT_EQ(predicted, std::set<int>{3});
 }
 
-TEST(StudyMistakes, WhatASweepSetsIsNotSetBeside) {
+TEST(StudyDiagnostics, WhatASweepSetsIsNotSetBeside) {
     const std::string text = study_with("",
                                         "[[estimator]]\nname = \"eoptshrink\"\n[sweep]\nn = [24, 48]\n"
                                         "\"signal.strength\" = [2.0, 3.0]\n");
@@ -53,7 +53,7 @@ TEST(StudyMistakes, WhatASweepSetsIsNotSetBeside) {
     EXPECT_EQ(study.experiment.cells.size(), 2U);
 }
 
-TEST(StudyMistakes, AValueOfAnotherKindIsShownAsItIsWritten) {
+TEST(StudyDiagnostics, AValueOfAnotherKindIsShownAsItIsWritten) {
     const auto change = [](std::string text, const std::string& from, const std::string& to) {
         return text.replace(text.find(from), from.size(), to);
     };
@@ -66,7 +66,7 @@ TEST(StudyMistakes, AValueOfAnotherKindIsShownAsItIsWritten) {
                 "margin = { rel = 0.05 }");
 }
 
-TEST(StudyMistakes, CodecsNeedRowsOfTheirOwn) {
+TEST(StudyDiagnostics, CodecsNeedRowsOfTheirOwn) {
     const std::string codec = "[[codec]]\nname = \"tq-mse\"\nbits = [2]\n";
     const auto noise = [](const std::string& row, const std::string& column) {
         return "noise = { colouring = \"eigenbasis\", row_cov = { " + row + " }, col_cov = { " + column + " } }";
@@ -83,7 +83,7 @@ TEST(StudyMistakes, CodecsNeedRowsOfTheirOwn) {
     refusal(study_with(noise("kind = \"exponential\", c = 1.0, basis = \"haar\"", identity), codec));
 }
 
-TEST(StudyMistakes, WhatNoCovarianceIsIsToldWhereItStandsWithAllElse) {
+TEST(StudyDiagnostics, WhatNoCovarianceIsIsToldWhereItStandsWithAllElse) {
     const std::string message = refusal(
         study_with("noise = { row_cov = { kind = \"wishart\", aspect = -1 }, col_cov = { kind = \"ar1\", rho = 7 } }",
                    "[[estimator]]\nname = \"whiten:full+gd-shrink\"\nlaw = \"known\"\n"
@@ -95,7 +95,7 @@ TEST(StudyMistakes, WhatNoCovarianceIsIsToldWhereItStandsWithAllElse) {
     expect_part(message, "x.toml:17:8: run.reps: min and max differ");
 }
 
-TEST(StudyMistakes, SweepsAreToldAtTheirValuesAllAtOnce) {
+TEST(StudyDiagnostics, SweepsAreToldAtTheirValuesAllAtOnce) {
     const std::string message =
         refusal(study_with("signal = { strength = 2.0 }",
                            "[sweep]\n\"signal.strenght\" = [1.0]\n\"noise.rowcov.rho\" = [0.2]\n"
@@ -113,7 +113,7 @@ TEST(StudyMistakes, SweepsAreToldAtTheirValuesAllAtOnce) {
     expect_part(one, "x.toml:12:10: [sweep] at d=1 n=24");
 }
 
-TEST(StudyMistakes, ASweepCanBeSetByItsQuotedKey) {
+TEST(StudyDiagnostics, ASweepCanBeSetByItsQuotedKey) {
     const Study study =
         parse_study(study_with("signal = { strength = 2.0 }",
                                "[sweep]\n\"signal.strength\" = [1.0, 2.0]\n[[estimator]]\nname = \"svd:1\"\n"),
@@ -121,7 +121,7 @@ TEST(StudyMistakes, ASweepCanBeSetByItsQuotedKey) {
     EXPECT_EQ(study.experiment.cells.size(), 3U);
 }
 
-TEST(StudyMistakes, ChecksNameFactorsThatThereAre) {
+TEST(StudyDiagnostics, ChecksNameFactorsThatThereAre) {
     const auto check = [](const std::string& where) {
         return study_with("signal = { strength = 2.0 }",
                           "[sweep]\n\"noise.entries\" = [\"gaussian\", \"uniform\"]\n"
@@ -134,7 +134,7 @@ TEST(StudyMistakes, ChecksNameFactorsThatThereAre) {
     EXPECT_FALSE(study.experiment.checks[0].applies_to(study.experiment.cells[1]));
 }
 
-TEST(StudyMistakes, FiguresAreToldWithTheirPlaceAllAtOnce) {
+TEST(StudyDiagnostics, FiguresAreToldWithTheirPlaceAllAtOnce) {
     const StudyOverrides words{.figures = {{"line", {"x", "y"}, false, true}, {"map", {}, true, false}}};
     const std::string estimator = "[[estimator]]\nname = \"svd:1\"\n";
     const std::string message =
@@ -148,7 +148,7 @@ TEST(StudyMistakes, FiguresAreToldWithTheirPlaceAllAtOnce) {
     expect_part(refusal(study_with("", estimator + "[[figure]]\nkind = \"map\"\n"), words), "is not \"map\"");
 }
 
-TEST(StudyMistakes, ConditionsAndFiguresAreToldWithTheOthers) {
+TEST(StudyDiagnostics, ConditionsAndFiguresAreToldWithTheOthers) {
     const std::string message = refusal(
         study_with("signal = { strength = 2.0 }",
                    "[[estimator]]\nname = \"eoptshrnk\"\n[[check]]\nclaim = \"overlap.left\"\nmargin = { abs = 0.1 "
@@ -159,7 +159,7 @@ TEST(StudyMistakes, ConditionsAndFiguresAreToldWithTheOthers) {
     expect_part(message, "did you mean \"line\"");
 }
 
-TEST(StudyMistakes, AWrongNameIsNotAlsoNothing) {
+TEST(StudyDiagnostics, AWrongNameIsNotAlsoNothing) {
     const std::string message = refusal(study_with("", "[[estimator]]\nname = \"eoptshrnk\"\n"));
     expect_part(message, "did you mean \"eoptshrink\"");
     EXPECT_EQ(message.find("nothing is asked"), std::string::npos) << message;
@@ -169,20 +169,20 @@ TEST(StudyMistakes, AWrongNameIsNotAlsoNothing) {
               50U);
 }
 
-TEST(StudyMistakes, ALawIsToldWhereItIsUsedAndKnown) {
-    const auto told = [](const std::string& name) {
+TEST(StudyDiagnostics, ALawIsToldWhereItIsUsedAndKnown) {
+    const auto known = [](const std::string& name) {
         return "[[estimator]]\nname = \"" + name + "\"\nlaw = \"known\"\n";
     };
     for (const char* name : {"eoptshrink", "gd-shrink", "dyson+tw-test", "dyson+whiten+tw-test"})
-        expect_part(refusal(study_with("", told(name))), "cannot be told the law");
+        expect_part(refusal(study_with("", known(name))), "cannot be told the law");
     for (const char* name : {"tw-test", "whiten+gd-shrink", "whiten+dyson+tw-test"}) {
-        EXPECT_NO_THROW((void)parse_study(study_with("", told(name)), "x.toml")) << name;
-        expect_part(refusal("spiked = 1\n[study]\nname = \"x\"\n[model]\nkind = \"kv_like\"\n" + told(name)),
+        EXPECT_NO_THROW((void)parse_study(study_with("", known(name)), "x.toml")) << name;
+        expect_part(refusal("spiked = 1\n[study]\nname = \"x\"\n[model]\nkind = \"kv_like\"\n" + known(name)),
                     "which this model has none of");
     }
 }
 
-TEST(StudyMistakes, ADumpStudyTakesCodecsOnly) {
+TEST(StudyDiagnostics, ADumpStudyTakesCodecsOnly) {
     const std::string message = refusal(
         "spiked = 1\n[study]\nname = \"x\"\nseed = \"0x1\"\n[model]\nkind = \"kv_dump\"\nsource = [\"" SPIKED_SOURCE_DIR
         "/sim/kv/tests/data/rope-lm-cut.safetensors\"]\n[[codec]]\nname = \"tq-mse\"\nbits = [2]\n"

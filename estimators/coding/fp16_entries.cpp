@@ -1,4 +1,4 @@
-#include "estimators/coding/half_entries.hpp"
+#include "estimators/coding/fp16_entries.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ std::uint64_t half_of(double value, std::string_view what, std::string_view advi
     return half;
 }
 
-void refuse_lost_halves(double largest, std::string_view what, std::string_view advice) {
+void reject_lost_fp16(double largest, std::string_view what, std::string_view advice) {
     const double stored = from_float16(to_float16(largest));
     if (std::abs(stored - largest) > std::abs(largest) * 0x1p-8)
         throw input_error("the largest {} {:.6g} is too small for fp16, in which it is always kept: {}", what, largest,
@@ -32,14 +32,14 @@ void write_half(BitWriter& writer, Item item, double value, std::string_view wha
 
 double read_half(BitReader& reader) { return from_float16(static_cast<std::uint16_t>(reader.read(16))); }
 
-void write_halves(BitWriter& writer, Item item, std::span<const double> entries, std::string_view what,
-                  std::string_view advice, Underflow underflow) {
+void write_fp16(BitWriter& writer, Item item, std::span<const double> entries, std::string_view what,
+                std::string_view advice, Underflow underflow) {
     double largest = 0.0;
     for (const double entry : entries) {
         write_half(writer, item, entry, what, advice);
         largest = std::max(largest, std::abs(entry));
     }
-    if (underflow == Underflow::refused) refuse_lost_halves(largest, what, advice);
+    if (underflow == Underflow::refused) reject_lost_fp16(largest, what, advice);
 }
 
 }  // namespace spiked::estimators

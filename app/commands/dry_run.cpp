@@ -1,4 +1,4 @@
-#include "app/commands/rehearsal.hpp"
+#include "app/commands/dry_run.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include "core/runtime/parallel.hpp"
 #include "core/text/printable.hpp"
 #include "reports/tables/text_table.hpp"
-#include "validation/engine/rehearsal.hpp"
+#include "validation/engine/dry_run.hpp"
 
 namespace spiked::app {
 namespace {
@@ -28,14 +28,14 @@ std::string rough_size(std::uint64_t bytes) {
 }
 
 std::string forecast_text(const validation::CheckForecast& check) {
-    std::string text = fmt::format("{}: {} of {} questions within reach", sim::one_line(check.check), check.reachable,
-                                   check.questions);
+    std::string text =
+        fmt::format("{}: {} of {} questions within reach", one_line(check.check), check.reachable, check.questions);
     if (check.blind > 0)
         text += fmt::format("; {} never (the planted fault lies inside the margin: make it smaller)", check.blind);
     if (check.untried > 0) text += fmt::format("; {} not tried", check.untried);
     if (check.needed > 0)
         text += fmt::format("; the hardest, {}: interval +- {:.3g} must be below {:.3g}, from about {} replicates on",
-                            sim::one_line(check.cell), check.half_width, check.room, check.needed);
+                            one_line(check.cell), check.half_width, check.room, check.needed);
     return text;
 }
 
@@ -50,12 +50,12 @@ std::string plan_line(const validation::Experiment& experiment, std::size_t thre
         threads == 0 ? "all threads" : reports::counted(threads, "thread"), experiment.false_alarm);
 }
 
-int rehearse_study(const Arguments& arguments, const validation::Study& study) {
-    constexpr double seconds_of_rehearsal = 10.0;
+int dry_run_study(const Arguments& arguments, const validation::Study& study) {
+    constexpr double seconds_of_dry_run = 10.0;
     const auto& plan = study.experiment;
     const std::size_t threads = thread_count(study.threads);
-    validation::refuse_beyond_memory(plan, threads);
-    const validation::Forecast forecast = validation::rehearse(plan, threads, seconds_of_rehearsal);
+    validation::reject_beyond_memory(plan, threads);
+    const validation::Forecast forecast = validation::dry_run(plan, threads, seconds_of_dry_run);
     if (arguments.json()) {
         Json checks = Json::array();
         for (const auto& check : forecast.checks)
@@ -94,7 +94,7 @@ int rehearse_study(const Arguments& arguments, const validation::Study& study) {
     if (forecast.most_seconds > forecast.least_seconds)
         text += fmt::format(", at most {} where until asks for more", duration_text(forecast.most_seconds));
     text += fmt::format("\nmemory   about {}\nstore    {}, at most about {}\n", rough_size(forecast.memory_bytes),
-                        sim::one_line(study.store_path), rough_size(forecast.store_bytes));
+                        one_line(study.store_path), rough_size(forecast.store_bytes));
     for (const auto& check : forecast.checks) text += "check    " + forecast_text(check) + "\n";
     text += fmt::format("tried    {} in {} of {}; nothing was kept\n",
                         reports::counted(forecast.replicates_tried, "replicate"), forecast.cells_tried,

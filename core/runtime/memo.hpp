@@ -10,7 +10,7 @@ namespace spiked {
 /// Results of this process, for expensive functions that thousands of callers ask for a few arguments; threads may ask
 /// at once. Beyond `most` arguments it computes and forgets: memory stays bounded whatever is asked.
 template <class Key, class Value, std::size_t most = 256>
-class Remembered {
+class Memo {
 public:
     template <class Make>
     Value of(const Key& key, const Make& make) {
